@@ -1,0 +1,79 @@
+/*-------------------------------------------------------------------------
+ *
+ * clock.h
+ *	  Reading the clock without paying for it per tuple.
+ *
+ * Two tools.  A stopwatch (start, elapsed) for things that happen once a
+ * block or more rarely.  A sampler for things that happen once a tuple: two
+ * clock reads around every tuple would cost more than the merge of it, so
+ * the sampler times about one call in 64, at irregular distances (a regular
+ * distance would beat against the rows of a page), and scales up.
+ *
+ *	  calls   x x x [x] x x x x x x [x] x x [x] x x x x ...
+ *	  weight         4               7        3
+ *
+ * A sampled call stands for itself and the calls skipped before it.  The
+ * first call is always sampled, and stands for itself only: it is the one
+ * that may take as long as all others together (an input that sorts).
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef FMS_CLOCK_H
+#define FMS_CLOCK_H
+
+#include "postgres.h"
+
+#include "portability/instr_time.h"
+
+typedef struct FmsSampler
+{
+	uint32		calls_left;		/* until the next sampled call */
+	uint32		weight;			/* calls the next sample stands for */
+	uint32		seed;			/* of the distances; any value will do */
+	double		total_us;		/* estimate over all calls so far */
+} FmsSampler;
+
+static inline instr_time
+fms_clock_now(void)
+{
+	instr_time	now;
+
+	INSTR_TIME_SET_CURRENT(now);
+	return now;
+}
+
+static inline double
+fms_clock_since_us(instr_time start)
+{
+	instr_time	now;
+
+	INSTR_TIME_SET_CURRENT(now);
+	INSTR_TIME_SUBTRACT(now, start);
+	return INSTR_TIME_GET_DOUBLE(now) * 1e6;
+}
+
+/* Is this call one to time?  If so, fms_sampler_add() must follow it. */
+static inline bool
+fms_sampler_due(FmsSampler *sampler)
+{
+	if (sampler->calls_left > 0)
+	{
+		sampler->calls_left--;
+		return false;
+	}
+	return true;
+}
+
+/* Adds a timed call and chooses the next one. */
+static inline void
+fms_sampler_add(FmsSampler *sampler, double elapsed_us)
+{
+	uint32		weight = sampler->weight > 0 ? sampler->weight : 1;
+
+	sampler->total_us += elapsed_us * weight;
+	sampler->seed = sampler->seed * 1664525 + 1013904223;
+	sampler->calls_left = 32 + ((sampler->seed >> 16) & 63);
+	sampler->weight = sampler->calls_left + 1;
+}
+
+#endif							/* FMS_CLOCK_H */

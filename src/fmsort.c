@@ -1,0 +1,83 @@
+/*-------------------------------------------------------------------------
+ *
+ * fmsort.c
+ *	  The library's entrance: settings, the node, the hooks.
+ *
+ * planner_hook		replaces the Sorts of the finished plan
+ * ExecutorRun_hook	tells the client's statements apart, for
+ *					fmsort_last_sort()
+ *
+ * Both call whoever was there before.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "executor/executor.h"
+#include "fmgr.h"
+#include "optimizer/planner.h"
+
+#include "compat.h"
+#include "last_sort.h"
+#include "node.h"
+#include "planner.h"
+#include "settings.h"
+
+PG_MODULE_MAGIC;
+
+void		_PG_init(void);
+
+static planner_hook_type previous_planner = NULL;
+static ExecutorRun_hook_type previous_run = NULL;
+
+/* 0 outside any query, 1 in the client's, more in functions' queries */
+static int	query_depth = 0;
+
+static PlannedStmt *
+plan_query(Query *parse, const char *query_string, int cursor_options,
+		   ParamListInfo params)
+{
+	PlannedStmt *statement;
+
+	if (previous_planner)
+		statement = previous_planner(parse, query_string, cursor_options,
+									 params);
+	else
+		statement = standard_planner(parse, query_string, cursor_options,
+									 params);
+	if (fms_settings_mode() != FMS_MODE_OFF)
+		fms_planner_replace_sorts(statement);
+	return statement;
+}
+
+static void
+run_query(FMS_EXECUTOR_RUN_PARAMS)
+{
+	if (query_depth == 0)
+		fms_last_sort_new_statement();
+	query_depth++;
+	PG_TRY();
+	{
+		if (previous_run)
+			previous_run(FMS_EXECUTOR_RUN_ARGS);
+		else
+			standard_ExecutorRun(FMS_EXECUTOR_RUN_ARGS);
+	}
+	PG_FINALLY();
+	{
+		query_depth--;
+	}
+	PG_END_TRY();
+}
+
+void
+_PG_init(void)
+{
+	fms_settings_define();
+	fms_node_register();
+
+	previous_planner = planner_hook;
+	planner_hook = plan_query;
+	previous_run = ExecutorRun_hook;
+	ExecutorRun_hook = run_query;
+}

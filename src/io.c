@@ -1,0 +1,220 @@
+/*-------------------------------------------------------------------------
+ *
+ * io.c
+ *	  Reads and writes that go on while we do something else.
+ *
+ * What all methods share: which one a channel gets, the buffers, and the
+ * promise that a buffer never goes away while the kernel may touch it.
+ *
+ * That promise is why buffers are mapped here and not palloc'd.  On an
+ * error, PostgreSQL frees memory contexts at a moment of its own choosing,
+ * often before the resource owner closes the files; a read still in flight
+ * would then land in memory that belongs to somebody else.  A mapping stays
+ * until fms_io_close() has seen every completion.
+ *
+ * Who calls fms_io_close(): the sort when it ends, or, after an error, the
+ * reset callback of the sort's memory context, whichever comes first.  So it
+ * must not raise, must not palloc, and must do nothing the second time.
+ * Closing the descriptor under a submitted request is harmless (the kernel
+ * holds the file), so it does not matter whether files or memory go first.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <sys/mman.h>
+
+#include "miscadmin.h"
+
+#include "io.h"
+
+/* Stands in the mapping's own first page, before the buffers. */
+typedef struct FmsMapping
+{
+	dlist_node	link;
+	Size		bytes;			/* of the whole mapping */
+} FmsMapping;
+
+StaticAssertDecl(sizeof(FmsMapping) <= FMS_IO_ALIGN_BYTES,
+				 "a mapping's header must fit before its first buffer");
+
+static void
+explain_fallback(int error)
+{
+	static bool explained = false;
+
+	if (explained)
+		return;
+	explained = true;
+	errno = error;
+	ereport(LOG,
+			(errmsg("fmsort uses synchronous I/O because io_uring is not available: %m"),
+			 errhint("Sorts work, but cannot read ahead. Set fmsort.io_method to \"sync\" to silence this message.")));
+}
+
+void
+fms_io_open(FmsIo *io, FmsIoChoice choice)
+{
+	int			error;
+
+	memset(io, 0, sizeof(*io));
+	dlist_init(&io->mappings);
+
+	if (choice != FMS_IO_SYNC)
+	{
+		error = -fms_io_uring_method.open();
+		if (error == 0)
+		{
+			io->method = &fms_io_uring_method;
+			return;
+		}
+		if (choice == FMS_IO_URING)
+		{
+			errno = error;
+			ereport(ERROR,
+					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+					 errmsg("could not set up io_uring: %m"),
+					 errhint("Set fmsort.io_method to \"auto\" to fall back to synchronous I/O.")));
+		}
+		explain_fallback(error);
+	}
+
+	if (fms_io_sync_method.open() != 0)
+		elog(ERROR, "synchronous I/O could not be set up");
+	io->method = &fms_io_sync_method;
+}
+
+/*
+ * Waits until nothing is in flight.  Returns false if the method is broken
+ * and completions will not come any more.
+ */
+static bool
+drain(FmsIo *io)
+{
+	while (io->in_flight > 0)
+	{
+		int			error = io->method->wait();
+
+		if (error != 0 && error != -EINTR)
+			return false;
+	}
+	return true;
+}
+
+void
+fms_io_close(FmsIo *io)
+{
+	bool		drained;
+	dlist_mutable_iter iter;
+
+	if (io->method == NULL)
+		return;
+
+	HOLD_INTERRUPTS();
+	drained = drain(io);
+
+	/*
+	 * If completions will never come, the kernel may still write: leaking
+	 * the buffers is the only safe thing to do with them.
+	 */
+	dlist_foreach_modify(iter, &io->mappings)
+	{
+		FmsMapping *mapping = dlist_container(FmsMapping, link, iter.cur);
+
+		dlist_delete(&mapping->link);
+		if (drained)
+			munmap(mapping, mapping->bytes);
+	}
+	io->method->close();
+	io->method = NULL;
+	RESUME_INTERRUPTS();
+}
+
+char *
+fms_io_map(FmsIo *io, Size bytes)
+{
+	Size		total = FMS_IO_ALIGN(bytes) + FMS_IO_ALIGN_BYTES;
+	FmsMapping *mapping;
+
+	mapping = mmap(NULL, total, PROT_READ | PROT_WRITE,
+				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (mapping == MAP_FAILED)
+		ereport(ERROR,
+				(errcode(ERRCODE_OUT_OF_MEMORY),
+				 errmsg("out of memory"),
+				 errdetail("Failed to map %zu bytes of sort buffers.",
+						   total)));
+	mapping->bytes = total;
+	dlist_push_head(&io->mappings, &mapping->link);
+	return (char *) mapping + FMS_IO_ALIGN_BYTES;
+}
+
+void
+fms_io_unmap(FmsIo *io, char *buffer)
+{
+	FmsMapping *mapping = (FmsMapping *) (buffer - FMS_IO_ALIGN_BYTES);
+
+	while (io->in_flight > 0)
+		(void) fms_io_wait(io);
+	dlist_delete(&mapping->link);
+	munmap(mapping, mapping->bytes);
+}
+
+void
+fms_io_submit(FmsIo *io, int fd, FmsIoRequest **requests, int n)
+{
+	int			i;
+
+	for (i = 0; i < n; i++)
+	{
+		FmsIoRequest *request = requests[i];
+
+		Assert(request->state != FMS_IO_IN_FLIGHT);
+		Assert(request->length_bytes > 0);
+		request->io = io;
+		request->state = FMS_IO_IN_FLIGHT;
+		io->in_flight++;
+		if (request->group)
+			(*request->group)++;
+	}
+	io->method->submit(fd, requests, n);
+}
+
+void
+fms_io_complete(FmsIoRequest *request, int result)
+{
+	Assert(request->state == FMS_IO_IN_FLIGHT);
+	Assert(request->io->in_flight > 0);
+
+	request->result = result;
+	request->state = FMS_IO_DONE;
+	request->io->in_flight--;
+	if (request->group)
+		(*request->group)--;
+}
+
+void
+fms_io_poll(FmsIo *io)
+{
+	if (io->in_flight > 0)
+		io->method->poll();
+}
+
+bool
+fms_io_wait(FmsIo *io)
+{
+	int			error;
+
+	Assert(io->in_flight > 0);
+	error = io->method->wait();
+	if (error == -EINTR)
+		return false;
+	if (error != 0)
+	{
+		errno = -error;
+		ereport(ERROR,
+				(errcode(ERRCODE_IO_ERROR),
+				 errmsg("could not wait for sort I/O: %m")));
+	}
+	return true;
+}

@@ -1,0 +1,147 @@
+/*-------------------------------------------------------------------------
+ *
+ * io.h
+ *	  Reads and writes that go on while we do something else.
+ *
+ * A channel (FmsIo) belongs to one sort.  It hands out aligned buffers,
+ * submits requests on them in batches and waits for them.  How that is done
+ * is a method (FmsIoMethod): io_uring.c, or io_sync.c, which is also the
+ * simplest correct implementation of the contract below.
+ *
+ *	  IDLE --submit--> IN_FLIGHT --kernel--> DONE --(caller)--> IDLE
+ *
+ * This layer knows file descriptors, not files, and no block format: it can
+ * be tested alone.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef FMS_IO_H
+#define FMS_IO_H
+
+#include "postgres.h"
+
+#include "lib/ilist.h"
+
+#include "options.h"
+
+/* Buffers and, under direct I/O, lengths and offsets of whole transfers. */
+#define FMS_IO_ALIGN_BYTES	4096
+#define FMS_IO_ALIGN(n)		TYPEALIGN64(FMS_IO_ALIGN_BYTES, n)
+#define FMS_IO_ALIGN_DOWN(n) \
+	((n) & ~((uint64) FMS_IO_ALIGN_BYTES - 1))
+
+typedef enum FmsIoState
+{
+	FMS_IO_IDLE,				/* the caller's, buffer included */
+	FMS_IO_IN_FLIGHT,			/* the kernel's: buffer not to be touched */
+	FMS_IO_DONE					/* the caller's, result to be looked at */
+} FmsIoState;
+
+typedef struct FmsIo FmsIo;
+
+/*
+ * One transfer.  Lives where its owner likes, but not shorter than the
+ * channel or than it is in flight.
+ */
+typedef struct FmsIoRequest
+{
+	/* what to do: set before submitting */
+	bool		is_write;
+	uint32		length_bytes;
+	char	   *buffer;
+	uint64		offset_bytes;
+
+	/* what became of it */
+	FmsIoState	state;
+	int			result;			/* bytes moved, or -errno; valid when DONE */
+
+	/* kept by the channel */
+	FmsIo	   *io;
+	uint32	   *group;			/* if not NULL, counts its group's requests
+								 * in flight */
+} FmsIoRequest;
+
+/*
+ * How requests are carried out.  None of these raises an error, and none
+ * may be interrupted half-way: errors are results, and whoever waits for a
+ * request reports them.
+ */
+typedef struct FmsIoMethod
+{
+	const char *name;			/* as EXPLAIN shows it */
+	bool		submit_blocks;	/* transfers happen inside submit */
+
+	/* Gets ready; called once a channel.  0, or -errno: not to be had. */
+	int			(*open) (void);
+
+	/*
+	 * Starts n requests on one descriptor.  All have to be accepted; a
+	 * method that fails marks those it could not start DONE with the error.
+	 * Calls fms_io_complete() for each request exactly once, now or later.
+	 */
+	void		(*submit) (int fd, FmsIoRequest **requests, int n);
+
+	/* Completes what has finished.  Must not block. */
+	void		(*poll) (void);
+
+	/*
+	 * Blocks until at least one request of this process has finished, and
+	 * completes it.  0, or -EINTR if a signal came first; any other error
+	 * means that no completion will ever come.
+	 */
+	int			(*wait) (void);
+
+	/* Undoes open; the channel has nothing in flight. */
+	void		(*close) (void);
+} FmsIoMethod;
+
+extern const FmsIoMethod fms_io_uring_method;
+extern const FmsIoMethod fms_io_sync_method;
+
+struct FmsIo
+{
+	const FmsIoMethod *method;	/* NULL once closed */
+	uint32		in_flight;		/* requests the kernel has */
+	dlist_head	mappings;		/* buffers handed out */
+};
+
+/*
+ * Opens a channel in caller's memory.  With FMS_IO_AUTO falls back to
+ * synchronous I/O and says so once a process, at LOG; with FMS_IO_URING
+ * raises an error instead.
+ */
+extern void fms_io_open(FmsIo *io, FmsIoChoice choice);
+
+/*
+ * Drains the channel and gives back everything it holds.  Never raises,
+ * may be called twice, and in any state: it is what an error path calls.
+ */
+extern void fms_io_close(FmsIo *io);
+
+/*
+ * Page-aligned, zeroed buffers, untouched pages of which cost nothing.  May
+ * raise out-of-memory.  Unmapping drains the channel first.
+ */
+extern char *fms_io_map(FmsIo *io, Size bytes);
+extern void fms_io_unmap(FmsIo *io, char *buffer);
+
+/*
+ * Starts requests.  The descriptor must be valid now; it may be closed or
+ * reused as soon as this returns.
+ */
+extern void fms_io_submit(FmsIo *io, int fd, FmsIoRequest **requests, int n);
+
+/* Completes what has finished, without blocking. */
+extern void fms_io_poll(FmsIo *io);
+
+/*
+ * Blocks until some request has finished.  False if a signal came first, so
+ * that the caller, whose state is consistent, can look for interrupts.
+ * Raises an error if the method can no longer deliver.
+ */
+extern bool fms_io_wait(FmsIo *io);
+
+/* For methods: the request has finished. */
+extern void fms_io_complete(FmsIoRequest *request, int result);
+
+#endif							/* FMS_IO_H */

@@ -1,0 +1,230 @@
+/*-------------------------------------------------------------------------
+ *
+ * io_uring.c
+ *	  The I/O method that does everything at once: Linux io_uring.
+ *
+ * One ring a process, made when the first sort spills and gone when the last
+ * spilling sort ends: an idle session holds none, and a plan with a hundred
+ * sorts still has one.  Sorts share the ring by request: waiting for one's
+ * own completion also completes other sorts' requests, which find it out
+ * when they look.
+ *
+ *	  sort A --+                               +--> request->state
+ *	  sort B --+--> submission queue --> kernel --> completion queue
+ *
+ * The ring is asked for with SINGLE_ISSUER and DEFER_TASKRUN where the
+ * kernel has them (6.1): completions are then worked on when we ask and not
+ * by interrupting the merge.  No SQPOLL (it would occupy a core), no IOPOLL
+ * (needs polled queues that few devices offer).
+ *
+ * A batch costs one system call.  If the kernel refuses to take a request
+ * (it does so only for want of memory or by a fault of ours), the request is
+ * completed with the error and the ring is not used for new ones: entries
+ * already in the submission queue must never be submitted later, when their
+ * buffers may be gone.
+ *
+ * Owned here: the ring's descriptor and mappings, counted with
+ * AcquireExternalFD() so that fd.c leaves room for it.  When the process
+ * exits with requests in flight, the kernel cancels or finishes them before
+ * it lets go of the memory.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <liburing.h>
+
+#include "storage/fd.h"
+
+#include "io.h"
+
+#define RING_SUBMISSION_ENTRIES 128
+#define RING_COMPLETION_ENTRIES 4096
+#define RING_COMPLETION_BATCH	64
+
+static struct io_uring ring;
+static int	ring_users = 0;		/* channels open on it */
+static int	ring_error = 0;		/* why it must not be used any more */
+static uint32 ring_in_flight = 0;	/* requests the kernel has, all sorts */
+
+static int
+ring_init(void)
+{
+	static const unsigned int wishes[] = {
+		IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN |
+		IORING_SETUP_TASKRUN_FLAG,
+		0
+	};
+	int			error = -ENOSYS;
+	int			i;
+
+	for (i = 0; i < (int) lengthof(wishes); i++)
+	{
+		struct io_uring_params params;
+
+		memset(&params, 0, sizeof(params));
+		params.flags = wishes[i] | IORING_SETUP_CQSIZE;
+		params.cq_entries = RING_COMPLETION_ENTRIES;
+		error = io_uring_queue_init_params(RING_SUBMISSION_ENTRIES, &ring,
+										   &params);
+		if (error != -EINVAL)
+			break;
+	}
+	return error;
+}
+
+static int
+uring_open(void)
+{
+	if (ring_users == 0)
+	{
+		int			error;
+
+		/* the only call here that can fail for want of descriptors */
+		if (!AcquireExternalFD())
+			return -EMFILE;
+		error = ring_init();
+		if (error != 0)
+		{
+			ReleaseExternalFD();
+			return error;
+		}
+		ring_error = 0;
+	}
+	else if (ring_error != 0)
+		return ring_error;
+	ring_users++;
+	return 0;
+}
+
+static void
+uring_close(void)
+{
+	Assert(ring_users > 0);
+	if (--ring_users == 0)
+	{
+		io_uring_queue_exit(&ring);
+		ReleaseExternalFD();
+	}
+}
+
+/* Takes the completions that are there. */
+static void
+reap(void)
+{
+	struct io_uring_cqe *cqes[RING_COMPLETION_BATCH];
+	unsigned int n;
+
+	while ((n = io_uring_peek_batch_cqe(&ring, cqes, lengthof(cqes))) > 0)
+	{
+		unsigned int i;
+
+		for (i = 0; i < n; i++)
+			fms_io_complete(io_uring_cqe_get_data(cqes[i]), cqes[i]->res);
+		io_uring_cq_advance(&ring, n);
+		ring_in_flight -= n;
+	}
+}
+
+/*
+ * Hands the queued entries to the kernel.  0, or -errno, after which the
+ * last io_uring_sq_ready() of them have not been taken.
+ */
+static int
+push(void)
+{
+	while (io_uring_sq_ready(&ring) > 0)
+	{
+		int			taken = io_uring_submit(&ring);
+
+		if (taken > 0)
+			ring_in_flight += taken;
+		if (taken > 0 || taken == -EINTR)
+			continue;
+		if ((taken == -EAGAIN || taken == -EBUSY) && ring_in_flight > 0)
+		{
+			/* short of memory for requests: let some finish first */
+			struct io_uring_cqe *cqe;
+			int			error = io_uring_wait_cqe(&ring, &cqe);
+
+			if (error != 0 && error != -EINTR)
+				return error;
+			reap();
+			continue;
+		}
+		return taken < 0 ? taken : -EIO;
+	}
+	return 0;
+}
+
+static void
+uring_submit(int fd, FmsIoRequest **requests, int n)
+{
+	int			queued = 0;
+	int			error = ring_error;
+	int			i;
+
+	for (i = 0; i < n && error == 0; i++)
+	{
+		FmsIoRequest *request = requests[i];
+		struct io_uring_sqe *sqe = io_uring_get_sqe(&ring);
+
+		if (sqe == NULL)
+		{
+			error = push();
+			if (error != 0)
+				break;
+			sqe = io_uring_get_sqe(&ring);
+		}
+		if (request->is_write)
+			io_uring_prep_write(sqe, fd, request->buffer,
+								request->length_bytes,
+								request->offset_bytes);
+		else
+			io_uring_prep_read(sqe, fd, request->buffer,
+							   request->length_bytes,
+							   request->offset_bytes);
+		io_uring_sqe_set_data(sqe, request);
+		queued++;
+	}
+	if (error == 0)
+		error = push();
+
+	if (error != 0)
+	{
+		/* entries are taken in order: the last ones are still ours */
+		int			taken = queued;
+
+		if (ring_error == 0)
+			taken = queued - (int) io_uring_sq_ready(&ring);
+		ring_error = error;
+		for (i = taken; i < n; i++)
+			fms_io_complete(requests[i], error);
+	}
+}
+
+static void
+uring_poll(void)
+{
+	reap();
+}
+
+static int
+uring_wait(void)
+{
+	struct io_uring_cqe *cqe;
+	int			error = io_uring_wait_cqe(&ring, &cqe);
+
+	if (error == 0)
+		reap();
+	return error;
+}
+
+const FmsIoMethod fms_io_uring_method = {
+	.name = "io_uring",
+	.open = uring_open,
+	.submit = uring_submit,
+	.poll = uring_poll,
+	.wait = uring_wait,
+	.close = uring_close
+};

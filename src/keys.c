@@ -1,0 +1,451 @@
+/*-------------------------------------------------------------------------
+ *
+ * keys.c
+ *	  The sort's columns: making keys, comparing records, making fences.
+ *
+ * A comparison has two stages.
+ *
+ *	  key bytes		equal?		columns
+ *	  memcmp order  ------->	the types' own comparators, from the first
+ *	  of 0 - 32 B				column that the bytes may leave undecided
+ *
+ * Which columns go into the bytes is decided once: leading columns whose
+ * comparison function we know how to encode exactly (the operator family's
+ * function decides, never the column's type: that covers domains and binary
+ * compatible types, and rejects a user's own operator class).  The first
+ * column without an encoding ends the key, because nothing behind it may be
+ * compared before it.  From there the comparator does the work, as it does
+ * in the stock sort; a sort with no encodable column has empty keys and
+ * still works the same way.
+ *
+ * Why not always encode everything: a key would be as long as the text it
+ * stands for, written to disk beside it.  Why not only the comparator: a
+ * function call and two attribute fetches for each of n log n comparisons.
+ *
+ * Collations.  Text is encoded where its collation compares bytes, and left
+ * to the comparator elsewhere.  On PostgreSQL 15 and 16 that means C and
+ * POSIX: lc_collate_is_c() does not recognise libc's C.UTF-8.
+ *
+ * Memory: FmsKeys, comparators' caches and fences lie in the context current
+ * at creation or call.  No clean-up is needed on ERROR.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/nbtree.h"
+#include "utils/builtins.h"
+#include "utils/date.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/pg_locale.h"
+#include "utils/sortsupport.h"
+#include "utils/timestamp.h"
+#include "utils/uuid.h"
+#include "utils/cash.h"
+
+#include "compat.h"
+#include "encode.h"
+#include "keys.h"
+
+typedef enum FmsEncoding
+{
+	FMS_ENCODE_NONE,			/* comparator only */
+	FMS_ENCODE_INT16,
+	FMS_ENCODE_INT32,
+	FMS_ENCODE_INT64,
+	FMS_ENCODE_UINT8,
+	FMS_ENCODE_UINT32,
+	FMS_ENCODE_UINT64,
+	FMS_ENCODE_FLOAT4,
+	FMS_ENCODE_FLOAT8,
+	FMS_ENCODE_UUID,
+	FMS_ENCODE_TEXT,
+	FMS_ENCODE_BPCHAR,
+	FMS_ENCODE_NAME,
+	FMS_ENCODE_BYTEA
+} FmsEncoding;
+
+typedef struct FmsColumn
+{
+	SortSupportData comparator;
+	AttrNumber	attno;			/* in the tuples */
+	FmsEncoding encoding;
+	uint8		invert;			/* 0xFF if descending */
+	uint8		null_byte;		/* first byte of a null */
+	uint8		value_byte;		/* first byte of any value */
+} FmsColumn;
+
+struct FmsKeys
+{
+	TupleDesc	desc;			/* of the tuples */
+	TupleDesc	fence_desc;		/* of a fence's tuple: the key columns */
+	int			ncolumns;
+	int			nencoded;		/* columns 0 .. nencoded - 1 are in the key */
+	int			undecided;		/* equal keys decide the columns before this
+								 * one; <= nencoded */
+	FmsColumn	columns[FLEXIBLE_ARRAY_MEMBER];
+};
+
+/*
+ * The encoding for what a btree comparison function compares, or NONE.
+ */
+static FmsEncoding
+encoding_of_function(Oid function, Oid collation)
+{
+	switch (function)
+	{
+		case F_BTINT2CMP:
+			return FMS_ENCODE_INT16;
+		case F_BTINT4CMP:
+		case F_DATE_CMP:
+			return FMS_ENCODE_INT32;
+		case F_BTINT8CMP:
+		case F_TIME_CMP:
+		case F_TIMESTAMP_CMP:
+		case F_TIMESTAMPTZ_CMP:
+		case F_CASH_CMP:
+			return FMS_ENCODE_INT64;
+		case F_BTBOOLCMP:
+		case F_BTCHARCMP:
+			return FMS_ENCODE_UINT8;
+		case F_BTOIDCMP:
+			return FMS_ENCODE_UINT32;
+		case F_XID8CMP:
+		case F_PG_LSN_CMP:
+			return FMS_ENCODE_UINT64;
+		case F_BTFLOAT4CMP:
+			return FMS_ENCODE_FLOAT4;
+		case F_BTFLOAT8CMP:
+			return FMS_ENCODE_FLOAT8;
+		case F_UUID_CMP:
+			return FMS_ENCODE_UUID;
+		case F_BTTEXT_PATTERN_CMP:
+			return FMS_ENCODE_TEXT;
+		case F_BTBPCHAR_PATTERN_CMP:
+			return FMS_ENCODE_BPCHAR;
+		case F_BTTEXTCMP:
+			return lc_collate_is_c(collation) ?
+				FMS_ENCODE_TEXT : FMS_ENCODE_NONE;
+		case F_BPCHARCMP:
+			return lc_collate_is_c(collation) ?
+				FMS_ENCODE_BPCHAR : FMS_ENCODE_NONE;
+		case F_BTNAMECMP:
+			return lc_collate_is_c(collation) ?
+				FMS_ENCODE_NAME : FMS_ENCODE_NONE;
+		case F_BYTEACMP:
+			return FMS_ENCODE_BYTEA;
+		default:
+			return FMS_ENCODE_NONE;
+	}
+}
+
+/* Bytes the encoding always needs, or 0 if that depends on the value. */
+static int
+encoding_width(FmsEncoding encoding)
+{
+	switch (encoding)
+	{
+		case FMS_ENCODE_UINT8:
+			return 1;
+		case FMS_ENCODE_INT16:
+			return 2;
+		case FMS_ENCODE_INT32:
+		case FMS_ENCODE_UINT32:
+		case FMS_ENCODE_FLOAT4:
+			return 4;
+		case FMS_ENCODE_INT64:
+		case FMS_ENCODE_UINT64:
+		case FMS_ENCODE_FLOAT8:
+			return 8;
+		case FMS_ENCODE_UUID:
+			return UUID_LEN;
+		default:
+			return 0;
+	}
+}
+
+static FmsEncoding
+column_encoding(Oid operator, Oid collation)
+{
+	Oid			family;
+	Oid			type;
+	bool		descending;
+
+	if (!fms_ordering_op(operator, &family, &type, &descending))
+		return FMS_ENCODE_NONE;
+	return encoding_of_function(get_opfamily_proc(family, type, type,
+												  BTORDER_PROC),
+								collation);
+}
+
+static void
+init_column(FmsColumn *column, const FmsKeySpec *spec, int i)
+{
+	SortSupport comparator = &column->comparator;
+
+	/* the comparator: same set-up as the stock sort, no abbreviation */
+	comparator->ssup_cxt = CurrentMemoryContext;
+	comparator->ssup_collation = spec->collations[i];
+	comparator->ssup_nulls_first = spec->nulls_first[i];
+	comparator->ssup_attno = spec->attnos[i];
+	comparator->abbreviate = false;
+	PrepareSortSupportFromOrderingOp(spec->operators[i], comparator);
+
+	column->attno = spec->attnos[i];
+	column->encoding = column_encoding(spec->operators[i],
+									   spec->collations[i]);
+	column->invert = comparator->ssup_reverse ? 0xFF : 0;
+	column->null_byte = spec->nulls_first[i] ? 0 : 2;
+	column->value_byte = 1;
+}
+
+FmsKeys *
+fms_keys_create(TupleDesc desc, const FmsKeySpec *spec)
+{
+	FmsKeys    *keys;
+	int			fixed_bytes = 0;
+	bool		decided = true;
+	int			i;
+
+	Assert(spec->ncolumns > 0);
+
+	keys = palloc0(offsetof(FmsKeys, columns) +
+				   spec->ncolumns * sizeof(FmsColumn));
+	keys->desc = desc;
+	keys->ncolumns = spec->ncolumns;
+	keys->fence_desc = CreateTemplateTupleDesc(spec->ncolumns);
+
+	for (i = 0; i < spec->ncolumns; i++)
+	{
+		FmsColumn  *column = &keys->columns[i];
+
+		init_column(column, spec, i);
+		TupleDescCopyEntry(keys->fence_desc, i + 1, desc, column->attno);
+
+		if (keys->nencoded == i && column->encoding != FMS_ENCODE_NONE &&
+			fixed_bytes < FMS_KEY_MAX_BYTES)
+		{
+			int			width = encoding_width(column->encoding);
+
+			keys->nencoded++;
+			fixed_bytes += 1 + width;
+			if (width == 0 || fixed_bytes > FMS_KEY_MAX_BYTES)
+				decided = false;
+			if (decided)
+				keys->undecided = keys->nencoded;
+		}
+	}
+
+	Assert(keys->undecided <= keys->nencoded);
+	return keys;
+}
+
+/*
+ * Text-like values: detoasts a compressed or external key, and frees the
+ * copy again.
+ */
+static void
+encode_varlena(FmsKeyWriter *writer, FmsEncoding encoding, Datum value)
+{
+	struct varlena *whole = PG_DETOAST_DATUM_PACKED(value);
+	const char *bytes = VARDATA_ANY(whole);
+	Size		length = VARSIZE_ANY_EXHDR(whole);
+
+	switch (encoding)
+	{
+		case FMS_ENCODE_TEXT:
+			fms_encode_string(writer, bytes, length);
+			break;
+		case FMS_ENCODE_BPCHAR:
+			fms_encode_string(writer, bytes, bpchartruelen((char *) bytes,
+														   length));
+			break;
+		default:
+			Assert(encoding == FMS_ENCODE_BYTEA);
+			fms_encode_binary(writer, bytes, length);
+			break;
+	}
+	if ((Pointer) whole != DatumGetPointer(value))
+		pfree(whole);
+}
+
+static inline void
+encode_value(FmsKeyWriter *writer, FmsEncoding encoding, Datum value)
+{
+	switch (encoding)
+	{
+		case FMS_ENCODE_INT16:
+			fms_encode_int16(writer, DatumGetInt16(value));
+			break;
+		case FMS_ENCODE_INT32:
+			fms_encode_int32(writer, DatumGetInt32(value));
+			break;
+		case FMS_ENCODE_INT64:
+			fms_encode_int64(writer, DatumGetInt64(value));
+			break;
+		case FMS_ENCODE_UINT8:
+			fms_encode_byte(writer, DatumGetUInt8(value));
+			break;
+		case FMS_ENCODE_UINT32:
+			fms_encode_uint32(writer, DatumGetUInt32(value));
+			break;
+		case FMS_ENCODE_UINT64:
+			fms_encode_uint64(writer, DatumGetUInt64(value));
+			break;
+		case FMS_ENCODE_FLOAT4:
+			fms_encode_float4(writer, DatumGetFloat4(value));
+			break;
+		case FMS_ENCODE_FLOAT8:
+			fms_encode_float8(writer, DatumGetFloat8(value));
+			break;
+		case FMS_ENCODE_UUID:
+			fms_encode_bytes(writer, DatumGetPointer(value), UUID_LEN);
+			break;
+		case FMS_ENCODE_NAME:
+			fms_encode_string(writer, NameStr(*DatumGetName(value)),
+							  strnlen(NameStr(*DatumGetName(value)),
+									  NAMEDATALEN));
+			break;
+		case FMS_ENCODE_TEXT:
+		case FMS_ENCODE_BPCHAR:
+		case FMS_ENCODE_BYTEA:
+			encode_varlena(writer, encoding, value);
+			break;
+		case FMS_ENCODE_NONE:
+			pg_unreachable();
+	}
+}
+
+void
+fms_keys_encode(FmsKeys *keys, TupleTableSlot *slot, FmsKeyImage *image)
+{
+	FmsKeyWriter writer = {
+		.at = image->bytes,
+		.end = image->bytes + FMS_KEY_MAX_BYTES
+	};
+	int			i;
+
+	memset(image->bytes, 0, FMS_KEY_MAX_BYTES);
+
+	for (i = 0; i < keys->nencoded && !writer.truncated; i++)
+	{
+		const FmsColumn *column = &keys->columns[i];
+		bool		isnull;
+		Datum		value = slot_getattr(slot, column->attno, &isnull);
+
+		writer.invert = 0;
+		if (isnull)
+			fms_encode_byte(&writer, column->null_byte);
+		else
+		{
+			fms_encode_byte(&writer, column->value_byte);
+			writer.invert = column->invert;
+			encode_value(&writer, column->encoding, value);
+		}
+	}
+
+	image->key_bytes = MAXALIGN(writer.at - image->bytes);
+	image->exact = !writer.truncated && keys->nencoded == keys->ncolumns;
+}
+
+/* Column number i of a record, be it a whole one or a fence. */
+static inline Datum
+record_column(const FmsKeys *keys, const FmsRecord *record, int i,
+			  bool *isnull)
+{
+	MinimalTuple tuple = fms_record_tuple(record);
+	HeapTupleData view;
+
+	Assert(fms_record_has_tuple(record));
+	view.t_len = tuple->t_len + MINIMAL_TUPLE_OFFSET;
+	view.t_data = (HeapTupleHeader) ((char *) tuple - MINIMAL_TUPLE_OFFSET);
+	if (record->flags & FMS_RECORD_FENCE)
+		return heap_getattr(&view, i + 1, keys->fence_desc, isnull);
+	return heap_getattr(&view, keys->columns[i].attno, keys->desc, isnull);
+}
+
+static int
+compare_columns(FmsKeys *keys, const FmsRecord *a, const FmsRecord *b)
+{
+	int			i;
+
+	for (i = keys->undecided; i < keys->ncolumns; i++)
+	{
+		bool		a_null;
+		bool		b_null;
+		Datum		a_value = record_column(keys, a, i, &a_null);
+		Datum		b_value = record_column(keys, b, i, &b_null);
+		int			order;
+
+		order = ApplySortComparator(a_value, a_null, b_value, b_null,
+									&keys->columns[i].comparator);
+		if (order != 0)
+			return order;
+	}
+	return 0;
+}
+
+int
+fms_keys_compare_rest(FmsKeys *keys, const FmsRecord *a, const FmsRecord *b)
+{
+	int			nwords = Min(a->key_bytes, b->key_bytes) / sizeof(uint64);
+	int			i;
+
+	Assert(fms_record_prefix(a) == fms_record_prefix(b));
+
+	for (i = 1; i < nwords; i++)
+	{
+		uint64		a_word = fms_record_key_word(a, i);
+		uint64		b_word = fms_record_key_word(b, i);
+
+		if (a_word != b_word)
+			return a_word < b_word ? -1 : 1;
+	}
+
+	/*
+	 * Equal bytes.  Keys being prefix-free, they are then equally long, and
+	 * both exact or neither.
+	 */
+	Assert(a->key_bytes == b->key_bytes);
+	if (a->flags & b->flags & FMS_RECORD_EXACT)
+		return 0;
+	return compare_columns(keys, a, b);
+}
+
+static MinimalTuple
+make_fence_tuple(FmsKeys *keys, const FmsRecord *record)
+{
+	Datum	   *values = palloc(keys->ncolumns * sizeof(Datum));
+	bool	   *nulls = palloc(keys->ncolumns * sizeof(bool));
+	MinimalTuple tuple;
+	int			i;
+
+	for (i = 0; i < keys->ncolumns; i++)
+		values[i] = record_column(keys, record, i, &nulls[i]);
+	tuple = fms_form_minimal_tuple(keys->fence_desc, values, nulls);
+	pfree(values);
+	pfree(nulls);
+	return tuple;
+}
+
+FmsRecord *
+fms_keys_make_fence(FmsKeys *keys, const FmsRecord *record)
+{
+	bool		exact = (record->flags & FMS_RECORD_EXACT) != 0;
+	MinimalTuple tuple = exact ? NULL : make_fence_tuple(keys, record);
+	Size		size = fms_record_size(record->key_bytes,
+									   tuple ? tuple->t_len : 0);
+	FmsRecord  *fence = palloc0(size);
+
+	fence->size_bytes = size;
+	fence->key_bytes = record->key_bytes;
+	fence->flags = record->flags | FMS_RECORD_FENCE;
+	memcpy(fms_record_key(fence), fms_record_key(record), record->key_bytes);
+	if (tuple)
+	{
+		memcpy(fms_record_tuple(fence), tuple, tuple->t_len);
+		pfree(tuple);
+	}
+	return fence;
+}

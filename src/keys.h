@@ -1,0 +1,64 @@
+/*-------------------------------------------------------------------------
+ *
+ * keys.h
+ *	  The sort's columns: making keys, comparing records, making fences.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef FMS_KEYS_H
+#define FMS_KEYS_H
+
+#include "postgres.h"
+
+#include "executor/tuptable.h"
+
+#include "record.h"
+
+/* What ORDER BY says; arrays of ncolumns, read only while keys are made. */
+typedef struct FmsKeySpec
+{
+	int			ncolumns;
+	AttrNumber *attnos;			/* in the tuples to be sorted, 1-based */
+	Oid		   *operators;		/* "<" or ">" of some btree family */
+	Oid		   *collations;
+	bool	   *nulls_first;
+} FmsKeySpec;
+
+/* A key before it has become part of a record. */
+typedef struct FmsKeyImage
+{
+	uint16		key_bytes;		/* multiple of 8 */
+	bool		exact;
+	pg_attribute_aligned(8) uint8 bytes[FMS_KEY_MAX_BYTES];
+} FmsKeyImage;
+
+typedef struct FmsKeys FmsKeys;
+
+/*
+ * Looks the columns up.  Lives in the current memory context; comparators
+ * keep their caches there too.  May ERROR (no such operator).
+ */
+extern FmsKeys *fms_keys_create(TupleDesc desc, const FmsKeySpec *spec);
+
+/*
+ * Makes the key of a slot's tuple.  May run detoasting, hence allocate in
+ * the current context and ERROR.
+ */
+extern void fms_keys_encode(FmsKeys *keys, TupleTableSlot *slot,
+							FmsKeyImage *image);
+
+/*
+ * Compares two records, either of which may be a fence, whose prefixes are
+ * equal.  Returns <0, 0, >0.  May run a type's comparator, so it may do all
+ * a function call may do: allocate, detoast, ERROR.
+ */
+extern int	fms_keys_compare_rest(FmsKeys *keys, const FmsRecord *a,
+								  const FmsRecord *b);
+
+/*
+ * Makes the fence of a record: its key, completed by the key columns where
+ * the key alone does not decide.  Palloc'd in the current context.
+ */
+extern FmsRecord *fms_keys_make_fence(FmsKeys *keys, const FmsRecord *record);
+
+#endif							/* FMS_KEYS_H */

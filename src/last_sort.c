@@ -1,0 +1,126 @@
+/*-------------------------------------------------------------------------
+ *
+ * last_sort.c
+ *	  What this session's last statement sorted: fmsort_last_sort().
+ *
+ * A session remembers the counters of the sorts of one statement: the last
+ * one that sorted anything.  They are replaced when a later statement's
+ * first sort ends, so the statement that asks does not wipe out what it asks
+ * for.  A statement that sorts without end (a loop in a function) would fill
+ * the memory, so only its last sorts are kept.
+ *
+ * Memory: a fixed array in TopMemoryContext, made at the first sort.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "funcapi.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+
+#include "last_sort.h"
+#include "settings.h"
+
+/* Sorts kept of one statement. */
+#define KEPT_SORTS	64
+
+#define RESULT_COLUMNS	24
+
+static FmsCounters *kept = NULL;	/* ring of KEPT_SORTS */
+static uint64 kept_total = 0;	/* sorts of that statement, kept or not */
+static uint64 kept_statement = 0;	/* the statement they belong to */
+static uint64 statement = 0;	/* the statement that is running */
+
+PG_FUNCTION_INFO_V1(fmsort_last_sort);
+
+void
+fms_last_sort_new_statement(void)
+{
+	statement++;
+}
+
+void
+fms_last_sort_remember(const FmsCounters *counters)
+{
+	if (kept == NULL)
+		kept = MemoryContextAllocExtended(TopMemoryContext,
+										  KEPT_SORTS * sizeof(FmsCounters),
+										  MCXT_ALLOC_NO_OOM);
+	if (kept == NULL)
+		return;
+	if (kept_statement != statement)
+	{
+		kept_statement = statement;
+		kept_total = 0;
+	}
+	kept[kept_total++ % KEPT_SORTS] = *counters;
+}
+
+static Datum
+milliseconds(double us)
+{
+	return Float8GetDatum(us / 1000.0);
+}
+
+/* The columns of fmsort_last_sort() in order; see the SQL definition. */
+static void
+fill_row(const FmsCounters *counters, int number, Datum *values, bool *nulls)
+{
+	bool		external = counters->method == FMS_METHOD_EXTERNAL_MERGE;
+	uint64		space = external ? counters->spilled_bytes :
+		counters->memory_bytes;
+	int			i = 0;
+
+	memset(nulls, 0, RESULT_COLUMNS * sizeof(bool));
+	values[i++] = Int32GetDatum(number);
+	values[i++] = CStringGetTextDatum(external ? "external merge" :
+									  "in-memory");
+	values[i++] = Int64GetDatum((space + 1023) / 1024);
+	values[i++] = CStringGetTextDatum(external ? "Disk" : "Memory");
+	values[i++] = CStringGetTextDatum(fms_settings_mode_name(counters->mode));
+	values[i++] = Int64GetDatum(counters->runs);
+	values[i++] = Int32GetDatum(counters->merge_passes);
+	values[i++] = Int64GetDatum(counters->blocks);
+	values[i++] = Int32GetDatum(counters->block_bytes);
+	values[i++] = Int32GetDatum(counters->assist_blocks);
+	nulls[i] = !external;
+	values[i++] = CStringGetTextDatum(counters->uses_uring ? "io_uring" :
+									  "sync");
+	nulls[i] = !external;
+	values[i++] = BoolGetDatum(counters->uses_direct_io);
+	values[i++] = milliseconds(counters->formation_us);
+	values[i++] = milliseconds(counters->input_us);
+	values[i++] = milliseconds(counters->order_us);
+	values[i++] = milliseconds(counters->merge_us);
+	values[i++] = milliseconds(counters->blocked_us);
+	values[i++] = Int64GetDatum(counters->tuples);
+	values[i++] = Int64GetDatum(counters->spilled_bytes);
+	values[i++] = Int64GetDatum(counters->reads);
+	values[i++] = Int64GetDatum(counters->read_batches);
+	values[i++] = Int64GetDatum(counters->writes);
+	values[i++] = Int64GetDatum(counters->read_bytes);
+	values[i++] = Int64GetDatum(counters->written_bytes);
+	Assert(i == RESULT_COLUMNS);
+}
+
+Datum
+fmsort_last_sort(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	uint64		first = kept_total > KEPT_SORTS ? kept_total - KEPT_SORTS : 0;
+	uint64		i;
+
+	InitMaterializedSRF(fcinfo, 0);
+	for (i = first; i < kept_total; i++)
+	{
+		Datum		values[RESULT_COLUMNS];
+		bool		nulls[RESULT_COLUMNS];
+
+		fill_row(&kept[i % KEPT_SORTS], (int) i + 1, values, nulls);
+		tuplestore_putvalues(result->setResult, result->setDesc, values,
+							 nulls);
+	}
+	return (Datum) 0;
+}

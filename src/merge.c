@@ -1,0 +1,371 @@
+/*-------------------------------------------------------------------------
+ *
+ * merge.c
+ *	  The merge phase: n sorted runs to one sequence of tuples (Algorithm 2).
+ *
+ * A tree of losers over the runs.  A leaf's key is that of the run's head:
+ *
+ *	  HEAD		the run's next record, in its sort block
+ *	  FENCE		no block in memory; the recorded first key of the next one
+ *				stands for it (ordered modes only)
+ *	  END		nothing left; goes after everything
+ *
+ *	            tree of losers
+ *	           /    |    |    \
+ *	        HEAD FENCE HEAD   END
+ *	         |     :     |
+ *	      [block]  :  [block]
+ *	               ..... not read, being read, or waiting in the queue
+ *
+ * When a HEAD wins, its record leaves.  When a FENCE wins, its block is due:
+ * the mode is asked for it, and the block's first record takes the fence's
+ * place, with the same key, so nothing has to be played again.  A block is
+ * thus asked for when its first tuple is the smallest left, which is what
+ * makes the block read order exact.  (A merge that asks for a run's next
+ * block when the last one is used up demands blocks in another order, and
+ * with few assist blocks it stalls, or loses tuples.)
+ *
+ * The winner moves on at the next call, not before: the record handed out
+ * lies in its sort block and has to stay there while the parent looks at it.
+ *
+ * A record that extends over several blocks is put together in a buffer of
+ * its run; its blocks are given back as they are copied.
+ *
+ * Memory: palloc'd in the context of creation, but for the pool's blocks.
+ * On ERROR the context and the channel are cleaned up by their owner.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "clock.h"
+#include "losertree.h"
+#include "merge.h"
+
+typedef enum FmsLeafState
+{
+	FMS_LEAF_HEAD,
+	FMS_LEAF_FENCE,
+	FMS_LEAF_END
+} FmsLeafState;
+
+typedef struct FmsLeaf
+{
+	uint64		prefix;			/* of the record; PG_UINT64_MAX at the end */
+	const FmsRecord *record;	/* head or fence; NULL at the end */
+	FmsLeafState state;
+
+	/* where the next record is; frame NULL: in the next block */
+	FmsFrame   *frame;
+	uint32		at_bytes;		/* of the next record in the block */
+	uint32		records_left;	/* in this block, the head not counted */
+	uint32		blocks_left;	/* of the run, not asked for yet */
+
+	char	   *assembly;		/* head, if it did not fit into one block */
+	Size		assembly_bytes;
+} FmsLeaf;
+
+struct FmsMerge
+{
+	const FmsMergePlan *plan;
+	FmsInput	input;
+	FmsLoserTree tree;
+	FmsLeaf    *leaves;			/* [nruns] */
+	bool		handed_out;		/* the winner's record has left */
+	double		load_us;
+};
+
+Size
+fms_merge_bytes(const FmsMode *mode, int nruns, uint32 assist_blocks,
+				uint32 block_bytes, uint32 largest_bytes)
+{
+	Size		per_run = sizeof(FmsLeaf) + sizeof(int) + sizeof(FmsRun *) +
+		sizeof(uint32);
+
+	if (largest_bytes > fms_block_room(block_bytes))
+		per_run += largest_bytes;
+	return sizeof(FmsMerge) + nruns * per_run +
+		mode->private_bytes(nruns, assist_blocks) +
+		fms_pool_bytes(mode->blocks(nruns, assist_blocks), block_bytes);
+}
+
+/* Does run a's head leave before run b's?  Ties: the earlier run. */
+static inline bool
+leaf_before(void *arg, int a, int b)
+{
+	FmsMerge   *merge = arg;
+	const FmsLeaf *a_leaf = &merge->leaves[a];
+	const FmsLeaf *b_leaf = &merge->leaves[b];
+	int			order;
+
+	if (a_leaf->prefix != b_leaf->prefix)
+		return a_leaf->prefix < b_leaf->prefix;
+	/* a run at its end has the largest prefix, but so may a record */
+	if (a_leaf->record == NULL || b_leaf->record == NULL)
+		return a_leaf->record != NULL ||
+			(b_leaf->record == NULL && a < b);
+	order = fms_keys_compare_rest(merge->plan->keys, a_leaf->record,
+								  b_leaf->record);
+	return order != 0 ? order < 0 : a < b;
+}
+
+/* Gets the run's next block from the mode, and stands at its beginning. */
+static void
+load_block(FmsMerge *merge, int run)
+{
+	FmsLeaf    *leaf = &merge->leaves[run];
+	instr_time	start = fms_clock_now();
+	const FmsBlockHeader *header;
+
+	Assert(leaf->frame == NULL && leaf->blocks_left > 0);
+
+	leaf->frame = merge->plan->mode->next(&merge->input, run);
+	leaf->blocks_left--;
+	header = (const FmsBlockHeader *) leaf->frame->block;
+	leaf->at_bytes = sizeof(FmsBlockHeader);
+	leaf->records_left = header->records;
+	merge->load_us += fms_clock_since_us(start);
+}
+
+static void
+drop_block(FmsMerge *merge, FmsLeaf *leaf)
+{
+	instr_time	start = fms_clock_now();
+
+	merge->plan->mode->exhausted(&merge->input, leaf->frame);
+	leaf->frame = NULL;
+	merge->load_us += fms_clock_since_us(start);
+}
+
+static inline const FmsBlockHeader *
+block_header(const FmsLeaf *leaf)
+{
+	return (const FmsBlockHeader *) leaf->frame->block;
+}
+
+pg_noinline static void
+report_bad_block(const FmsLeaf *leaf)
+{
+	const FmsBlockHeader *header = block_header(leaf);
+
+	ereport(ERROR,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("sort temporary file contains an invalid record"),
+			 errdetail("Block %u of run %u, offset %u.",
+					   header->number, header->run, leaf->at_bytes)));
+}
+
+static void
+make_assembly(FmsLeaf *leaf, Size bytes)
+{
+	if (leaf->assembly_bytes >= bytes)
+		return;
+	if (leaf->assembly)
+		pfree(leaf->assembly);
+	leaf->assembly = NULL;
+	leaf->assembly = palloc_extended(bytes, MCXT_ALLOC_HUGE);
+	leaf->assembly_bytes = bytes;
+}
+
+/*
+ * Puts together a record that begins here and goes on in the next blocks.
+ * Afterwards the leaf stands behind its end, in the last of them.
+ */
+static const FmsRecord *
+assemble(FmsMerge *merge, int run, uint32 size_bytes)
+{
+	FmsLeaf    *leaf = &merge->leaves[run];
+	uint32		copied = block_header(leaf)->used_bytes - leaf->at_bytes;
+
+	make_assembly(leaf, size_bytes);
+	memcpy(leaf->assembly, leaf->frame->block + leaf->at_bytes, copied);
+
+	while (copied < size_bytes)
+	{
+		uint32		piece;
+
+		drop_block(merge, leaf);
+		if (leaf->blocks_left == 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_DATA_CORRUPTED),
+					 errmsg("sort temporary file ends inside a record")));
+		load_block(merge, run);
+		piece = block_header(leaf)->continued_bytes;
+		if (piece == 0 || piece > size_bytes - copied)
+			report_bad_block(leaf);
+		memcpy(leaf->assembly + copied,
+			   leaf->frame->block + leaf->at_bytes, piece);
+		copied += piece;
+		leaf->at_bytes += piece;
+	}
+	return (const FmsRecord *) leaf->assembly;
+}
+
+/* Makes the next record of the leaf's block its head. */
+static inline void
+take_record(FmsMerge *merge, int run)
+{
+	FmsLeaf    *leaf = &merge->leaves[run];
+	const FmsRecord *record;
+	uint32		left;
+
+	left = block_header(leaf)->used_bytes - leaf->at_bytes;
+	record = (const FmsRecord *) (leaf->frame->block + leaf->at_bytes);
+	leaf->records_left--;
+	if (unlikely(left < sizeof(FmsRecord) ||
+				 record->size_bytes < sizeof(FmsRecord) ||
+				 record->key_bytes > FMS_KEY_MAX_BYTES ||
+				 (record->size_bytes > left && leaf->records_left > 0)))
+		report_bad_block(leaf);
+
+	if (likely(record->size_bytes <= left))
+		leaf->at_bytes += record->size_bytes;
+	else
+		record = assemble(merge, run, record->size_bytes);
+
+	leaf->record = record;
+	leaf->prefix = fms_record_prefix(record);
+	leaf->state = FMS_LEAF_HEAD;
+}
+
+/* The block due to the run arrives; its first record becomes the head. */
+static void
+enter_block(FmsMerge *merge, int run)
+{
+	FmsLeaf    *leaf = &merge->leaves[run];
+
+	load_block(merge, run);
+	if (leaf->records_left == 0 || block_header(leaf)->continued_bytes != 0)
+		report_bad_block(leaf);
+	take_record(merge, run);
+}
+
+/* The run has no block in memory: what stands for it in the tree now? */
+static void
+stand_in(FmsMerge *merge, int run)
+{
+	FmsLeaf    *leaf = &merge->leaves[run];
+
+	if (leaf->blocks_left == 0)
+	{
+		leaf->state = FMS_LEAF_END;
+		leaf->record = NULL;
+		leaf->prefix = PG_UINT64_MAX;
+	}
+	else if (merge->plan->mode->ordered)
+	{
+		leaf->state = FMS_LEAF_FENCE;
+		leaf->record = fms_order_fence(merge->input.order, run);
+		leaf->prefix = fms_record_prefix(leaf->record);
+	}
+	else
+		enter_block(merge, run);
+}
+
+/* Moves on from the head that was handed out. */
+static inline void
+advance(FmsMerge *merge, int run)
+{
+	FmsLeaf    *leaf = &merge->leaves[run];
+
+	if (likely(leaf->records_left > 0))
+		take_record(merge, run);
+	else
+	{
+		drop_block(merge, leaf);
+		stand_in(merge, run);
+	}
+}
+
+FmsMerge *
+fms_merge_begin(const FmsMergePlan *plan, int nruns, FmsRun **runs)
+{
+	FmsMerge   *merge = palloc0(sizeof(FmsMerge));
+	FmsInput   *input = &merge->input;
+	instr_time	start = fms_clock_now();
+	int			run;
+
+	Assert(nruns >= 1);
+
+	merge->plan = plan;
+	merge->leaves = palloc0(nruns * sizeof(FmsLeaf));
+	input->nruns = nruns;
+	input->runs = runs;
+	input->next_block = palloc0(nruns * sizeof(uint32));
+	input->assist_blocks = plan->assist_blocks;
+	input->pool = fms_pool_create(plan->io, plan->tape, plan->block_bytes,
+								  plan->mode->blocks(nruns,
+													 plan->assist_blocks));
+	if (plan->mode->ordered)
+	{
+		const FmsFences **fences = palloc(nruns * sizeof(FmsFences *));
+
+		for (run = 0; run < nruns; run++)
+			fences[run] = &runs[run]->fences;
+		input->order = fms_order_begin(plan->order, nruns, fences);
+		pfree(fences);
+	}
+
+	plan->mode->begin(input);
+	merge->load_us += fms_clock_since_us(start);
+	for (run = 0; run < nruns; run++)
+	{
+		merge->leaves[run].blocks_left = runs[run]->nblocks;
+		stand_in(merge, run);
+	}
+	fms_losertree_build(&merge->tree, palloc(nruns * sizeof(int)), nruns,
+						leaf_before, merge);
+	return merge;
+}
+
+const FmsRecord *
+fms_merge_next(FmsMerge *merge)
+{
+	int			run = fms_losertree_winner(&merge->tree);
+	FmsLeaf    *leaf = &merge->leaves[run];
+
+	if (merge->handed_out)
+	{
+		merge->handed_out = false;
+		advance(merge, run);
+		fms_losertree_replay(&merge->tree, leaf_before, merge);
+		run = fms_losertree_winner(&merge->tree);
+		leaf = &merge->leaves[run];
+	}
+
+	if (leaf->state == FMS_LEAF_END)
+		return NULL;
+	if (leaf->state == FMS_LEAF_FENCE)
+	{
+		enter_block(merge, run);
+		fms_order_demanded(merge->input.order, run);
+	}
+	merge->handed_out = true;
+	return leaf->record;
+}
+
+void
+fms_merge_end(FmsMerge *merge)
+{
+	int			run;
+
+	for (run = 0; run < merge->input.nruns; run++)
+	{
+		if (merge->leaves[run].assembly)
+			pfree(merge->leaves[run].assembly);
+	}
+	fms_pool_destroy(merge->input.pool);
+	merge->plan->mode->end(&merge->input);
+	if (merge->input.order)
+		fms_order_end(merge->input.order);
+	pfree(merge->tree.nodes);
+	pfree(merge->input.next_block);
+	pfree(merge->leaves);
+	pfree(merge);
+}
+
+double
+fms_merge_load_us(const FmsMerge *merge)
+{
+	return merge->load_us;
+}

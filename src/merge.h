@@ -1,0 +1,58 @@
+/*-------------------------------------------------------------------------
+ *
+ * merge.h
+ *	  The merge phase: n sorted runs to one sequence of tuples.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef FMS_MERGE_H
+#define FMS_MERGE_H
+
+#include "postgres.h"
+
+#include "mode.h"
+
+typedef struct FmsMerge FmsMerge;
+
+/* All a merge needs to know; must stay while it goes on. */
+typedef struct FmsMergePlan
+{
+	const FmsMode *mode;
+	FmsKeys    *keys;
+	FmsIo	   *io;
+	FmsTape    *tape;
+	FmsOrder   *order;
+	FmsCounters *counters;
+	uint32		block_bytes;
+	uint32		assist_blocks;	/* l, if the mode uses it */
+} FmsMergePlan;
+
+/*
+ * Bytes that merging n runs takes: input buffer, tree, block order cursor and
+ * buffers in which records of up to largest_bytes are put together.
+ */
+extern Size fms_merge_bytes(const FmsMode *mode, int nruns,
+							uint32 assist_blocks, uint32 block_bytes,
+							uint32 largest_bytes);
+
+/*
+ * Begins merging; starts the first reads.  Ties leave in the order of the
+ * runs.  Memory comes from the current context.
+ */
+extern FmsMerge *fms_merge_begin(const FmsMergePlan *plan, int nruns,
+								 FmsRun **runs);
+
+/*
+ * The next record, or NULL after the last one.  It lies in a sort block and
+ * is valid until the next call.  May wait for I/O, ERROR, and run
+ * comparators.
+ */
+extern const FmsRecord *fms_merge_next(FmsMerge *merge);
+
+/* Drains and frees; may come at any time. */
+extern void fms_merge_end(FmsMerge *merge);
+
+/* Time spent getting blocks so far, waiting included. */
+extern double fms_merge_load_us(const FmsMerge *merge);
+
+#endif							/* FMS_MERGE_H */

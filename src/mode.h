@@ -1,0 +1,88 @@
+/*-------------------------------------------------------------------------
+ *
+ * mode.h
+ *	  What a merge mode decides: which block to read, when, and into what.
+ *
+ * All modes share the engine (merge.c), the tuples and the way they leave.
+ * A mode is only the answer to these questions, so comparing two modes
+ * compares exactly that.
+ *
+ *	  how many blocks the input buffer has for n runs
+ *	  what to read before the merge starts
+ *	  what to do when a run wants its next block
+ *	  what to do with a block whose tuples are used up
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef FMS_MODE_H
+#define FMS_MODE_H
+
+#include "postgres.h"
+
+#include "order.h"
+#include "pool.h"
+
+/* What the mode sees of a merge. */
+typedef struct FmsInput
+{
+	int			nruns;			/* n */
+	FmsRun	  **runs;			/* [nruns], earlier arrivals first */
+	uint32	   *next_block;		/* [nruns] first block not yet requested */
+	uint32		assist_blocks;	/* l, where the mode has them */
+	FmsPool    *pool;
+	FmsOrderCursor *order;		/* NULL if the mode does not follow it */
+	void	   *private;		/* the mode's own */
+} FmsInput;
+
+typedef struct FmsMode
+{
+	const char *name;			/* as the setting spells it */
+
+	/*
+	 * Does it read in block read order?  Then a run without a block stands
+	 * in the tree with the fence of its next one, and next() is called when
+	 * that fence wins: the demand follows the block read order exactly.
+	 * Otherwise next() is called as soon as a run's block is used up.
+	 */
+	bool		ordered;
+
+	/* Blocks of input buffer for n runs and l assist blocks. */
+	uint32		(*blocks) (int nruns, uint32 assist_blocks);
+
+	/* Bytes it allocates for itself, for n runs and l assist blocks. */
+	Size		(*private_bytes) (int nruns, uint32 assist_blocks);
+
+	/* Allocates its own data, and starts reading what it wants first. */
+	void		(*begin) (FmsInput *input);
+
+	/*
+	 * The run's next block, as a sort block; blocks until it is there.  Only
+	 * called while the run has blocks left.
+	 */
+	FmsFrame   *(*next) (FmsInput *input, int run);
+
+	/* All tuples of a sort block have been taken. */
+	void		(*exhausted) (FmsInput *input, FmsFrame *frame);
+
+	void		(*end) (FmsInput *input);
+} FmsMode;
+
+extern const FmsMode fms_mode_fmsort;
+extern const FmsMode fms_mode_double_buffering;
+extern const FmsMode fms_mode_traditional;
+
+/* The next block of a run that nobody has requested, into that frame. */
+static inline void
+fms_input_assign(FmsInput *input, FmsFrame *frame, int run)
+{
+	fms_pool_assign(input->pool, frame, run, input->runs[run],
+					input->next_block[run]++);
+}
+
+static inline bool
+fms_input_has_block(const FmsInput *input, int run)
+{
+	return input->next_block[run] < input->runs[run]->nblocks;
+}
+
+#endif							/* FMS_MODE_H */

@@ -1,0 +1,176 @@
+/*-------------------------------------------------------------------------
+ *
+ * mode_fmsort.c
+ *	  FMsort's merge (Algorithm 2): blocks are read ahead in block read
+ *	  order, by as many reads at once as there are assist blocks.
+ *
+ *	  input buffer:  n + l blocks
+ *
+ *	  SORT  SORT  SORT ..	at most one a run; tuples leave from here
+ *	  READING/ASSIST ..		the queue, in block read order
+ *	  FREE  ..				refilled at once, at the queue's end
+ *
+ *	          oldest                        newest
+ *	  queue:  [1.0][0.0][2.0][1.1][0.1] ..  --> next of the order
+ *	            |
+ *	            +--> becomes the sort block of run 1 when run 1's fence wins
+ *
+ * The merge asks for blocks in block read order (see order.c), so the block
+ * asked for is always the queue's oldest, and that read is the only one ever
+ * waited for (lines 8 to 10).  Since every other run has at most one sort
+ * block, a block asked for but not yet requested always finds a free frame.
+ *
+ * Where the paper makes the oldest assist block a sort block as soon as any
+ * sort block is exhausted, here it waits in the queue until its own first
+ * tuple is due.  The blocks in memory are the same ones; the merge waits
+ * later or not at all.
+ *
+ * At most l reads are with the device at once, so l means what it means in
+ * the paper: the parallel I/O level.
+ *
+ * Submitting costs a system call, so freed frames are collected until a
+ * fraction of l has come together, unless the queue has run dry.
+ *
+ * Owns the queue, palloc'd.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "mode.h"
+
+/* Reads are submitted when this part of the assist blocks is free. */
+#define BATCH_FRACTION	4
+
+typedef struct FmsQueue
+{
+	FmsFrame  **frames;			/* ring of `size` */
+	uint32		size;
+	uint32		oldest;
+	uint32		count;
+	bool		at_end;			/* the order has no more blocks */
+} FmsQueue;
+
+static inline FmsQueue *
+queue_of(FmsInput *input)
+{
+	return (FmsQueue *) input->private;
+}
+
+static uint32
+fmsort_blocks(int nruns, uint32 assist_blocks)
+{
+	return nruns + assist_blocks;
+}
+
+static Size
+fmsort_private_bytes(int nruns, uint32 assist_blocks)
+{
+	return sizeof(FmsQueue) +
+		fmsort_blocks(nruns, assist_blocks) * sizeof(FmsFrame *) +
+		fms_order_cursor_bytes(nruns);
+}
+
+/* How many reads could be started now? */
+static inline uint32
+startable(const FmsInput *input)
+{
+	const FmsPool *pool = input->pool;
+
+	if (pool->reading >= input->assist_blocks)
+		return 0;
+	return Min(pool->nfree, input->assist_blocks - pool->reading);
+}
+
+/* Starts as many reads as may be, in block read order (lines 12 to 14). */
+static void
+refill(FmsInput *input)
+{
+	FmsQueue   *queue = queue_of(input);
+	FmsPool    *pool = input->pool;
+	uint32		wanted = startable(input);
+	int			n = 0;
+
+	while (wanted-- > 0 && !queue->at_end)
+	{
+		int			run = fms_order_next(input->order);
+		FmsFrame   *frame;
+
+		if (run < 0)
+		{
+			queue->at_end = true;
+			break;
+		}
+		frame = fms_pool_take(pool);
+		fms_input_assign(input, frame, run);
+		Assert(queue->count < queue->size);
+		queue->frames[(queue->oldest + queue->count) % queue->size] = frame;
+		queue->count++;
+		pool->batch[n++] = frame;
+	}
+	fms_pool_submit(pool, pool->batch, n);
+}
+
+static void
+fmsort_begin(FmsInput *input)
+{
+	FmsQueue   *queue = palloc0(sizeof(FmsQueue));
+
+	queue->size = input->pool->nframes;
+	queue->frames = palloc(queue->size * sizeof(FmsFrame *));
+	input->private = queue;
+	refill(input);
+}
+
+static FmsFrame *
+fmsort_next(FmsInput *input, int run)
+{
+	FmsQueue   *queue = queue_of(input);
+	FmsFrame   *frame;
+
+	if (queue->count == 0)
+		refill(input);
+	if (queue->count == 0)
+		elog(ERROR, "the block read order has no block for run %d", run);
+
+	frame = queue->frames[queue->oldest];
+	if (frame->run != run)
+		elog(ERROR, "the merge needs a block of run %d where the block read order has one of run %d",
+			 run, frame->run);
+	queue->oldest = (queue->oldest + 1) % queue->size;
+	queue->count--;
+
+	fms_pool_wait(input->pool, frame, input->runs[run]);
+
+	/* something has finished, so there may be a place in the device's queue */
+	if (startable(input) * BATCH_FRACTION >= input->assist_blocks)
+		refill(input);
+	return frame;
+}
+
+static void
+fmsort_exhausted(FmsInput *input, FmsFrame *frame)
+{
+	fms_pool_release(input->pool, frame);
+	fms_io_poll(input->pool->io);
+	if (startable(input) * BATCH_FRACTION >= input->assist_blocks)
+		refill(input);
+}
+
+static void
+fmsort_end(FmsInput *input)
+{
+	pfree(queue_of(input)->frames);
+	pfree(queue_of(input));
+}
+
+const FmsMode fms_mode_fmsort = {
+	.name = "fmsort",
+	.ordered = true,
+	.blocks = fmsort_blocks,
+	.private_bytes = fmsort_private_bytes,
+	.begin = fmsort_begin,
+	.next = fmsort_next,
+	.exhausted = fmsort_exhausted,
+	.end = fmsort_end
+};

@@ -1,0 +1,59 @@
+/*-------------------------------------------------------------------------
+ *
+ * options.h
+ *	  What a sort was told to do: a plain snapshot of the settings.
+ *
+ * The settings themselves live on the top floor (settings.c).  A sort copies
+ * them when it starts and never looks back, so a SET in the middle of a
+ * cursor cannot change a sort under its own feet, and every lower layer can
+ * be run by a test that simply fills in this struct.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef FMS_OPTIONS_H
+#define FMS_OPTIONS_H
+
+#include "c.h"
+
+/* How the merge phase asks for blocks; one small policy each (mode_*.c). */
+typedef enum FmsModeChoice
+{
+	FMS_MODE_FMSORT,
+	FMS_MODE_DOUBLE_BUFFERING,
+	FMS_MODE_TRADITIONAL,
+	FMS_MODE_OFF				/* never reaches a sort: PostgreSQL's own */
+} FmsModeChoice;
+
+typedef enum FmsIoChoice
+{
+	FMS_IO_AUTO,
+	FMS_IO_URING,
+	FMS_IO_SYNC
+} FmsIoChoice;
+
+typedef enum FmsDirectChoice
+{
+	FMS_DIRECT_AUTO,
+	FMS_DIRECT_ON,
+	FMS_DIRECT_OFF
+} FmsDirectChoice;
+
+/* Bounds that the settings, the tape and the pool share. */
+#define FMS_BLOCK_QUANTUM_BYTES		512
+#define FMS_BLOCK_MIN_BYTES			512
+#define FMS_BLOCK_MAX_BYTES			(4 * 1024 * 1024)
+#define FMS_ASSIST_MAX_BLOCKS		1024
+
+typedef struct FmsOptions
+{
+	FmsModeChoice mode;			/* never FMS_MODE_OFF inside a sort */
+	FmsIoChoice io_method;
+	FmsDirectChoice direct_io;
+	uint32		assist_blocks;	/* l; 0 = automatic */
+	uint32		block_bytes;	/* 0 = automatic, else a multiple of 512 */
+	Size		memory_bytes;	/* work_mem: the ceiling for everything */
+	double		expected_bytes; /* planner's guess of the input, or 0; sizes
+								 * blocks, never decides correctness */
+} FmsOptions;
+
+#endif							/* FMS_OPTIONS_H */

@@ -1,0 +1,125 @@
+/*-------------------------------------------------------------------------
+ *
+ * pool.c
+ *	  The input buffer of a merge: its blocks in memory and what each of them
+ *	  is doing.
+ *
+ * The pool knows how a block gets from the tape into memory and that no
+ * block is two things at once.  Which block to read next, and how many ahead,
+ * is the mode's business (mode_*.c); what stands in it the merge's.
+ *
+ * Memory: the blocks are one mapping of the channel, frames and requests are
+ * palloc'd in the context of creation, which the channel's owner frees only
+ * after draining.  On ERROR nothing is done here.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "pool.h"
+
+Size
+fms_pool_bytes(uint32 nframes, uint32 block_bytes)
+{
+	return sizeof(FmsPool) +
+		nframes * (block_bytes + sizeof(FmsFrame) +
+				   2 * sizeof(FmsFrame *) + sizeof(FmsIoRequest *));
+}
+
+FmsPool *
+fms_pool_create(FmsIo *io, FmsTape *tape, uint32 block_bytes, uint32 nframes)
+{
+	FmsPool    *pool = palloc0(sizeof(FmsPool));
+	uint32		i;
+
+	pool->io = io;
+	pool->tape = tape;
+	pool->block_bytes = block_bytes;
+	pool->nframes = nframes;
+	pool->nfree = nframes;
+	pool->frames = MemoryContextAllocExtended(CurrentMemoryContext,
+											  nframes * sizeof(FmsFrame),
+											  MCXT_ALLOC_HUGE |
+											  MCXT_ALLOC_ZERO);
+	pool->free = palloc(nframes * sizeof(FmsFrame *));
+	pool->batch = palloc(nframes * sizeof(FmsFrame *));
+	pool->requests = palloc(nframes * sizeof(FmsIoRequest *));
+	pool->memory = fms_io_map(io, (Size) nframes * block_bytes);
+	for (i = 0; i < nframes; i++)
+	{
+		FmsFrame   *frame = &pool->frames[i];
+
+		frame->block = pool->memory + (Size) i * block_bytes;
+		frame->request.buffer = frame->block;
+		frame->request.length_bytes = block_bytes;
+		frame->request.group = &pool->reading;
+		/* taken from the end: the first frames go first */
+		pool->free[nframes - 1 - i] = frame;
+	}
+	return pool;
+}
+
+void
+fms_pool_destroy(FmsPool *pool)
+{
+	fms_io_unmap(pool->io, pool->memory);
+	pfree(pool->requests);
+	pfree(pool->batch);
+	pfree(pool->free);
+	pfree(pool->frames);
+	pfree(pool);
+}
+
+FmsFrame *
+fms_pool_take(FmsPool *pool)
+{
+	Assert(pool->nfree > 0);
+	return pool->free[--pool->nfree];
+}
+
+void
+fms_pool_release(FmsPool *pool, FmsFrame *frame)
+{
+	Assert(frame->state == FMS_FRAME_SORT);
+	Assert(pool->nfree < pool->nframes);
+	frame->state = FMS_FRAME_FREE;
+	pool->free[pool->nfree++] = frame;
+}
+
+void
+fms_pool_assign(FmsPool *pool, FmsFrame *frame, int run_number,
+				const FmsRun *run, uint32 number)
+{
+	Assert(frame->state == FMS_FRAME_FREE);
+	Assert(number < run->nblocks);
+
+	frame->state = FMS_FRAME_READING;
+	frame->run = run_number;
+	frame->number = number;
+	frame->request.offset_bytes = run->offset_bytes +
+		(uint64) number * pool->block_bytes;
+}
+
+void
+fms_pool_submit(FmsPool *pool, FmsFrame **frames, int n)
+{
+	int			i;
+
+	if (n == 0)
+		return;
+	for (i = 0; i < n; i++)
+	{
+		Assert(frames[i]->state == FMS_FRAME_READING);
+		pool->requests[i] = &frames[i]->request;
+	}
+	fms_tape_read(pool->tape, pool->requests, n);
+}
+
+void
+fms_pool_wait(FmsPool *pool, FmsFrame *frame, const FmsRun *run)
+{
+	Assert(frame->state == FMS_FRAME_READING);
+	fms_tape_wait(pool->tape, &frame->request);
+	fms_tape_check_block(pool->tape, frame->block, run->id, frame->number);
+	frame->state = FMS_FRAME_SORT;
+}

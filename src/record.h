@@ -1,0 +1,98 @@
+/*-------------------------------------------------------------------------
+ *
+ * record.h
+ *	  One tuple on its way through a sort: in memory, on the tape and in the
+ *	  block read order.
+ *
+ *	  +--------+----------------------+---------------------------+
+ *	  | header | normalized key       | MinimalTuple              |
+ *	  | 8 B    | 0, 8 .. 32 B, zeroed | t_len bytes, zeroed to 8  |
+ *	  +--------+----------------------+---------------------------+
+ *
+ * The same bytes serve in all three places, so run formation copies a record
+ * once (memory to output block) and the merge none: the parent gets a
+ * pointer to the tuple inside the sort block.  Everything is MAXALIGNed
+ * because the executor reads the tuple in place.
+ *
+ * The key comes first, so that a comparison touches one cache line.  Its
+ * bytes compare like the sort's columns do (encode.h).  It is cut off at
+ * FMS_KEY_MAX_BYTES: a longer key is completed by comparing the columns
+ * themselves, which the tuple has anyway; writing long keys a second time
+ * would cost more I/O than the rare ties cost comparisons.
+ *
+ * A fence (the first key of a block, in the block read order) is a record
+ * too, without the payload: no tuple at all when the key is exact, else a
+ * tuple of only the key columns.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef FMS_RECORD_H
+#define FMS_RECORD_H
+
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "port/pg_bswap.h"
+
+/* A multiple of 8: keys are compared in words. */
+#define FMS_KEY_MAX_BYTES	32
+
+/* FmsRecord.flags */
+#define FMS_RECORD_EXACT	0x0001	/* the key bytes decide alone */
+#define FMS_RECORD_FENCE	0x0002	/* the tuple, if any, holds only the key
+									 * columns */
+
+typedef struct FmsRecord
+{
+	uint32		size_bytes;		/* of all of it, MAXALIGNed */
+	uint16		key_bytes;		/* multiple of 8, <= FMS_KEY_MAX_BYTES */
+	uint16		flags;
+} FmsRecord;
+
+StaticAssertDecl(sizeof(FmsRecord) == 8 && MAXIMUM_ALIGNOF == 8,
+				 "records go to disk: their header must not be padded");
+
+static inline char *
+fms_record_key(const FmsRecord *record)
+{
+	return (char *) (record + 1);
+}
+
+/* The tuple, valid as long as the record's memory is. */
+static inline MinimalTuple
+fms_record_tuple(const FmsRecord *record)
+{
+	return (MinimalTuple) (fms_record_key(record) + record->key_bytes);
+}
+
+static inline bool
+fms_record_has_tuple(const FmsRecord *record)
+{
+	return record->size_bytes > sizeof(FmsRecord) + record->key_bytes;
+}
+
+/* Size of a record with such a key and tuple. */
+static inline Size
+fms_record_size(uint16 key_bytes, Size tuple_bytes)
+{
+	return sizeof(FmsRecord) + key_bytes + MAXALIGN(tuple_bytes);
+}
+
+/* Word number i of the key as an integer that compares like its bytes. */
+static inline uint64
+fms_record_key_word(const FmsRecord *record, int i)
+{
+	uint64		word;
+
+	memcpy(&word, fms_record_key(record) + i * sizeof(uint64), sizeof(word));
+	return pg_ntoh64(word);
+}
+
+/* The first word: what entries and heads of runs carry with them. */
+static inline uint64
+fms_record_prefix(const FmsRecord *record)
+{
+	return record->key_bytes > 0 ? fms_record_key_word(record, 0) : 0;
+}
+
+#endif							/* FMS_RECORD_H */

@@ -1,0 +1,148 @@
+/*-------------------------------------------------------------------------
+ *
+ * settings.c
+ *	  The fmsort.* settings.
+ *
+ * Any user may set them: none lets a session use more than work_mem and
+ * temp_file_limit allow.  Nobody below this floor reads them; a sort gets a
+ * snapshot (options.h).
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "utils/guc.h"
+#include "utils/plancache.h"
+
+#include "settings.h"
+
+static int	mode_setting = FMS_MODE_FMSORT;
+static int	assist_blocks_setting = 0;
+static int	block_size_setting = 0;
+static int	io_method_setting = FMS_IO_AUTO;
+static int	direct_io_setting = FMS_DIRECT_AUTO;
+
+static const struct config_enum_entry mode_values[] = {
+	{"fmsort", FMS_MODE_FMSORT, false},
+	{"double_buffering", FMS_MODE_DOUBLE_BUFFERING, false},
+	{"traditional", FMS_MODE_TRADITIONAL, false},
+	{"off", FMS_MODE_OFF, false},
+	{NULL, 0, false}
+};
+
+static const struct config_enum_entry io_method_values[] = {
+	{"auto", FMS_IO_AUTO, false},
+	{"io_uring", FMS_IO_URING, false},
+	{"sync", FMS_IO_SYNC, false},
+	{NULL, 0, false}
+};
+
+static const struct config_enum_entry direct_io_values[] = {
+	{"auto", FMS_DIRECT_AUTO, false},
+	{"on", FMS_DIRECT_ON, false},
+	{"off", FMS_DIRECT_OFF, false},
+	{"true", FMS_DIRECT_ON, true},
+	{"false", FMS_DIRECT_OFF, true},
+	{"yes", FMS_DIRECT_ON, true},
+	{"no", FMS_DIRECT_OFF, true},
+	{"1", FMS_DIRECT_ON, true},
+	{"0", FMS_DIRECT_OFF, true},
+	{NULL, 0, false}
+};
+
+/*
+ * Cached plans contain our node or do not, so switching it off or on makes
+ * them stale.  (A plan that is already running is not affected.)
+ */
+static void
+assign_mode(int value, void *extra)
+{
+	if ((value == FMS_MODE_OFF) != (mode_setting == FMS_MODE_OFF))
+		ResetPlanCache();
+}
+
+static bool
+check_block_size(int *value, void **extra, GucSource source)
+{
+	if (*value % FMS_BLOCK_QUANTUM_BYTES != 0)
+	{
+		GUC_check_errdetail("fmsort.block_size must be 0 (automatic) or a multiple of %d bytes from %d to %d.",
+							FMS_BLOCK_QUANTUM_BYTES, FMS_BLOCK_MIN_BYTES,
+							FMS_BLOCK_MAX_BYTES);
+		GUC_check_errhint("The nearest valid size below is %d.",
+						  *value - *value % FMS_BLOCK_QUANTUM_BYTES);
+		return false;
+	}
+	return true;
+}
+
+void
+fms_settings_define(void)
+{
+	DefineCustomEnumVariable("fmsort.mode",
+							 "How sorts that do not fit into work_mem are merged.",
+							 "\"fmsort\" reads blocks ahead in the exact order in which they are needed, \"double_buffering\" reads one block ahead per run, \"traditional\" reads none ahead; \"off\" uses PostgreSQL's own sort.",
+							 &mode_setting, FMS_MODE_FMSORT, mode_values,
+							 PGC_USERSET, GUC_EXPLAIN,
+							 NULL, assign_mode, NULL);
+	DefineCustomIntVariable("fmsort.assist_blocks",
+							"Number of assist blocks: how many blocks a merge reads at once.",
+							"0 chooses automatically.",
+							&assist_blocks_setting, 0, 0,
+							FMS_ASSIST_MAX_BLOCKS,
+							PGC_USERSET, GUC_EXPLAIN,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("fmsort.block_size",
+							"Size of the blocks that sorted runs are written and read in.",
+							"A multiple of 512 bytes; 0 chooses automatically.",
+							&block_size_setting, 0, 0, FMS_BLOCK_MAX_BYTES,
+							PGC_USERSET, GUC_EXPLAIN | GUC_UNIT_BYTE,
+							check_block_size, NULL, NULL);
+	DefineCustomEnumVariable("fmsort.io_method",
+							 "How sorts read and write temporary files.",
+							 "\"auto\" uses io_uring where the kernel offers it, else synchronous I/O.",
+							 &io_method_setting, FMS_IO_AUTO,
+							 io_method_values,
+							 PGC_USERSET, GUC_EXPLAIN,
+							 NULL, NULL, NULL);
+	DefineCustomEnumVariable("fmsort.direct_io",
+							 "Whether sorts bypass the page cache.",
+							 "\"auto\" does so where the file system allows it; \"on\" raises an error where it does not.",
+							 &direct_io_setting, FMS_DIRECT_AUTO,
+							 direct_io_values,
+							 PGC_USERSET, GUC_EXPLAIN,
+							 NULL, NULL, NULL);
+	MarkGUCPrefixReserved("fmsort");
+}
+
+FmsModeChoice
+fms_settings_mode(void)
+{
+	return mode_setting;
+}
+
+const char *
+fms_settings_mode_name(FmsModeChoice mode)
+{
+	int			i;
+
+	for (i = 0; mode_values[i].name; i++)
+	{
+		if (mode_values[i].val == (int) mode)
+			return mode_values[i].name;
+	}
+	return "unknown";
+}
+
+void
+fms_settings_snapshot(FmsOptions *options, double expected_bytes)
+{
+	options->mode = mode_setting;
+	options->io_method = io_method_setting;
+	options->direct_io = direct_io_setting;
+	options->assist_blocks = assist_blocks_setting;
+	options->block_bytes = block_size_setting;
+	options->memory_bytes = (Size) work_mem * 1024;
+	options->expected_bytes = expected_bytes;
+}

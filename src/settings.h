@@ -1,0 +1,30 @@
+/*-------------------------------------------------------------------------
+ *
+ * settings.h
+ *	  The fmsort.* settings.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef FMS_SETTINGS_H
+#define FMS_SETTINGS_H
+
+#include "postgres.h"
+
+#include "options.h"
+
+/* Defines them; called once, when the library is loaded. */
+extern void fms_settings_define(void);
+
+/* fmsort.mode as it stands now, FMS_MODE_OFF included. */
+extern FmsModeChoice fms_settings_mode(void);
+
+/* fmsort.mode's spelling of a mode. */
+extern const char *fms_settings_mode_name(FmsModeChoice mode);
+
+/*
+ * The settings and work_mem as they stand now, for a sort that starts.
+ * expected_bytes: the planner's guess of its input, or 0.
+ */
+extern void fms_settings_snapshot(FmsOptions *options, double expected_bytes);
+
+#endif							/* FMS_SETTINGS_H */

@@ -1,0 +1,145 @@
+/*-------------------------------------------------------------------------
+ *
+ * sizing.c
+ *	  How large the blocks, how many runs at once, how many assist blocks.
+ *
+ * Three numbers share one memory:
+ *
+ *	  |<------------------------- work_mem ------------------------->|
+ *	  |  n + l blocks  |  tree, order, fences, long records | writer |
+ *
+ * The block size has to be known when the first run is written, the number
+ * of runs only when the last one has been.  So an automatic block size goes
+ * by the planner's guess of the input: large enough for cheap transfers, small
+ * enough that all expected runs, a quarter more, and the usual assist blocks
+ * fit.  A wrong guess costs a pass or some smaller transfers, never more.
+ *
+ * A block size that was set is kept, and the fan-in falls until the memory
+ * holds it; only where not even two runs fit is the block size halved, and
+ * only where the smallest blocks do not fit either does l fall.  EXPLAIN shows
+ * what came of it.
+ *
+ * Pure arithmetic; nothing is owned and nothing can fail.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "sizing.h"
+
+/* An automatic block size stays between these. */
+#define AUTO_BLOCK_MIN_BYTES	((uint32) 4096)
+#define AUTO_BLOCK_MAX_BYTES	((uint32) 256 * 1024)
+
+/* Automatic l: what a device can use, and what a merge should have. */
+#define AUTO_ASSIST_MAX		64
+#define AUTO_ASSIST_USUAL	32
+#define AUTO_ASSIST_MIN		4
+
+/* Runs to expect where the planner says nothing. */
+#define RUNS_UNKNOWN		32
+
+#define FAN_IN_MIN			2
+#define FAN_IN_MAX			(1 << 20)
+
+/* Assist blocks that a fan-in may not go below. */
+static uint32
+assist_floor(const FmsSizing *sizing)
+{
+	return sizing->assist_wanted > 0 ? sizing->assist_wanted :
+		AUTO_ASSIST_MIN;
+}
+
+static bool
+fits(const FmsSizing *sizing, int nruns, uint32 assist, Size taken_bytes,
+	 uint32 largest_bytes, bool writes)
+{
+	Size		needed = fms_merge_bytes(sizing->mode, nruns, assist,
+										 sizing->block_bytes, largest_bytes);
+
+	if (writes)
+		needed += sizing->writer_bytes;
+	return needed + taken_bytes <= sizing->memory_bytes;
+}
+
+static uint32
+automatic_block_bytes(const FmsOptions *options)
+{
+	double		runs = options->expected_bytes > 0 ?
+		options->expected_bytes / options->memory_bytes : RUNS_UNKNOWN;
+	uint32		assist = options->assist_blocks > 0 ?
+		options->assist_blocks : AUTO_ASSIST_USUAL;
+	double		share = options->memory_bytes / (1.25 * runs + assist);
+	uint32		bytes = AUTO_BLOCK_MAX_BYTES;
+
+	while (bytes > AUTO_BLOCK_MIN_BYTES && bytes > share)
+		bytes /= 2;
+	return bytes;
+}
+
+static void
+set_block_bytes(FmsSizing *sizing, uint32 block_bytes)
+{
+	sizing->block_bytes = block_bytes;
+	sizing->writer_bytes = fms_run_writer_bytes(sizing->memory_bytes,
+												block_bytes);
+}
+
+void
+fms_sizing_init(FmsSizing *sizing, const FmsMode *mode,
+				const FmsOptions *options)
+{
+	sizing->mode = mode;
+	sizing->memory_bytes = options->memory_bytes;
+	sizing->assist_wanted = options->assist_blocks;
+	set_block_bytes(sizing, options->block_bytes > 0 ?
+					options->block_bytes : automatic_block_bytes(options));
+
+	while (sizing->block_bytes > FMS_BLOCK_MIN_BYTES &&
+		   !fits(sizing, FAN_IN_MIN, assist_floor(sizing), 0, 0, true))
+	{
+		uint32		half = sizing->block_bytes / 2;
+
+		set_block_bytes(sizing, half - half % FMS_BLOCK_QUANTUM_BYTES);
+	}
+	while (sizing->assist_wanted > 1 &&
+		   !fits(sizing, FAN_IN_MIN, sizing->assist_wanted, 0, 0, true))
+		sizing->assist_wanted /= 2;
+}
+
+int
+fms_sizing_fan_in(const FmsSizing *sizing, Size taken_bytes,
+				  uint32 largest_bytes, bool writes)
+{
+	int			low = FAN_IN_MIN;
+	int			high = FAN_IN_MAX;
+
+	/* low always may be, high is the first that may not */
+	while (high - low > 1)
+	{
+		int			middle = low + (high - low) / 2;
+
+		if (fits(sizing, middle, assist_floor(sizing), taken_bytes,
+				 largest_bytes, writes))
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+uint32
+fms_sizing_assist(const FmsSizing *sizing, int nruns, Size taken_bytes,
+				  uint32 largest_bytes, bool writes)
+{
+	uint32		assist = AUTO_ASSIST_MAX;
+
+	if (!sizing->mode->ordered)
+		return 0;
+	if (sizing->assist_wanted > 0)
+		return sizing->assist_wanted;
+	while (assist > 1 &&
+		   !fits(sizing, nruns, assist, taken_bytes, largest_bytes, writes))
+		assist--;
+	return assist;
+}

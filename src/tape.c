@@ -1,0 +1,446 @@
+/*-------------------------------------------------------------------------
+ *
+ * tape.c
+ *	  A temporary file that is written at its end and read anywhere, both
+ *	  asynchronously, and the format of the blocks in it.
+ *
+ * The file is PostgreSQL's own: OpenTemporaryFile() makes it, so the right
+ * tablespace, temp_file_limit, log_temp_files, pg_stat_database, deletion at
+ * the end of the transaction and clean-up after a crash come with it.  Two
+ * things it does not give us are done here.
+ *
+ * Direct I/O.  fd.c reopens a file with the flags it was opened with, so
+ * O_DIRECT cannot be switched on later.  A second virtual file on the same
+ * path carries the flag and all block transfers; the first keeps the
+ * accounting.  Whether the file system takes direct I/O, in pieces as small
+ * as our blocks, is found out by doing it once.
+ *
+ * Accounting.  fd.c counts and limits only what FileWrite() writes.  So the
+ * tape is extended a piece at a time by writing the last page of the piece
+ * through FileWrite(): fd.c charges the whole piece, and raises its own
+ * error when temp_file_limit is reached.  The asynchronous writes then go
+ * below the end that fd.c knows.
+ *
+ *	  |<------- written ------->|<-- reserved -->|
+ *	  |  run 0  |  run 1  | ... |          |page |
+ *	                            ^ end            ^ charged
+ *
+ * Pieces grow with the file (an eighth), so a small spill reserves little
+ * and a large one rarely.  fms_tape_trim() gives the rest back.
+ *
+ * Descriptors are resolved right before a submission and never kept: fd.c
+ * may close any file when it needs its descriptor for another one.  Once a
+ * request is submitted that does no harm.
+ *
+ * On ERROR: the resource owner closes and deletes the files, the channel's
+ * owner drains the requests, in either order.  Nothing is done here.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "commands/tablespace.h"
+#include "executor/instrument.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "storage/bufmgr.h"
+#include "storage/fd.h"
+
+#include "clock.h"
+#include "compat.h"
+#include "tape.h"
+
+#define RESERVE_MIN_BYTES	((uint64) 64 * 1024)
+#define RESERVE_MAX_BYTES	((uint64) 8 * 1024 * 1024)
+
+struct FmsTape
+{
+	FmsIo	   *io;
+	FmsCounters *counters;
+	File		file;			/* accounting, buffered */
+	File		direct_file;	/* O_DIRECT on the same path, or 0 */
+	uint32		block_bytes;
+	uint64		end_bytes;		/* written or being written */
+	uint64		charged_bytes;	/* reserved; end_bytes <= charged_bytes */
+	uint64		uncounted_read_bytes;	/* not yet a whole block in */
+	uint64		uncounted_write_bytes;	/* pgBufferUsage; < BLCKSZ */
+};
+
+/* The file that block transfers use. */
+static inline File
+transfer_file(const FmsTape *tape)
+{
+	return tape->direct_file > 0 ? tape->direct_file : tape->file;
+}
+
+/*
+ * A descriptor for submitting to, now.  FileSize() is the cheapest call
+ * that makes fd.c reopen a file it has closed.
+ */
+static int
+transfer_fd(FmsTape *tape)
+{
+	int			fd = FileGetRawDesc(transfer_file(tape));
+
+	if (fd < 0)
+	{
+		if (FileSize(transfer_file(tape)) < 0)
+			ereport(ERROR,
+					(errcode_for_file_access(),
+					 errmsg("could not reopen sort temporary file \"%s\": %m",
+							FilePathName(tape->file))));
+		fd = FileGetRawDesc(transfer_file(tape));
+	}
+	Assert(fd >= 0);
+	return fd;
+}
+
+/*
+ * Makes fd.c charge us for the file up to there, at least.
+ */
+static void
+reserve(FmsTape *tape, uint64 upto_bytes)
+{
+	static const PGAlignedXLogBlock zeroes;
+	uint64		piece = Max(RESERVE_MIN_BYTES,
+							Min(RESERVE_MAX_BYTES, tape->charged_bytes / 8));
+	uint64		target;
+
+	StaticAssertStmt(sizeof(zeroes) >= FMS_IO_ALIGN_BYTES,
+					 "one page of zeroes is needed");
+
+	if (upto_bytes <= tape->charged_bytes)
+		return;
+	target = FMS_IO_ALIGN(Max(upto_bytes, tape->charged_bytes + piece));
+
+	errno = 0;
+	if (FileWrite(tape->file, (char *) zeroes.data, FMS_IO_ALIGN_BYTES,
+				  target - FMS_IO_ALIGN_BYTES, WAIT_EVENT_BUFFILE_WRITE) != FMS_IO_ALIGN_BYTES)
+		ereport(ERROR,
+				(errcode_for_file_access(),
+				 errmsg("could not extend sort temporary file \"%s\": %m",
+						FilePathName(tape->file))));
+	tape->charged_bytes = target;
+}
+
+/*
+ * Tries one direct read in the smallest piece and at the worst alignment
+ * that blocks of this size will have.  Opening alone proves nothing: some
+ * file systems take the flag and refuse the transfer.
+ */
+static bool
+direct_io_works(FmsTape *tape)
+{
+	uint32		piece = tape->block_bytes % FMS_IO_ALIGN_BYTES == 0 ?
+		FMS_IO_ALIGN_BYTES : FMS_BLOCK_QUANTUM_BYTES;
+	char	   *buffer = fms_io_map(tape->io, FMS_IO_ALIGN_BYTES);
+	ssize_t		got;
+
+	reserve(tape, 2 * FMS_IO_ALIGN_BYTES);
+	got = pread(transfer_fd(tape), buffer, piece, piece);
+	fms_io_unmap(tape->io, buffer);
+	return got == (ssize_t) piece;
+}
+
+/*
+ * Opens the direct view of the file.  Returns false, with errno set, where
+ * that is not to be had.
+ */
+static bool
+open_direct(FmsTape *tape)
+{
+	char	   *path = FilePathName(tape->file);
+	int			probe;
+
+	/*
+	 * fd.c raises an error if the open fails, so ask the file system first.
+	 */
+	probe = OpenTransientFile(path, O_RDWR | PG_O_DIRECT | PG_BINARY);
+	if (probe < 0)
+		return false;
+	CloseTransientFile(probe);
+
+	tape->direct_file = PathNameOpenTemporaryFile(path,
+												  O_RDWR | PG_O_DIRECT);
+	if (tape->direct_file <= 0)
+		elog(ERROR, "sort temporary file \"%s\" has disappeared", path);
+	if (direct_io_works(tape))
+		return true;
+
+	FileClose(tape->direct_file);
+	tape->direct_file = 0;
+	errno = EINVAL;
+	return false;
+}
+
+FmsTape *
+fms_tape_open(FmsIo *io, FmsDirectChoice direct, uint32 block_bytes,
+			  FmsCounters *counters)
+{
+	FmsTape    *tape = palloc0(sizeof(FmsTape));
+
+	Assert(block_bytes % FMS_BLOCK_QUANTUM_BYTES == 0);
+
+	tape->io = io;
+	tape->counters = counters;
+	tape->block_bytes = block_bytes;
+	PrepareTempTablespaces();
+	tape->file = OpenTemporaryFile(false);
+
+	if (direct != FMS_DIRECT_OFF && !open_direct(tape))
+	{
+		if (direct == FMS_DIRECT_ON)
+			ereport(ERROR,
+					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+					 errmsg("direct I/O is not possible for sort temporary file \"%s\" with blocks of %u bytes: %m",
+							FilePathName(tape->file), block_bytes),
+					 errhint("Set fmsort.direct_io to \"auto\", choose an fmsort.block_size that is a multiple of 4096, or point temp_tablespaces to another file system.")));
+		ereport(DEBUG1,
+				(errmsg_internal("fmsort: no direct I/O for \"%s\" with blocks of %u bytes: %m",
+								 FilePathName(tape->file), block_bytes)));
+	}
+	return tape;
+}
+
+void
+fms_tape_close(FmsTape *tape)
+{
+	Assert(tape->io->in_flight == 0);
+	if (tape->direct_file > 0)
+		FileClose(tape->direct_file);
+	FileClose(tape->file);
+	pfree(tape);
+}
+
+bool
+fms_tape_is_direct(const FmsTape *tape)
+{
+	return tape->direct_file > 0;
+}
+
+uint64
+fms_tape_end(const FmsTape *tape)
+{
+	return tape->end_bytes;
+}
+
+void
+fms_tape_append(FmsTape *tape, FmsIoRequest *request, char *buffer,
+				uint32 length_bytes)
+{
+	Assert(length_bytes > 0 && length_bytes % FMS_IO_ALIGN_BYTES == 0);
+	Assert(request->state != FMS_IO_IN_FLIGHT);
+
+	reserve(tape, tape->end_bytes + length_bytes);
+
+	request->is_write = true;
+	request->buffer = buffer;
+	request->length_bytes = length_bytes;
+	request->offset_bytes = tape->end_bytes;
+	tape->end_bytes += length_bytes;
+	tape->counters->writes++;
+	tape->counters->written_bytes += length_bytes;
+	fms_io_submit(tape->io, transfer_fd(tape), &request, 1);
+}
+
+void
+fms_tape_trim(FmsTape *tape)
+{
+	if (tape->charged_bytes == tape->end_bytes)
+		return;
+	if (FileTruncate(tape->file, tape->end_bytes,
+					 WAIT_EVENT_BUFFILE_TRUNCATE) != 0)
+		ereport(ERROR,
+				(errcode_for_file_access(),
+				 errmsg("could not truncate sort temporary file \"%s\": %m",
+						FilePathName(tape->file))));
+	tape->charged_bytes = tape->end_bytes;
+}
+
+/* Counts the time since start as spent waiting for such a request. */
+static void
+count_blocked(FmsTape *tape, const FmsIoRequest *request, instr_time start)
+{
+	instr_time	spent;
+
+	INSTR_TIME_SET_CURRENT(spent);
+	INSTR_TIME_SUBTRACT(spent, start);
+	if (!request->is_write)
+		tape->counters->blocked_us += INSTR_TIME_GET_DOUBLE(spent) * 1e6;
+	if (track_io_timing)
+	{
+		instr_time *total = request->is_write ? fms_temp_write_time() :
+			fms_temp_read_time();
+
+		INSTR_TIME_ADD(*total, spent);
+	}
+}
+
+void
+fms_tape_read(FmsTape *tape, FmsIoRequest **requests, int n)
+{
+	int			i;
+	instr_time	start;
+
+	for (i = 0; i < n; i++)
+	{
+		requests[i]->is_write = false;
+		tape->counters->read_bytes += requests[i]->length_bytes;
+	}
+	tape->counters->reads += n;
+	tape->counters->read_batches++;
+
+	start = fms_clock_now();
+	fms_io_submit(tape->io, transfer_fd(tape), requests, n);
+	if (tape->io->method->submit_blocks)
+		count_blocked(tape, requests[0], start);
+}
+
+/*
+ * A transfer that came back short, or was interrupted: do it once more,
+ * whole and synchronously.  Returns what moved, or -errno.
+ */
+static int
+retry(FmsTape *tape, const FmsIoRequest *request)
+{
+	ssize_t		moved;
+	int			fd = transfer_fd(tape);
+
+	do
+	{
+		if (request->is_write)
+			moved = pwrite(fd, request->buffer, request->length_bytes,
+						   (off_t) request->offset_bytes);
+		else
+			moved = pread(fd, request->buffer, request->length_bytes,
+						  (off_t) request->offset_bytes);
+	} while (moved < 0 && errno == EINTR);
+	return moved < 0 ? -errno : (int) moved;
+}
+
+static void
+report_failure(const FmsTape *tape, const FmsIoRequest *request, int result)
+{
+	const char *path = FilePathName(tape->file);
+
+	if (result < 0)
+	{
+		errno = -result;
+		ereport(ERROR,
+				(errcode_for_file_access(),
+				 request->is_write ?
+				 errmsg("could not write to sort temporary file \"%s\": %m",
+						path) :
+				 errmsg("could not read from sort temporary file \"%s\": %m",
+						path),
+				 errdetail("%u bytes at offset %llu.", request->length_bytes,
+						   (unsigned long long) request->offset_bytes)));
+	}
+	if (request->is_write)
+	{
+		/* a write that stops half-way has met the end of the disk */
+		errno = ENOSPC;
+		ereport(ERROR,
+				(errcode_for_file_access(),
+				 errmsg("could not write to sort temporary file \"%s\": %m",
+						path)));
+	}
+	ereport(ERROR,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("sort temporary file \"%s\" is shorter than it should be",
+					path),
+			 errdetail("Read %d of %u bytes at offset %llu.", result,
+					   request->length_bytes,
+					   (unsigned long long) request->offset_bytes)));
+}
+
+/*
+ * EXPLAIN (BUFFERS) counts temporary I/O in blocks of BLCKSZ; ours are of
+ * any size, so the rest is carried over.
+ */
+static void
+count_blocks(FmsTape *tape, const FmsIoRequest *request)
+{
+	uint64	   *uncounted = request->is_write ?
+		&tape->uncounted_write_bytes : &tape->uncounted_read_bytes;
+	long		blocks;
+
+	*uncounted += request->length_bytes;
+	blocks = *uncounted / BLCKSZ;
+	*uncounted %= BLCKSZ;
+	if (request->is_write)
+		pgBufferUsage.temp_blks_written += blocks;
+	else
+		pgBufferUsage.temp_blks_read += blocks;
+}
+
+/* Blocks until the request is no longer in flight; counts the time. */
+static void
+wait_for_kernel(FmsTape *tape, FmsIoRequest *request)
+{
+	instr_time	start = fms_clock_now();
+
+	pgstat_report_wait_start(request->is_write ? WAIT_EVENT_BUFFILE_WRITE :
+							 WAIT_EVENT_BUFFILE_READ);
+	while (request->state == FMS_IO_IN_FLIGHT)
+	{
+		if (!fms_io_wait(tape->io))
+		{
+			pgstat_report_wait_end();
+			CHECK_FOR_INTERRUPTS();
+			pgstat_report_wait_start(request->is_write ?
+									 WAIT_EVENT_BUFFILE_WRITE :
+									 WAIT_EVENT_BUFFILE_READ);
+		}
+	}
+	pgstat_report_wait_end();
+
+	count_blocked(tape, request, start);
+}
+
+void
+fms_tape_wait(FmsTape *tape, FmsIoRequest *request)
+{
+	Assert(request->state != FMS_IO_IDLE);
+
+	if (request->state == FMS_IO_IN_FLIGHT)
+		fms_io_poll(tape->io);
+	if (request->state == FMS_IO_IN_FLIGHT)
+		wait_for_kernel(tape, request);
+
+	request->state = FMS_IO_IDLE;
+	if (unlikely(request->result != (int) request->length_bytes))
+	{
+		int			result = request->result;
+
+		if (result > 0 || result == -EINTR || result == -EAGAIN)
+			result = retry(tape, request);
+		if (result != (int) request->length_bytes)
+			report_failure(tape, request, result);
+	}
+	count_blocks(tape, request);
+}
+
+void
+fms_tape_check_block(const FmsTape *tape, const char *block, uint32 run,
+					 uint32 number)
+{
+	const FmsBlockHeader *header = (const FmsBlockHeader *) block;
+
+	if (unlikely(header->magic != FMS_BLOCK_MAGIC ||
+				 header->run != run || header->number != number ||
+				 header->used_bytes > tape->block_bytes ||
+				 header->used_bytes < sizeof(FmsBlockHeader) ||
+				 header->continued_bytes >
+				 header->used_bytes - sizeof(FmsBlockHeader)))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("sort temporary file \"%s\" is corrupted",
+						FilePathName(tape->file)),
+				 errdetail("Expected block %u of run %u, found block %u of run %u with magic %08X.",
+						   number, run, header->number, header->run,
+						   header->magic)));
+}

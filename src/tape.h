@@ -1,0 +1,92 @@
+/*-------------------------------------------------------------------------
+ *
+ * tape.h
+ *	  A temporary file that is written at its end and read anywhere, both
+ *	  asynchronously, and the format of the blocks in it.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef FMS_TAPE_H
+#define FMS_TAPE_H
+
+#include "postgres.h"
+
+#include "counters.h"
+#include "io.h"
+
+/*
+ * Every block begins with this.  It names the block, so that a wrong or
+ * stale one is an error and never a wrong answer.
+ *
+ *	  | header | continued_bytes | record | record | ... | unused |
+ *	  |<---------------------- used_bytes -------------->|
+ */
+typedef struct FmsBlockHeader
+{
+	uint32		magic;			/* FMS_BLOCK_MAGIC */
+	uint32		run;			/* id of the run it belongs to */
+	uint32		number;			/* position in that run, from 0 */
+	uint32		used_bytes;		/* header included */
+	uint32		continued_bytes;	/* of a record that began in an earlier
+									 * block; 0: starts with a record */
+	uint32		records;		/* that begin in this block */
+} FmsBlockHeader;
+
+#define FMS_BLOCK_MAGIC 0x464D5342	/* "FMSB" */
+
+StaticAssertDecl(sizeof(FmsBlockHeader) == 24,
+				 "blocks go to disk: their header must not be padded");
+
+/* Room for records in a block of that size. */
+static inline uint32
+fms_block_room(uint32 block_bytes)
+{
+	return block_bytes - sizeof(FmsBlockHeader);
+}
+
+typedef struct FmsTape FmsTape;
+
+/*
+ * Opens a tape: a temporary file under the current resource owner, which
+ * counts it, limits it, logs it and deletes it.  Under FMS_DIRECT_ON raises
+ * an error where the file system has no direct I/O for this block size;
+ * under FMS_DIRECT_AUTO uses the page cache there.
+ */
+extern FmsTape *fms_tape_open(FmsIo *io, FmsDirectChoice direct,
+							  uint32 block_bytes, FmsCounters *counters);
+
+/* Closes and deletes the file.  Nothing may be in flight. */
+extern void fms_tape_close(FmsTape *tape);
+
+extern bool fms_tape_is_direct(const FmsTape *tape);
+
+/*
+ * Starts writing at the end of the tape, and moves the end.  Length must be
+ * a multiple of FMS_IO_ALIGN_BYTES.  Raises temp_file_limit's error, or one
+ * for a full disk if that is known already (else fms_tape_wait() does).
+ */
+extern void fms_tape_append(FmsTape *tape, FmsIoRequest *request,
+							char *buffer, uint32 length_bytes);
+extern uint64 fms_tape_end(const FmsTape *tape);
+
+/* Gives back the space that was reserved past the end; nothing in flight. */
+extern void fms_tape_trim(FmsTape *tape);
+
+/* Starts reads; offset, length and buffer stand in the requests. */
+extern void fms_tape_read(FmsTape *tape, FmsIoRequest **requests, int n);
+
+/*
+ * Waits until the request is done, allowing interrupts, and returns it to
+ * IDLE.  Raises an error if the transfer failed.  Adds what it waited to
+ * blocked_us if it is a read.
+ */
+extern void fms_tape_wait(FmsTape *tape, FmsIoRequest *request);
+
+/*
+ * Checks that a block just read is the one that was asked for and that its
+ * header is sane.  ERRCODE_DATA_CORRUPTED otherwise.
+ */
+extern void fms_tape_check_block(const FmsTape *tape, const char *block,
+								 uint32 run, uint32 number);
+
+#endif							/* FMS_TAPE_H */
