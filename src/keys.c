@@ -84,6 +84,9 @@ struct FmsKeys
 	int			nencoded;		/* columns 0 .. nencoded - 1 are in the key */
 	int			undecided;		/* equal keys decide the columns before this
 								 * one; <= nencoded */
+	MemoryContext context;		/* the one current at creation */
+	FmsRecord  *fence;			/* made last */
+	Size		fence_bytes;	/* allocated for it */
 	FmsColumn	columns[FLEXIBLE_ARRAY_MEMBER];
 };
 
@@ -212,6 +215,7 @@ fms_keys_create(TupleDesc desc, const FmsKeySpec *spec)
 
 	keys = palloc0(offsetof(FmsKeys, columns) +
 				   spec->ncolumns * sizeof(FmsColumn));
+	keys->context = CurrentMemoryContext;
 	keys->desc = desc;
 	keys->ncolumns = spec->ncolumns;
 	keys->fence_desc = CreateTemplateTupleDesc(spec->ncolumns);
@@ -429,21 +433,37 @@ make_fence_tuple(FmsKeys *keys, const FmsRecord *record)
 	return tuple;
 }
 
-FmsRecord *
+static void
+make_fence_room(FmsKeys *keys, Size bytes)
+{
+	if (keys->fence_bytes >= bytes)
+		return;
+	if (keys->fence)
+		pfree(keys->fence);
+	keys->fence = NULL;
+	keys->fence_bytes = 0;
+	keys->fence = MemoryContextAlloc(keys->context, bytes);
+	keys->fence_bytes = bytes;
+}
+
+const FmsRecord *
 fms_keys_make_fence(FmsKeys *keys, const FmsRecord *record)
 {
 	bool		exact = (record->flags & FMS_RECORD_EXACT) != 0;
 	MinimalTuple tuple = exact ? NULL : make_fence_tuple(keys, record);
 	Size		size = fms_record_size(record->key_bytes,
 									   tuple ? tuple->t_len : 0);
-	FmsRecord  *fence = palloc0(size);
+	FmsRecord  *fence;
 
+	make_fence_room(keys, size);
+	fence = keys->fence;
 	fence->size_bytes = size;
 	fence->key_bytes = record->key_bytes;
 	fence->flags = record->flags | FMS_RECORD_FENCE;
 	memcpy(fms_record_key(fence), fms_record_key(record), record->key_bytes);
 	if (tuple)
 	{
+		memset((char *) fence + size - MAXIMUM_ALIGNOF, 0, MAXIMUM_ALIGNOF);
 		memcpy(fms_record_tuple(fence), tuple, tuple->t_len);
 		pfree(tuple);
 	}

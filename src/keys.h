@@ -57,8 +57,9 @@ extern int	fms_keys_compare_rest(FmsKeys *keys, const FmsRecord *a,
 
 /*
  * Makes the fence of a record: its key, completed by the key columns where
- * the key alone does not decide.  Palloc'd in the current context.
+ * the key alone does not decide.  Valid until the next call.
  */
-extern FmsRecord *fms_keys_make_fence(FmsKeys *keys, const FmsRecord *record);
+extern const FmsRecord *fms_keys_make_fence(FmsKeys *keys,
+											const FmsRecord *record);
 
 #endif							/* FMS_KEYS_H */

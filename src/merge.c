@@ -76,8 +76,9 @@ struct FmsMerge
 };
 
 Size
-fms_merge_bytes(const FmsMode *mode, int nruns, uint32 assist_blocks,
-				uint32 block_bytes, uint32 largest_bytes)
+fms_merge_bytes(const FmsMode *mode, const FmsFenceStore *fences, int nruns,
+				uint32 assist_blocks, uint32 block_bytes,
+				uint32 largest_bytes)
 {
 	Size		per_run = sizeof(FmsLeaf) + sizeof(int) + sizeof(FmsRun *) +
 		sizeof(uint32);
@@ -85,6 +86,7 @@ fms_merge_bytes(const FmsMode *mode, int nruns, uint32 assist_blocks,
 	if (largest_bytes > fms_block_room(block_bytes))
 		per_run += largest_bytes;
 	return sizeof(FmsMerge) + nruns * per_run +
+		(mode->ordered && fences ? fms_order_bytes(fences, nruns) : 0) +
 		mode->private_bytes(nruns, assist_blocks) +
 		fms_pool_bytes(mode->blocks(nruns, assist_blocks), block_bytes);
 }
@@ -302,7 +304,8 @@ fms_merge_begin(const FmsMergePlan *plan, int nruns, FmsRun **runs)
 
 		for (run = 0; run < nruns; run++)
 			fences[run] = &runs[run]->fences;
-		input->order = fms_order_begin(plan->order, nruns, fences);
+		input->order = fms_order_begin(plan->keys, plan->fences,
+									   plan->counters, nruns, fences);
 		pfree(fences);
 	}
 

@@ -21,19 +21,20 @@ typedef struct FmsMergePlan
 	FmsKeys    *keys;
 	FmsIo	   *io;
 	FmsTape    *tape;
-	FmsOrder   *order;
+	FmsFenceStore *fences;
 	FmsCounters *counters;
 	uint32		block_bytes;
 	uint32		assist_blocks;	/* l, if the mode uses it */
 } FmsMergePlan;
 
 /*
- * Bytes that merging n runs takes: input buffer, tree, block order cursor and
- * buffers in which records of up to largest_bytes are put together.
+ * Bytes that merging n runs takes: input buffer, tree, block read order and
+ * buffers in which records of up to largest_bytes are put together.  Fences
+ * may be NULL before there are any.
  */
-extern Size fms_merge_bytes(const FmsMode *mode, int nruns,
-							uint32 assist_blocks, uint32 block_bytes,
-							uint32 largest_bytes);
+extern Size fms_merge_bytes(const FmsMode *mode, const FmsFenceStore *fences,
+							int nruns, uint32 assist_blocks,
+							uint32 block_bytes, uint32 largest_bytes);
 
 /*
  * Begins merging; starts the first reads.  Ties leave in the order of the

@@ -30,7 +30,7 @@ typedef struct FmsInput
 	uint32	   *next_block;		/* [nruns] first block not yet requested */
 	uint32		assist_blocks;	/* l, where the mode has them */
 	FmsPool    *pool;
-	FmsOrderCursor *order;		/* NULL if the mode does not follow it */
+	FmsOrder   *order;		/* NULL if the mode does not follow it */
 	void	   *private;		/* the mode's own */
 } FmsInput;
 

@@ -67,8 +67,7 @@ static Size
 fmsort_private_bytes(int nruns, uint32 assist_blocks)
 {
 	return sizeof(FmsQueue) +
-		fmsort_blocks(nruns, assist_blocks) * sizeof(FmsFrame *) +
-		fms_order_cursor_bytes(nruns);
+		fmsort_blocks(nruns, assist_blocks) * sizeof(FmsFrame *);
 }
 
 /* How many reads could be started now? */

@@ -14,9 +14,9 @@
  * and may be as small as 512 bytes or no multiple of a page; writes should
  * be large, and whole aligned pages (file systems take unaligned direct
  * writes one at a time, reading around their edges).  So blocks are laid out
- * back to back in the buffer, whole pages of it are written, and the rest, less
- * than a page, moves to the front of the next buffer.  Only the end of a run
- * is padded to a page.
+ * back to back in the buffer, whole pages of it are written, and the rest,
+ * less than a page, moves to the front of the next buffer.  Only the end of a
+ * run is padded to a page.
  *
  * A record starts a new block if it does not fit into the rest of this one.
  * A record that is larger than a block starts one and continues through as
@@ -31,6 +31,7 @@
  */
 #include "postgres.h"
 
+#include "clock.h"
 #include "run.h"
 
 #define MAX_BUFFERS			4
@@ -38,7 +39,7 @@
 /* Writes this large are sequential enough for any device. */
 #define BUFFER_MAX_BYTES	((Size) 1024 * 1024)
 /* All buffers together take this part of the memory, if blocks let them. */
-#define MEMORY_FRACTION		8
+#define MEMORY_FRACTION		16
 
 typedef struct FmsOutputBuffer
 {
@@ -50,7 +51,8 @@ struct FmsRunWriter
 {
 	FmsIo	   *io;
 	FmsTape    *tape;
-	FmsOrder   *order;
+	FmsFenceStore *fences;
+	FmsCounters *counters;
 	uint32		block_bytes;
 	char	   *memory;			/* mapped; all buffers */
 	Size		buffer_bytes;	/* of each; >= a block and a page */
@@ -91,15 +93,17 @@ fms_run_writer_bytes(Size memory_bytes, uint32 block_bytes)
 }
 
 FmsRunWriter *
-fms_run_writer_create(FmsIo *io, FmsTape *tape, FmsOrder *order,
-					  uint32 block_bytes, Size memory_bytes)
+fms_run_writer_create(FmsIo *io, FmsTape *tape, FmsFenceStore *fences,
+					  FmsCounters *counters, uint32 block_bytes,
+					  Size memory_bytes)
 {
 	FmsRunWriter *writer = palloc0(sizeof(FmsRunWriter));
 	int			i;
 
 	writer->io = io;
 	writer->tape = tape;
-	writer->order = order;
+	writer->fences = fences;
+	writer->counters = counters;
 	writer->block_bytes = block_bytes;
 	writer->nbuffers = buffer_count(memory_bytes, block_bytes);
 	writer->buffer_bytes = buffer_size(memory_bytes, block_bytes);
@@ -119,6 +123,7 @@ fms_run_flush(FmsRunWriter *writer)
 		if (writer->buffers[i].request.state != FMS_IO_IDLE)
 			fms_tape_wait(writer->tape, &writer->buffers[i].request);
 	}
+	fms_fences_flush(writer->fences);
 }
 
 void
@@ -232,6 +237,15 @@ append_chain(FmsRunWriter *writer, const FmsRecord *record)
 	}
 }
 
+static void
+note_fence(FmsRunWriter *writer, const FmsRecord *record, uint32 nblocks)
+{
+	instr_time	start = fms_clock_now();
+
+	fms_fences_note(writer->fences, &writer->run->fences, record, nblocks);
+	writer->counters->order_us += fms_clock_since_us(start);
+}
+
 void
 fms_run_append(FmsRunWriter *writer, const FmsRecord *record)
 {
@@ -245,7 +259,7 @@ fms_run_append(FmsRunWriter *writer, const FmsRecord *record)
 		uint32		chain = (record->size_bytes + room - 1) / room;
 
 		open_block(writer);
-		fms_order_note(writer->order, &run->fences, record, chain);
+		note_fence(writer, record, chain);
 	}
 
 	writer->block->records++;
@@ -276,5 +290,6 @@ fms_run_finish(FmsRunWriter *writer)
 	if (padded > 0)
 		write_buffer(writer);
 	Assert(writer->filled_bytes == 0);
+	fms_fences_finish(writer->fences, &writer->run->fences);
 	writer->run = NULL;
 }

@@ -10,7 +10,7 @@
 
 #include "postgres.h"
 
-#include "order.h"
+#include "fences.h"
 #include "tape.h"
 
 typedef struct FmsRun
@@ -43,7 +43,8 @@ extern Size fms_run_writer_bytes(Size memory_bytes, uint32 block_bytes);
 
 /* The same memory is used for run after run.  Current context; may ERROR. */
 extern FmsRunWriter *fms_run_writer_create(FmsIo *io, FmsTape *tape,
-										   FmsOrder *order,
+										   FmsFenceStore *fences,
+										   FmsCounters *counters,
 										   uint32 block_bytes,
 										   Size memory_bytes);
 

@@ -39,6 +39,9 @@
 /* Runs to expect where the planner says nothing. */
 #define RUNS_UNKNOWN		32
 
+/* Fences stay in memory up to this part of it. */
+#define FENCES_FRACTION		32
+
 #define FAN_IN_MIN			2
 #define FAN_IN_MAX			(1 << 20)
 
@@ -51,15 +54,21 @@ assist_floor(const FmsSizing *sizing)
 }
 
 static bool
-fits(const FmsSizing *sizing, int nruns, uint32 assist, Size taken_bytes,
-	 uint32 largest_bytes, bool writes)
+fits(const FmsSizing *sizing, int nruns, uint32 assist, uint32 largest_bytes,
+	 bool writes)
 {
-	Size		needed = fms_merge_bytes(sizing->mode, nruns, assist,
-										 sizing->block_bytes, largest_bytes);
+	Size		needed = fms_merge_bytes(sizing->mode, sizing->fences, nruns,
+										 assist, sizing->block_bytes,
+										 largest_bytes);
 
 	if (writes)
 		needed += sizing->writer_bytes;
-	return needed + taken_bytes <= sizing->memory_bytes;
+	/* while a result is written, its fences may use up the share */
+	if (writes || sizing->fences == NULL)
+		needed += sizing->fences_bytes;
+	else
+		needed += fms_fences_memory_bytes(sizing->fences);
+	return needed <= sizing->memory_bytes;
 }
 
 static uint32
@@ -91,25 +100,26 @@ fms_sizing_init(FmsSizing *sizing, const FmsMode *mode,
 {
 	sizing->mode = mode;
 	sizing->memory_bytes = options->memory_bytes;
+	sizing->fences_bytes = options->memory_bytes / FENCES_FRACTION;
+	sizing->fences = NULL;
 	sizing->assist_wanted = options->assist_blocks;
 	set_block_bytes(sizing, options->block_bytes > 0 ?
 					options->block_bytes : automatic_block_bytes(options));
 
 	while (sizing->block_bytes > FMS_BLOCK_MIN_BYTES &&
-		   !fits(sizing, FAN_IN_MIN, assist_floor(sizing), 0, 0, true))
+		   !fits(sizing, FAN_IN_MIN, assist_floor(sizing), 0, true))
 	{
 		uint32		half = sizing->block_bytes / 2;
 
 		set_block_bytes(sizing, half - half % FMS_BLOCK_QUANTUM_BYTES);
 	}
 	while (sizing->assist_wanted > 1 &&
-		   !fits(sizing, FAN_IN_MIN, sizing->assist_wanted, 0, 0, true))
+		   !fits(sizing, FAN_IN_MIN, sizing->assist_wanted, 0, true))
 		sizing->assist_wanted /= 2;
 }
 
 int
-fms_sizing_fan_in(const FmsSizing *sizing, Size taken_bytes,
-				  uint32 largest_bytes, bool writes)
+fms_sizing_fan_in(const FmsSizing *sizing, uint32 largest_bytes, bool writes)
 {
 	int			low = FAN_IN_MIN;
 	int			high = FAN_IN_MAX;
@@ -119,8 +129,7 @@ fms_sizing_fan_in(const FmsSizing *sizing, Size taken_bytes,
 	{
 		int			middle = low + (high - low) / 2;
 
-		if (fits(sizing, middle, assist_floor(sizing), taken_bytes,
-				 largest_bytes, writes))
+		if (fits(sizing, middle, assist_floor(sizing), largest_bytes, writes))
 			low = middle;
 		else
 			high = middle;
@@ -129,8 +138,8 @@ fms_sizing_fan_in(const FmsSizing *sizing, Size taken_bytes,
 }
 
 uint32
-fms_sizing_assist(const FmsSizing *sizing, int nruns, Size taken_bytes,
-				  uint32 largest_bytes, bool writes)
+fms_sizing_assist(const FmsSizing *sizing, int nruns, uint32 largest_bytes,
+				  bool writes)
 {
 	uint32		assist = AUTO_ASSIST_MAX;
 
@@ -138,8 +147,7 @@ fms_sizing_assist(const FmsSizing *sizing, int nruns, Size taken_bytes,
 		return 0;
 	if (sizing->assist_wanted > 0)
 		return sizing->assist_wanted;
-	while (assist > 1 &&
-		   !fits(sizing, nruns, assist, taken_bytes, largest_bytes, writes))
+	while (assist > 1 && !fits(sizing, nruns, assist, largest_bytes, writes))
 		assist--;
 	return assist;
 }

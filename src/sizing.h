@@ -17,8 +17,10 @@ typedef struct FmsSizing
 	const FmsMode *mode;
 	Size		memory_bytes;	/* for everything */
 	Size		writer_bytes;	/* of it, a run writer's */
+	Size		fences_bytes;	/* of it, what fences may take */
 	uint32		block_bytes;
 	uint32		assist_wanted;	/* l as set, or 0 = automatic */
+	const FmsFenceStore *fences;	/* NULL until something is spilled */
 } FmsSizing;
 
 /* Decides on the block size, when a sort starts; fills in all of it. */
@@ -26,17 +28,16 @@ extern void fms_sizing_init(FmsSizing *sizing, const FmsMode *mode,
 							const FmsOptions *options);
 
 /*
- * How many runs can be merged at once, given the memory that fences take
- * and the largest record; with a writer beside the merge if the result is to
- * be written.  At least 2, even where that is more than the memory allows:
- * two records and their blocks are what no merge can do without.
+ * How many runs can be merged at once, given the largest record; with a
+ * writer beside the merge if the result is to be written.  At least 2, even
+ * where that is more than the memory allows: two records and their blocks are
+ * what no merge can do without.
  */
-extern int	fms_sizing_fan_in(const FmsSizing *sizing, Size taken_bytes,
-							  uint32 largest_bytes, bool writes);
+extern int	fms_sizing_fan_in(const FmsSizing *sizing, uint32 largest_bytes,
+							  bool writes);
 
 /* Assist blocks for merging that many runs: at least 1. */
 extern uint32 fms_sizing_assist(const FmsSizing *sizing, int nruns,
-								Size taken_bytes, uint32 largest_bytes,
-								bool writes);
+								uint32 largest_bytes, bool writes);
 
 #endif							/* FMS_SIZING_H */

@@ -69,7 +69,7 @@ struct FmsSort
 	/* from the first spill on */
 	FmsIo		io;
 	FmsTape    *tape;			/* NULL: nothing was spilled */
-	FmsOrder   *order;
+	FmsFenceStore *fences;
 	FmsRunWriter *writer;
 	FmsRun	  **runs;			/* in order of arrival */
 	int			nruns;
@@ -142,9 +142,12 @@ begin_spilling(FmsSort *sort)
 	fms_io_open(&sort->io, sort->options.io_method);
 	sort->tape = fms_tape_open(&sort->io, sort->options.direct_io,
 							   block_bytes, &sort->counters);
-	sort->order = fms_order_create(sort->keys, &sort->counters);
-	sort->writer = fms_run_writer_create(&sort->io, sort->tape, sort->order,
-										 block_bytes,
+	sort->fences = fms_fences_create(sort->keys, &sort->io,
+									 sort->options.direct_io,
+									 sort->sizing.fences_bytes);
+	sort->sizing.fences = sort->fences;
+	sort->writer = fms_run_writer_create(&sort->io, sort->tape, sort->fences,
+										 &sort->counters, block_bytes,
 										 sort->options.memory_bytes);
 	sort->counters.block_bytes = block_bytes;
 	sort->counters.uses_uring = sort->io.method == &fms_io_uring_method;
@@ -197,8 +200,8 @@ formation_budget(const FmsSort *sort)
 	Size		memory = sort->sizing.memory_bytes;
 	Size		taken = sort->sizing.writer_bytes;
 
-	if (sort->order)
-		taken += fms_order_memory_bytes(sort->order);
+	if (sort->fences)
+		taken += fms_fences_memory_bytes(sort->fences);
 	return Max(memory / 4, memory > taken ? memory - taken : 0);
 }
 
@@ -239,13 +242,11 @@ begin_merge(FmsSort *sort, int first, int n, bool writes)
 	plan->keys = sort->keys;
 	plan->io = &sort->io;
 	plan->tape = sort->tape;
-	plan->order = sort->order;
+	plan->fences = sort->fences;
 	plan->counters = &sort->counters;
 	plan->block_bytes = sort->sizing.block_bytes;
 	plan->assist_blocks =
-		fms_sizing_assist(&sort->sizing, n,
-						  fms_order_memory_bytes(sort->order),
-						  largest_record(sort), writes);
+		fms_sizing_assist(&sort->sizing, n, largest_record(sort), writes);
 	sort->counters.assist_blocks = plan->assist_blocks;
 	sort->merge = fms_merge_begin(plan, n, &sort->runs[first]);
 }
@@ -284,7 +285,7 @@ merge_into_run(FmsSort *sort, int first, int n)
 
 	for (i = first; i < first + n; i++)
 	{
-		fms_order_forget(sort->order, &sort->runs[i]->fences);
+		fms_fences_forget(sort->fences, &sort->runs[i]->fences);
 		pfree(sort->runs[i]);
 	}
 	sort->nruns -= n;
@@ -327,14 +328,12 @@ reduce_runs(FmsSort *sort)
 
 	for (;;)
 	{
-		Size		taken = fms_order_memory_bytes(sort->order);
-		int			last = fms_sizing_fan_in(&sort->sizing, taken, largest,
-											 false);
+		int			last = fms_sizing_fan_in(&sort->sizing, largest, false);
 		int			n;
 
 		if (sort->nruns <= last)
 			break;
-		n = Min(fms_sizing_fan_in(&sort->sizing, taken, largest, true),
+		n = Min(fms_sizing_fan_in(&sort->sizing, largest, true),
 				sort->nruns - last + 1);
 		merge_into_run(sort, smallest_neighbours(sort, n), n);
 	}
@@ -450,6 +449,8 @@ fms_sort_end(FmsSort *sort)
 {
 	/* nothing may be in flight when the files go */
 	fms_io_close(&sort->io);
+	if (sort->fences)
+		fms_fences_destroy(sort->fences);
 	if (sort->tape)
 		fms_tape_close(sort->tape);
 	MemoryContextDelete(sort->context);
@@ -459,6 +460,8 @@ void
 fms_sort_count(FmsSort *sort, FmsCounters *counters)
 {
 	*counters = sort->counters;
+	if (sort->fences)
+		fms_fences_count(sort->fences, counters);
 	counters->merge_us = sort->finished_merges_us + sort->sampler.total_us;
 	if (sort->merge)
 		counters->merge_us += fms_merge_load_us(sort->merge);

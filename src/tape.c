@@ -108,6 +108,7 @@ reserve(FmsTape *tape, uint64 upto_bytes)
 	uint64		piece = Max(RESERVE_MIN_BYTES,
 							Min(RESERVE_MAX_BYTES, tape->charged_bytes / 8));
 	uint64		target;
+	int			written;
 
 	StaticAssertStmt(sizeof(zeroes) >= FMS_IO_ALIGN_BYTES,
 					 "one page of zeroes is needed");
@@ -117,8 +118,10 @@ reserve(FmsTape *tape, uint64 upto_bytes)
 	target = FMS_IO_ALIGN(Max(upto_bytes, tape->charged_bytes + piece));
 
 	errno = 0;
-	if (FileWrite(tape->file, (char *) zeroes.data, FMS_IO_ALIGN_BYTES,
-				  target - FMS_IO_ALIGN_BYTES, WAIT_EVENT_BUFFILE_WRITE) != FMS_IO_ALIGN_BYTES)
+	written = FileWrite(tape->file, (char *) zeroes.data, FMS_IO_ALIGN_BYTES,
+						target - FMS_IO_ALIGN_BYTES,
+						WAIT_EVENT_BUFFILE_WRITE);
+	if (written != FMS_IO_ALIGN_BYTES)
 		ereport(ERROR,
 				(errcode_for_file_access(),
 				 errmsg("could not extend sort temporary file \"%s\": %m",

@@ -1,0 +1,145 @@
+# fmsort: build, install and test with PGXS.
+#
+#   make, make install, make installcheck    as with every extension
+#   make demo, test, bench, lint, unit       see DEVELOPING.md
+#
+# WERROR=1 makes warnings errors, ASSERT=1 compiles our assertions in; both
+# are for development.  PG_CONFIG=... chooses the server.
+
+all:
+
+ifeq ($(origin PG_CONFIG),undefined)
+PG_CONFIG := $(firstword $(wildcard /usr/lib/postgresql/15/bin/pg_config) \
+	pg_config)
+endif
+
+EXTENSION = fmsort
+# The control file is the only place of the version.
+FMSORT_VERSION := $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" fmsort.control)
+
+MODULE_big = fmsort
+SOURCES := $(wildcard src/*.c)
+OBJS = $(SOURCES:.c=.o)
+DATA = fmsort--$(FMSORT_VERSION).sql
+
+# Every test in sql/ finds the extension created, and its session has the
+# library loaded however the server is configured.
+REGRESS = $(sort $(patsubst sql/%.sql,%,$(wildcard sql/*.sql)))
+REGRESS_OPTS = --load-extension=fmsort --outputdir=build/regress
+REGRESS_PREP = build/regress
+
+PG_CPPFLAGS = -MMD -MP $(shell pkg-config --cflags liburing 2>/dev/null)
+# The server's headers count as the system's: their warnings are not ours.
+PG_CPPFLAGS += -isystem $(includedir_server)
+# Callbacks and fmgr functions rarely use all of their arguments.
+PG_CFLAGS = -std=gnu11 -Wall -Wextra -Wno-unused-parameter
+ifdef WERROR
+PG_CFLAGS += -Werror
+endif
+ifdef ASSERT
+PG_CPPFLAGS += -DUSE_ASSERT_CHECKING=1
+endif
+SHLIB_LINK = $(shell pkg-config --libs liburing 2>/dev/null)
+
+# JIT can inline nothing of a custom node, so no bitcode and no need of clang.
+override with_llvm := no
+
+EXTRA_CLEAN = $(OBJS:.o=.d) build/flags build/unit build/regress build/log
+
+PGXS := $(wildcard $(shell $(PG_CONFIG) --pgxs 2>/dev/null))
+
+ifneq ($(PGXS),)
+include $(PGXS)
+
+installcheck: export PGOPTIONS += -c session_preload_libraries=fmsort
+
+$(OBJS): build/flags | have-liburing
+
+# Holds the compiler's options, so that other options mean another build.
+build/flags: FORCE | build
+	@echo '$(CC) $(CFLAGS) $(CPPFLAGS)' | cmp -s - $@ || \
+		echo '$(CC) $(CFLAGS) $(CPPFLAGS)' >$@
+
+-include $(OBJS:.o=.d)
+
+# Does FILE compile by itself?  For make lint.
+syntax:
+	$(CC) $(CFLAGS) $(filter-out -MMD -MP,$(CPPFLAGS)) -Werror \
+		-fsyntax-only -x c $(FILE)
+
+.PHONY: syntax
+
+distclean: clean-build
+else
+all install installcheck uninstall unit:
+	@echo "PostgreSQL's development files are missing: $(PG_CONFIG) knows" \
+		"no PGXS. 'script/setup build' installs them;" \
+		"PG_CONFIG=/path/to/pg_config chooses another server." >&2
+	@exit 1
+
+clean:
+	rm -rf $(OBJS) fmsort.so $(EXTRA_CLEAN)
+
+distclean: clean clean-build
+
+.PHONY: all install installcheck uninstall unit clean distclean
+endif
+
+# ---- unit tests: test/unit/test_*.c -----------------------------------------
+# A program's first line names the files of src/ it tests:
+#   /* links: losertree encode */
+# test/unit/shim.c, if there, stands in for what the server would provide.
+
+UNIT_SOURCES := $(sort $(wildcard test/unit/test_*.c))
+UNIT_PROGRAMS = $(UNIT_SOURCES:test/unit/%.c=build/unit/%)
+UNIT_SHIM := $(wildcard test/unit/shim.c)
+UNIT_SANITIZE = $(shell echo 'int main(void){return 0;}' | $(CC) \
+	-fsanitize=address,undefined -x c - -o build/unit/.probe 2>/dev/null && \
+	echo -fsanitize=address,undefined -fno-sanitize-recover=undefined)
+# No CPPFLAGS of the server's: _FORTIFY_SOURCE needs optimisation.
+UNIT_FLAGS = -std=gnu11 -g -O1 -Wall -Wextra -Wno-unused-parameter -Werror \
+	-fno-strict-aliasing -fwrapv -fno-omit-frame-pointer -D_GNU_SOURCE \
+	-DUSE_ASSERT_CHECKING=1 -Isrc -Itest/unit -isystem $(includedir_server) \
+	-isystem $(includedir_internal)
+# The server's own portability library: it is what printf() means there.
+UNIT_LIBS = -L$(pkglibdir) -L$(libdir) -lpgcommon -lpgport -lm
+unit_links = $(patsubst %,src/%.c,\
+	$(shell sed -n '1s,^/\* links: \(.*\) \*/$$,\1,p' $(1)))
+
+ifneq ($(PGXS),)
+unit: $(UNIT_PROGRAMS)
+	@if [ -z "$(UNIT_PROGRAMS)" ]; then \
+		echo "no unit tests in test/unit" >&2; exit 1; fi
+	PERL5LIB=script/lib prove --harness TapTally --exec '' $(UNIT_PROGRAMS)
+
+$(UNIT_PROGRAMS): build/unit/%: test/unit/%.c $(UNIT_SHIM) $(SOURCES) \
+		$(wildcard src/*.h test/unit/*.h) Makefile | build/unit have-liburing
+	$(CC) $(UNIT_FLAGS) $(UNIT_SANITIZE) -o $@ $< \
+		$(call unit_links,$<) $(UNIT_SHIM) $(SHLIB_LINK) $(UNIT_LIBS)
+
+.PHONY: unit
+endif
+
+# ---- everything else lives in script/ ---------------------------------------
+
+demo test lint:
+	@script/$@
+
+bench:
+	@set -e; for f in test/bench/*; do \
+		if [ -x "$$f" ] && [ -f "$$f" ]; then "$$f"; fi; done
+
+clean-build:
+	rm -rf build
+
+build build/unit build/regress:
+	@mkdir -p $@
+
+have-liburing:
+	@pkg-config --exists liburing || { echo "fmsort needs liburing and" \
+		"pkg-config finds none: 'script/setup build' installs both" \
+		"(Debian: apt-get install pkg-config liburing-dev)." >&2; exit 1; }
+
+FORCE:
+
+.PHONY: demo test lint bench clean-build have-liburing FORCE

@@ -1,0 +1,124 @@
+# shellcheck shell=bash
+# What every script needs: where things are, how to speak, how to run a step.
+# To be sourced, by scripts that have set -euo pipefail.
+
+FMSORT_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+FMSORT_TMP=${FMSORT_TMP:-/var/tmp}
+FMSORT_LOG=
+
+# A make that called us has its own options and job server; the makes that we
+# call start afresh (variables set on its command line are in the environment).
+unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES
+
+say() { printf '%s\n' "$*"; }
+headline() { printf '\n== %s\n' "$*"; }
+die() {
+    printf '%s: %s\n' "${0##*/}" "$*" >&2
+    exit 1
+}
+
+version() {
+    sed -n "s/^default_version = '\(.*\)'/\1/p" "$FMSORT_ROOT/fmsort.control"
+}
+
+# Like the Makefile: the server the user chose, else Debian's, else the PATH's.
+pg_config() {
+    local tool=${PG_CONFIG:-/usr/lib/postgresql/15/bin/pg_config}
+
+    [[ -x $tool || -n ${PG_CONFIG:-} ]] || tool=$(type -P pg_config) ||
+        die "no pg_config found; 'script/setup build' installs one"
+    "$tool" "$@"
+}
+
+# Debian's Python: one earlier in the PATH may lack venv.
+python() {
+    local tool=/usr/bin/python3
+
+    [[ -x $tool ]] || tool=python3
+    "$tool" "$@"
+}
+
+# What to do on the way out, last registered first, however we leave.
+ON_EXIT=()
+JOB=
+
+at_exit() { ON_EXIT+=("$1"); }
+
+leave() {
+    local status=$? i
+
+    trap '' INT TERM HUP
+    if [[ -n $JOB ]]; then
+        kill -- "-$JOB" 2>/dev/null || true
+        wait "$JOB" 2>/dev/null || true
+    fi
+    for ((i = ${#ON_EXIT[@]} - 1; i >= 0; i--)); do
+        "${ON_EXIT[i]}" || true
+    done
+    exit "$status"
+}
+
+trap leave EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# Runs a command as a process group of its own and waits for it.  In the
+# foreground it would hold back our traps until it ended; this way a signal to
+# us is acted on at once, and leave() can end all that the command started.
+await() {
+    local status=0
+
+    set -m
+    "$@" <&0 &
+    JOB=$!
+    set +m
+    wait "$JOB" || status=$?
+    JOB=
+    return "$status"
+}
+
+# Long output goes here; a step that fails shows the end of it.
+log_to() {
+    FMSORT_LOG=$1
+    mkdir -p "$(dirname "$1")"
+    : >"$1"
+}
+
+# step "Building" command...: one line, its time, and silence unless it fails.
+step() {
+    local title=$1 start=$SECONDS status=0
+    shift
+
+    printf '%-58s' "$title ..."
+    printf '\n## %s\n' "$title" >>"$FMSORT_LOG"
+    await "$@" >>"$FMSORT_LOG" 2>&1 || status=$?
+    if ((status != 0)); then
+        say "failed"
+        say
+        tail -n 40 "$FMSORT_LOG"
+        die "that step failed; all it said is in $FMSORT_LOG"
+    fi
+    printf '%4d s\n' $((SECONDS - start))
+}
+
+build_and_install() {
+    make -s -C "$FMSORT_ROOT" "$@" && install_extension "$@"
+}
+
+# Without the rights to install, what is installed must be what was built.
+install_extension() {
+    local libdir sharedir
+    libdir=$(pg_config --pkglibdir)
+    sharedir=$(pg_config --sharedir)/extension
+
+    if [[ -w $libdir && -w $sharedir ]]; then
+        make -s -C "$FMSORT_ROOT" install "$@"
+        return
+    fi
+    (cd "$FMSORT_ROOT" && cmp fmsort.so "$libdir/fmsort.so" &&
+        cmp fmsort.control "$sharedir/fmsort.control" &&
+        cmp "fmsort--$(version).sql" "$sharedir/fmsort--$(version).sql") ||
+        die "you may not write to $libdir; install it first:" \
+            "sudo make install $*"
+}

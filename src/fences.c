@@ -1,0 +1,556 @@
+/*-------------------------------------------------------------------------
+ *
+ * fences.c
+ *	  The first keys of a run's blocks: noted while the run is written, read
+ *	  back in the same order while it is merged.
+ *
+ * A fence is a few bytes, but there is one for every block, so their number
+ * grows with the data while work_mem does not.  Up to a share of the memory
+ * they stay there.  Past it, a run's further fences go to a tape of their
+ * own, and the merge reads them back piece by piece:
+ *
+ *	  run 0:  memory [f f f f f f]
+ *	  run 1:  memory [f f f]  tape [f f f][f f f][f f]
+ *	  run 2:                  tape [f f f][f f f][f f f]
+ *	                               |<-->| chunk
+ *
+ * A run's chunks are contiguous on the tape, because runs are written one at
+ * a time, so a run needs to remember one offset: memory is O(runs), not
+ * O(blocks).  A reader has two chunk buffers and reads the next chunk while
+ * it hands out fences of the current one.
+ *
+ * Why a tape of their own and not between the blocks: blocks of one run stay
+ * contiguous and of one size, which is what reading several at once and
+ * finding a block by its number need.
+ *
+ * A fence with a long key may be larger than a chunk.  It gets a chunk as
+ * large as it needs; the chunk's header says so, and the reader fetches the
+ * rest when it sees that.
+ *
+ * The memory: chunks palloc'd in the store's context, buffers mapped through
+ * the channel.  The tape's counters are the store's own, so that reads of
+ * fences are not taken for reads of blocks.  On ERROR nothing is done here:
+ * see io.c.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "fences.h"
+
+/* A chunk on tape, and the largest in memory. */
+#define CHUNK_BYTES			((Size) 2048)
+/* The first chunk in memory of a run; they double from there. */
+#define CHUNK_MIN_BYTES		((Size) 256)
+/* An output buffer: chunks are collected for aligned writes. */
+#define BUFFER_BYTES		((Size) 2 * FMS_IO_ALIGN_BYTES)
+#define NBUFFERS			2
+
+#define CHUNK_MAGIC			0x464D5346	/* "FMSF" */
+
+/* Fences follow the header, in memory and on tape. */
+typedef struct FmsFenceChunk
+{
+	struct FmsFenceChunk *next; /* in memory only */
+	uint32		magic;
+	uint32		number;			/* on tape: in its run */
+	uint32		size_bytes;		/* all of it */
+	uint32		used_bytes;		/* header included */
+} FmsFenceChunk;
+
+StaticAssertDecl(sizeof(FmsFenceChunk) == 24,
+				 "chunks go to disk: their header must not be padded");
+
+typedef struct FmsFenceBuffer
+{
+	char	   *base;
+	FmsIoRequest request;
+} FmsFenceBuffer;
+
+struct FmsFenceStore
+{
+	MemoryContext context;
+	FmsKeys    *keys;
+	FmsIo	   *io;
+	FmsDirectChoice direct;
+	Size		share_bytes;
+	Size		memory_bytes;	/* of chunks in memory */
+	Size		largest_bytes;	/* of any chunk on tape */
+
+	/* writing to tape */
+	FmsTape    *tape;			/* NULL until the share is used up */
+	FmsCounters counters;		/* the tape's */
+	char	   *memory;			/* mapped: all buffers */
+	Size		buffer_bytes;
+	FmsFenceBuffer buffers[NBUFFERS];
+	int			current;
+	Size		filled_bytes;	/* of the current buffer, whole chunks */
+	FmsFenceChunk *open;		/* chunk being filled in the buffer, or NULL */
+	uint32		next_number;	/* of the run's chunks on tape */
+};
+
+/* A chunk of a reader's: being read, or there. */
+typedef struct FmsChunkSlot
+{
+	char	   *buffer;			/* CHUNK_BYTES, the caller's */
+	char	   *extra;			/* mapped: a larger chunk, or NULL */
+	FmsIoRequest request;
+} FmsChunkSlot;
+
+struct FmsFenceReader
+{
+	FmsFenceStore *store;
+	const FmsFenceChunk *chunk; /* NULL: after the last fence */
+	Size		at_bytes;		/* in the chunk */
+
+	uint64		next_offset;	/* on tape, of the chunk to request next */
+	uint64		end_offset;
+	uint32		next_number;	/* of the chunk to be entered next */
+	FmsChunkSlot slots[2];
+	int			slot;			/* the one that holds `chunk`, if on tape */
+};
+
+FmsFenceStore *
+fms_fences_create(FmsKeys *keys, FmsIo *io, FmsDirectChoice direct,
+				  Size share_bytes)
+{
+	FmsFenceStore *store = palloc0(sizeof(FmsFenceStore));
+
+	store->context = CurrentMemoryContext;
+	store->keys = keys;
+	store->io = io;
+	/* chunks may be smaller than the blocks that were asked to be direct */
+	store->direct = direct == FMS_DIRECT_ON ? FMS_DIRECT_AUTO : direct;
+	store->share_bytes = share_bytes;
+	return store;
+}
+
+void
+fms_fences_destroy(FmsFenceStore *store)
+{
+	if (store->tape)
+		fms_tape_close(store->tape);
+}
+
+Size
+fms_fences_memory_bytes(const FmsFenceStore *store)
+{
+	return store->memory_bytes +
+		(store->tape ? NBUFFERS * store->buffer_bytes : 0);
+}
+
+FmsIo *
+fms_fences_io(const FmsFenceStore *store)
+{
+	return store->io;
+}
+
+Size
+fms_fence_reader_buffer_bytes(const FmsFenceStore *store)
+{
+	return store->tape ? 2 * CHUNK_BYTES : 0;
+}
+
+Size
+fms_fence_reader_bytes(const FmsFenceStore *store)
+{
+	return sizeof(FmsFenceReader) + fms_fence_reader_buffer_bytes(store) +
+		(store->largest_bytes > CHUNK_BYTES ? store->largest_bytes : 0);
+}
+
+void
+fms_fences_count(const FmsFenceStore *store, FmsCounters *counters)
+{
+	counters->blocked_us += store->counters.blocked_us;
+	counters->read_bytes += store->counters.read_bytes;
+	counters->written_bytes += store->counters.written_bytes;
+	if (store->tape)
+		counters->spilled_bytes += fms_tape_end(store->tape);
+}
+
+/*
+ * Buffers for the tape.  Made when the first fence goes there, and again
+ * when a fence does not fit into one.
+ */
+static void
+make_buffers(FmsFenceStore *store, Size buffer_bytes)
+{
+	int			i;
+
+	if (store->memory)
+		fms_io_unmap(store->io, store->memory);
+	store->memory = NULL;
+	store->memory = fms_io_map(store->io, NBUFFERS * buffer_bytes);
+	store->buffer_bytes = buffer_bytes;
+	for (i = 0; i < NBUFFERS; i++)
+		store->buffers[i].base = store->memory + i * buffer_bytes;
+	store->current = 0;
+}
+
+static void
+wait_for_buffer(FmsFenceStore *store, FmsFenceBuffer *buffer)
+{
+	if (buffer->request.state != FMS_IO_IDLE)
+		fms_tape_wait(store->tape, &buffer->request);
+}
+
+void
+fms_fences_flush(FmsFenceStore *store)
+{
+	int			i;
+
+	Assert(store->filled_bytes == 0 && store->open == NULL);
+	for (i = 0; i < NBUFFERS; i++)
+		wait_for_buffer(store, &store->buffers[i]);
+	/* what was reserved and not needed must not be counted */
+	if (store->tape)
+		fms_tape_trim(store->tape);
+}
+
+/* Starts writing the current buffer, padded, and turns to the other one. */
+static void
+write_buffer(FmsFenceStore *store)
+{
+	FmsFenceBuffer *buffer = &store->buffers[store->current];
+	Size		padded = FMS_IO_ALIGN(store->filled_bytes);
+
+	Assert(store->open == NULL && store->filled_bytes > 0);
+	memset(buffer->base + store->filled_bytes, 0,
+		   padded - store->filled_bytes);
+	fms_tape_append(store->tape, &buffer->request, buffer->base, padded);
+	store->filled_bytes = 0;
+	store->current = (store->current + 1) % NBUFFERS;
+	wait_for_buffer(store, &store->buffers[store->current]);
+}
+
+static void
+close_chunk(FmsFenceStore *store)
+{
+	FmsFenceChunk *chunk = store->open;
+
+	memset((char *) chunk + chunk->used_bytes, 0,
+		   chunk->size_bytes - chunk->used_bytes);
+	store->filled_bytes += chunk->size_bytes;
+	store->open = NULL;
+}
+
+/* The run's fences go to tape from here on. */
+static void
+turn_to_tape(FmsFenceStore *store, FmsFences *fences)
+{
+	if (store->tape == NULL)
+	{
+		store->tape = fms_tape_open(store->io, store->direct,
+									FMS_BLOCK_QUANTUM_BYTES,
+									&store->counters);
+		make_buffers(store, BUFFER_BYTES);
+	}
+	fences->tape_offset_bytes = fms_tape_end(store->tape);
+	store->next_number = 0;
+}
+
+/*
+ * Opens a chunk in the current buffer with room for so many bytes of fences.
+ * Buffers are written only when full or at the run's end, and their size is
+ * a multiple of the chunk's, so a run's chunks stay back to back.
+ */
+static void
+open_tape_chunk(FmsFenceStore *store, Size bytes)
+{
+	Size		size = TYPEALIGN(CHUNK_BYTES, sizeof(FmsFenceChunk) + bytes);
+	FmsFenceChunk *chunk;
+
+	if (store->buffer_bytes - store->filled_bytes < size)
+	{
+		/* chunks behind padding would not be found: only write whole pages */
+		if (store->filled_bytes % FMS_IO_ALIGN_BYTES != 0)
+		{
+			Size		rest = FMS_IO_ALIGN(store->filled_bytes) -
+				store->filled_bytes;
+			FmsFenceBuffer *buffer = &store->buffers[store->current];
+			FmsFenceChunk *filler =
+				(FmsFenceChunk *) (buffer->base + store->filled_bytes);
+
+			memset(filler, 0, rest);
+			filler->magic = CHUNK_MAGIC;
+			filler->number = store->next_number++;
+			filler->size_bytes = rest;
+			filler->used_bytes = sizeof(FmsFenceChunk);
+			store->filled_bytes += rest;
+		}
+		if (store->filled_bytes > 0)
+			write_buffer(store);
+		if (store->buffer_bytes < size)
+		{
+			int			i;
+
+			for (i = 0; i < NBUFFERS; i++)
+				wait_for_buffer(store, &store->buffers[i]);
+			make_buffers(store, FMS_IO_ALIGN(size));
+		}
+	}
+
+	chunk = (FmsFenceChunk *) (store->buffers[store->current].base +
+							   store->filled_bytes);
+	chunk->next = NULL;
+	chunk->magic = CHUNK_MAGIC;
+	chunk->number = store->next_number++;
+	chunk->size_bytes = size;
+	chunk->used_bytes = sizeof(FmsFenceChunk);
+	store->open = chunk;
+	store->largest_bytes = Max(store->largest_bytes, size);
+}
+
+/* A chunk in memory, if the share allows it; else NULL. */
+static FmsFenceChunk *
+new_memory_chunk(FmsFenceStore *store, FmsFences *fences, Size bytes)
+{
+	Size		size = fences->last == NULL ? CHUNK_MIN_BYTES :
+		Min(CHUNK_BYTES, (Size) 2 * fences->last->size_bytes);
+	FmsFenceChunk *chunk;
+
+	size = Max(size, sizeof(FmsFenceChunk) + bytes);
+	if (store->memory_bytes + size > store->share_bytes)
+		return NULL;
+	chunk = MemoryContextAlloc(store->context, size);
+	chunk->next = NULL;
+	chunk->magic = CHUNK_MAGIC;
+	chunk->number = 0;
+	chunk->size_bytes = size;
+	chunk->used_bytes = sizeof(FmsFenceChunk);
+	store->memory_bytes += size;
+
+	if (fences->last)
+		fences->last->next = chunk;
+	else
+		fences->first = chunk;
+	fences->last = chunk;
+	return chunk;
+}
+
+static inline bool
+chunk_has_room(const FmsFenceChunk *chunk, Size bytes)
+{
+	return chunk->size_bytes - chunk->used_bytes >= bytes;
+}
+
+/* The chunk that takes the run's next fence of that size. */
+static FmsFenceChunk *
+chunk_for(FmsFenceStore *store, FmsFences *fences, Size bytes)
+{
+	FmsFenceChunk *chunk;
+
+	if (fences->tape_bytes == 0)
+	{
+		if (fences->last && chunk_has_room(fences->last, bytes))
+			return fences->last;
+		chunk = new_memory_chunk(store, fences, bytes);
+		if (chunk)
+			return chunk;
+		turn_to_tape(store, fences);
+		/* the true size is known when the run ends */
+		fences->tape_bytes = 1;
+	}
+
+	if (store->open && !chunk_has_room(store->open, bytes))
+		close_chunk(store);
+	if (store->open == NULL)
+		open_tape_chunk(store, bytes);
+	return store->open;
+}
+
+void
+fms_fences_note(FmsFenceStore *store, FmsFences *fences,
+				const FmsRecord *record, uint32 nblocks)
+{
+	const FmsRecord *key = fms_keys_make_fence(store->keys, record);
+	Size		bytes = sizeof(FmsFence) + key->size_bytes;
+	FmsFenceChunk *chunk = chunk_for(store, fences, bytes);
+	FmsFence   *fence = (FmsFence *) ((char *) chunk + chunk->used_bytes);
+
+	Assert(nblocks >= 1);
+	fence->nblocks = nblocks;
+	fence->unused = 0;
+	memcpy(fence + 1, key, key->size_bytes);
+	chunk->used_bytes += bytes;
+	fences->count++;
+}
+
+void
+fms_fences_finish(FmsFenceStore *store, FmsFences *fences)
+{
+	if (fences->tape_bytes == 0)
+		return;
+	if (store->open)
+		close_chunk(store);
+	fences->tape_bytes = fms_tape_end(store->tape) + store->filled_bytes -
+		fences->tape_offset_bytes;
+	if (store->filled_bytes > 0)
+		write_buffer(store);
+}
+
+void
+fms_fences_forget(FmsFenceStore *store, FmsFences *fences)
+{
+	FmsFenceChunk *chunk = fences->first;
+
+	while (chunk)
+	{
+		FmsFenceChunk *next = chunk->next;
+
+		store->memory_bytes -= chunk->size_bytes;
+		pfree(chunk);
+		chunk = next;
+	}
+	memset(fences, 0, sizeof(*fences));
+}
+
+/* Starts reading the next chunk on tape, if there is one, into that slot. */
+static void
+request_chunk(FmsFenceReader *reader, FmsChunkSlot *slot)
+{
+	FmsIoRequest *request = &slot->request;
+
+	if (reader->next_offset >= reader->end_offset)
+		return;
+	request->buffer = slot->buffer;
+	request->length_bytes = CHUNK_BYTES;
+	request->offset_bytes = reader->next_offset;
+	fms_tape_read(reader->store->tape, &request, 1);
+}
+
+/* The rest of a chunk that is larger than usual. */
+static const FmsFenceChunk *
+read_large_chunk(FmsFenceReader *reader, FmsChunkSlot *slot, Size size)
+{
+	FmsFenceStore *store = reader->store;
+	FmsIoRequest *request = &slot->request;
+
+	slot->extra = fms_io_map(store->io, size);
+	memcpy(slot->extra, slot->buffer, CHUNK_BYTES);
+	request->buffer = slot->extra + CHUNK_BYTES;
+	request->length_bytes = size - CHUNK_BYTES;
+	request->offset_bytes = reader->next_offset + CHUNK_BYTES;
+	fms_tape_read(store->tape, &request, 1);
+	fms_tape_wait(store->tape, request);
+	return (const FmsFenceChunk *) slot->extra;
+}
+
+static void
+check_chunk(const FmsFenceReader *reader, const FmsFenceChunk *chunk)
+{
+	if (chunk->magic != CHUNK_MAGIC || chunk->next != NULL ||
+		chunk->number != reader->next_number ||
+		chunk->size_bytes % CHUNK_BYTES != 0 ||
+		chunk->size_bytes > reader->end_offset - reader->next_offset ||
+		chunk->used_bytes < sizeof(FmsFenceChunk) ||
+		chunk->used_bytes > chunk->size_bytes)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("block read order in sort temporary file is corrupted"),
+				 errdetail("Expected chunk %u, found chunk %u with magic %08X.",
+						   reader->next_number, chunk->number,
+						   chunk->magic)));
+}
+
+/* Waits for the next chunk on tape, and requests the one after it. */
+static void
+enter_tape_chunk(FmsFenceReader *reader)
+{
+	FmsChunkSlot *old = &reader->slots[reader->slot];
+	FmsChunkSlot *slot;
+
+	if (old->extra)
+	{
+		fms_io_unmap(reader->store->io, old->extra);
+		old->extra = NULL;
+	}
+	if (reader->next_offset >= reader->end_offset)
+	{
+		reader->chunk = NULL;
+		return;
+	}
+
+	reader->slot = 1 - reader->slot;
+	slot = &reader->slots[reader->slot];
+	fms_tape_wait(reader->store->tape, &slot->request);
+	reader->chunk = (const FmsFenceChunk *) slot->buffer;
+	check_chunk(reader, reader->chunk);
+	if (reader->chunk->size_bytes > CHUNK_BYTES)
+		reader->chunk = read_large_chunk(reader, slot,
+										 reader->chunk->size_bytes);
+	reader->next_offset += reader->chunk->size_bytes;
+	reader->next_number++;
+	request_chunk(reader, &reader->slots[1 - reader->slot]);
+}
+
+/* Enters chunks until there is one with a fence in it. */
+static void
+skip_empty_chunks(FmsFenceReader *reader)
+{
+	while (reader->chunk &&
+		   reader->at_bytes >= reader->chunk->used_bytes)
+	{
+		if (reader->chunk->next)
+			reader->chunk = reader->chunk->next;
+		else
+			enter_tape_chunk(reader);
+		reader->at_bytes = sizeof(FmsFenceChunk);
+	}
+}
+
+FmsFenceReader *
+fms_fence_reader_open(FmsFenceStore *store, const FmsFences *fences,
+					  char *buffer)
+{
+	FmsFenceReader *reader = palloc0(sizeof(FmsFenceReader));
+
+	reader->store = store;
+	reader->at_bytes = sizeof(FmsFenceChunk);
+	if (fences->tape_bytes > 0)
+	{
+		reader->slots[0].buffer = buffer;
+		reader->slots[1].buffer = buffer + CHUNK_BYTES;
+		reader->next_offset = fences->tape_offset_bytes;
+		reader->end_offset = fences->tape_offset_bytes + fences->tape_bytes;
+		request_chunk(reader, &reader->slots[1]);
+	}
+
+	reader->chunk = fences->first;
+	if (reader->chunk == NULL)
+		enter_tape_chunk(reader);
+	skip_empty_chunks(reader);
+	return reader;
+}
+
+void
+fms_fence_reader_close(FmsFenceReader *reader)
+{
+	int			i;
+
+	for (i = 0; i < 2; i++)
+	{
+		if (reader->slots[i].extra)
+			fms_io_unmap(reader->store->io, reader->slots[i].extra);
+	}
+	pfree(reader);
+}
+
+const FmsFence *
+fms_fence_reader_peek(const FmsFenceReader *reader)
+{
+	if (reader->chunk == NULL)
+		return NULL;
+	return (const FmsFence *) ((const char *) reader->chunk +
+							   reader->at_bytes);
+}
+
+void
+fms_fence_reader_step(FmsFenceReader *reader)
+{
+	const FmsFence *fence = fms_fence_reader_peek(reader);
+
+	reader->at_bytes += sizeof(FmsFence) +
+		fms_fence_record(fence)->size_bytes;
+	skip_empty_chunks(reader);
+}

@@ -1,0 +1,107 @@
+/*-------------------------------------------------------------------------
+ *
+ * fences.h
+ *	  The first keys of a run's blocks: noted while the run is written, read
+ *	  back in the same order while it is merged.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef FMS_FENCES_H
+#define FMS_FENCES_H
+
+#include "postgres.h"
+
+#include "counters.h"
+#include "io.h"
+#include "keys.h"
+#include "tape.h"
+
+/* One entry.  Its record, the key, follows it. */
+typedef struct FmsFence
+{
+	uint32		nblocks;		/* that the block's first record extends over;
+								 * > 1: a chain of blocks */
+	uint32		unused;			/* keeps the record MAXALIGNed */
+} FmsFence;
+
+StaticAssertDecl(sizeof(FmsFence) == 8,
+				 "records must stay aligned behind their fence");
+
+static inline const FmsRecord *
+fms_fence_record(const FmsFence *fence)
+{
+	return (const FmsRecord *) (fence + 1);
+}
+
+/* Where one run's fences are: some in memory, the ones after them on tape. */
+typedef struct FmsFences
+{
+	uint64		count;
+	struct FmsFenceChunk *first;	/* in memory */
+	struct FmsFenceChunk *last;
+	uint64		tape_offset_bytes;	/* of the chunks on tape */
+	uint64		tape_bytes;		/* of them; 0: all are in memory */
+} FmsFences;
+
+/* What the fences of all runs of a sort share. */
+typedef struct FmsFenceStore FmsFenceStore;
+
+/*
+ * An empty store in the current context, which must be the one whose owner
+ * drains the channel.  Fences of all runs together take at most share_bytes
+ * of memory (and a buffer's worth); then a tape of their own is opened.
+ */
+extern FmsFenceStore *fms_fences_create(FmsKeys *keys, FmsIo *io,
+										FmsDirectChoice direct,
+										Size share_bytes);
+
+/* Closes its tape.  Nothing may be in flight. */
+extern void fms_fences_destroy(FmsFenceStore *store);
+
+/* Memory taken now. */
+extern Size fms_fences_memory_bytes(const FmsFenceStore *store);
+
+/* Adds what the store's own tape did, and how long that took. */
+extern void fms_fences_count(const FmsFenceStore *store,
+							 FmsCounters *counters);
+
+/*
+ * Algorithm 1, lines 7 and 8: notes that the run's next block starts with
+ * this record, and that the record extends over so many blocks (usually 1).
+ * Only one run at a time can be noting; its list starts zeroed.
+ */
+extern void fms_fences_note(FmsFenceStore *store, FmsFences *fences,
+							const FmsRecord *record, uint32 nblocks);
+
+/* The run is complete. */
+extern void fms_fences_finish(FmsFenceStore *store, FmsFences *fences);
+
+/* Everything noted is where it can be read. */
+extern void fms_fences_flush(FmsFenceStore *store);
+
+/* Frees a run's fences: the run has been merged into another one. */
+extern void fms_fences_forget(FmsFenceStore *store, FmsFences *fences);
+
+typedef struct FmsFenceReader FmsFenceReader;
+
+/* What a reader of one run's fences may take, its buffer included. */
+extern Size fms_fence_reader_bytes(const FmsFenceStore *store);
+
+/* Size of that buffer; 0 while all fences are in memory. */
+extern Size fms_fence_reader_buffer_bytes(const FmsFenceStore *store);
+extern FmsIo *fms_fences_io(const FmsFenceStore *store);
+
+/*
+ * Starts reading at the first fence.  Current context.  The buffer is the
+ * caller's, mapped through the store's channel.
+ */
+extern FmsFenceReader *fms_fence_reader_open(FmsFenceStore *store,
+											 const FmsFences *fences,
+											 char *buffer);
+extern void fms_fence_reader_close(FmsFenceReader *reader);
+
+/* The fence it stands at, valid until the next step; NULL: after the last. */
+extern const FmsFence *fms_fence_reader_peek(const FmsFenceReader *reader);
+extern void fms_fence_reader_step(FmsFenceReader *reader);
+
+#endif							/* FMS_FENCES_H */
