@@ -64,6 +64,7 @@ struct FmsFormation
 	MemoryContext context;
 	MemoryContext scratch;		/* detoasted keys, tuples being formed */
 	FmsKeys    *keys;
+	bool		prefix_decides; /* fms_keys_prefix_decides() */
 	char	   *records;
 	Size		records_size;	/* allocated */
 	Size		records_used;
@@ -82,14 +83,18 @@ static inline int
 compare_entries(const FmsEntry *a, const FmsEntry *b,
 				FmsFormation *formation)
 {
-	int			order;
-
 	if (a->prefix != b->prefix)
 		return a->prefix < b->prefix ? -1 : 1;
-	order = fms_keys_compare_rest(formation->keys, record_of(formation, a),
-								  record_of(formation, b));
-	if (order != 0)
-		return order;
+	if (!formation->prefix_decides)
+	{
+		int			order;
+
+		order = fms_keys_compare_rest(formation->keys,
+									  record_of(formation, a),
+									  record_of(formation, b));
+		if (order != 0)
+			return order;
+	}
 	/* the same entry may be compared with itself */
 	return a->offset < b->offset ? -1 : a->offset > b->offset;
 }
@@ -113,6 +118,7 @@ fms_formation_create(FmsKeys *keys)
 											   "fmsort scratch",
 											   ALLOCSET_SMALL_SIZES);
 	formation->keys = keys;
+	formation->prefix_decides = fms_keys_prefix_decides(keys);
 	return formation;
 }
 

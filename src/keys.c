@@ -84,6 +84,7 @@ struct FmsKeys
 	int			nencoded;		/* columns 0 .. nencoded - 1 are in the key */
 	int			undecided;		/* equal keys decide the columns before this
 								 * one; <= nencoded */
+	bool		prefix_decides; /* no key is longer than a prefix */
 	MemoryContext context;		/* the one current at creation */
 	FmsRecord  *fence;			/* made last */
 	Size		fence_bytes;	/* allocated for it */
@@ -242,7 +243,15 @@ fms_keys_create(TupleDesc desc, const FmsKeySpec *spec)
 	}
 
 	Assert(keys->undecided <= keys->nencoded);
+	keys->prefix_decides = keys->undecided == keys->ncolumns &&
+		fixed_bytes <= (int) sizeof(uint64);
 	return keys;
+}
+
+bool
+fms_keys_prefix_decides(const FmsKeys *keys)
+{
+	return keys->prefix_decides;
 }
 
 /*

@@ -48,6 +48,12 @@ extern void fms_keys_encode(FmsKeys *keys, TupleTableSlot *slot,
 							FmsKeyImage *image);
 
 /*
+ * Do the prefixes (fms_record_prefix) decide alone?  Then records with equal
+ * prefixes are equal, and need not be looked at.
+ */
+extern bool fms_keys_prefix_decides(const FmsKeys *keys);
+
+/*
  * Compares two records, either of which may be a fence, whose prefixes are
  * equal.  Returns <0, 0, >0.  May run a type's comparator, so it may do all
  * a function call may do: allocate, detoast, ERROR.

@@ -71,6 +71,7 @@ struct FmsMerge
 	FmsInput	input;
 	FmsLoserTree tree;
 	FmsLeaf    *leaves;			/* [nruns] */
+	bool		prefix_decides; /* fms_keys_prefix_decides() */
 	bool		handed_out;		/* the winner's record has left */
 	double		load_us;
 };
@@ -106,6 +107,8 @@ leaf_before(void *arg, int a, int b)
 	if (a_leaf->record == NULL || b_leaf->record == NULL)
 		return a_leaf->record != NULL ||
 			(b_leaf->record == NULL && a < b);
+	if (merge->prefix_decides)
+		return a < b;
 	order = fms_keys_compare_rest(merge->plan->keys, a_leaf->record,
 								  b_leaf->record);
 	return order != 0 ? order < 0 : a < b;
@@ -290,6 +293,7 @@ fms_merge_begin(const FmsMergePlan *plan, int nruns, FmsRun **runs)
 	Assert(nruns >= 1);
 
 	merge->plan = plan;
+	merge->prefix_decides = fms_keys_prefix_decides(plan->keys);
 	merge->leaves = palloc0(nruns * sizeof(FmsLeaf));
 	input->nruns = nruns;
 	input->runs = runs;
