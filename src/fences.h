@@ -98,6 +98,8 @@ extern FmsIo *fms_fences_io(const FmsFenceStore *store);
 extern FmsFenceReader *fms_fence_reader_open(FmsFenceStore *store,
 											 const FmsFences *fences,
 											 char *buffer);
+
+/* Nothing may be in flight: unmap the buffer first, which sees to that. */
 extern void fms_fence_reader_close(FmsFenceReader *reader);
 
 /* The fence it stands at, valid until the next step; NULL: after the last. */

@@ -197,6 +197,9 @@ fms_order_end(FmsOrder *order)
 {
 	int			run;
 
+	/* first: it drains the readers' requests, which are in their structs */
+	if (order->buffers)
+		fms_io_unmap(fms_fences_io(order->store), order->buffers);
 	for (run = 0; run < order->nruns; run++)
 	{
 		FmsOrderLeaf *leaf = &order->leaves[run];
@@ -207,8 +210,6 @@ fms_order_end(FmsOrder *order)
 		if (leaf->upcoming)
 			pfree(leaf->upcoming);
 	}
-	if (order->buffers)
-		fms_io_unmap(fms_fences_io(order->store), order->buffers);
 	pfree(order->tree.nodes);
 	pfree(order->leaves);
 	pfree(order);
