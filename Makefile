@@ -87,7 +87,7 @@ endif
 
 # ---- unit tests: test/unit/test_*.c -----------------------------------------
 # A program's first line names the files of src/ it tests:
-#   /* links: losertree encode */
+#   /* links: sizing mode_* */
 # test/unit/shim.c, if there, stands in for what the server would provide.
 
 UNIT_SOURCES := $(sort $(wildcard test/unit/test_*.c))
@@ -103,8 +103,8 @@ UNIT_FLAGS = -std=gnu11 -g -O1 -Wall -Wextra -Wno-unused-parameter -Werror \
 	-isystem $(includedir_internal)
 # The server's own portability library: it is what printf() means there.
 UNIT_LIBS = -L$(pkglibdir) -L$(libdir) -lpgcommon -lpgport -lm
-unit_links = $(patsubst %,src/%.c,\
-	$(shell sed -n '1s,^/\* links: \(.*\) \*/$$,\1,p' $(1)))
+unit_links = $(wildcard $(patsubst %,src/%.c,\
+	$(shell sed -n '1s,^/\* links: \(.*\) \*/$$,\1,p' $(1))))
 
 ifneq ($(PGXS),)
 unit: $(UNIT_PROGRAMS)

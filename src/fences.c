@@ -37,14 +37,14 @@
 #include "postgres.h"
 
 #include "fences.h"
+#include "stream.h"
 
 /* A chunk on tape, and the largest in memory. */
 #define CHUNK_BYTES			((Size) 2048)
 /* The first chunk in memory of a run; they double from there. */
 #define CHUNK_MIN_BYTES		((Size) 256)
-/* An output buffer: chunks are collected for aligned writes. */
+/* Chunks are collected in buffers of this size. */
 #define BUFFER_BYTES		((Size) 2 * FMS_IO_ALIGN_BYTES)
-#define NBUFFERS			2
 
 #define CHUNK_MAGIC			0x464D5346	/* "FMSF" */
 
@@ -61,12 +61,6 @@ typedef struct FmsFenceChunk
 StaticAssertDecl(sizeof(FmsFenceChunk) == 24,
 				 "chunks go to disk: their header must not be padded");
 
-typedef struct FmsFenceBuffer
-{
-	char	   *base;
-	FmsIoRequest request;
-} FmsFenceBuffer;
-
 struct FmsFenceStore
 {
 	MemoryContext context;
@@ -80,12 +74,8 @@ struct FmsFenceStore
 	/* writing to tape */
 	FmsTape    *tape;			/* NULL until the share is used up */
 	FmsCounters counters;		/* the tape's */
-	char	   *memory;			/* mapped: all buffers */
-	Size		buffer_bytes;
-	FmsFenceBuffer buffers[NBUFFERS];
-	int			current;
-	Size		filled_bytes;	/* of the current buffer, whole chunks */
-	FmsFenceChunk *open;		/* chunk being filled in the buffer, or NULL */
+	FmsStream  *stream;			/* likewise */
+	FmsFenceChunk *open;		/* chunk being filled, or NULL */
 	uint32		next_number;	/* of the run's chunks on tape */
 };
 
@@ -129,14 +119,18 @@ void
 fms_fences_destroy(FmsFenceStore *store)
 {
 	if (store->tape)
+	{
+		fms_stream_forget(store->stream);
 		fms_tape_close(store->tape);
+	}
+	pfree(store);
 }
 
 Size
 fms_fences_memory_bytes(const FmsFenceStore *store)
 {
 	return store->memory_bytes +
-		(store->tape ? NBUFFERS * store->buffer_bytes : 0);
+		(store->stream ? fms_stream_bytes(store->stream) : 0);
 }
 
 FmsIo *
@@ -168,59 +162,15 @@ fms_fences_count(const FmsFenceStore *store, FmsCounters *counters)
 		counters->spilled_bytes += fms_tape_end(store->tape);
 }
 
-/*
- * Buffers for the tape.  Made when the first fence goes there, and again
- * when a fence does not fit into one.
- */
-static void
-make_buffers(FmsFenceStore *store, Size buffer_bytes)
-{
-	int			i;
-
-	if (store->memory)
-		fms_io_unmap(store->io, store->memory);
-	store->memory = NULL;
-	store->memory = fms_io_map(store->io, NBUFFERS * buffer_bytes);
-	store->buffer_bytes = buffer_bytes;
-	for (i = 0; i < NBUFFERS; i++)
-		store->buffers[i].base = store->memory + i * buffer_bytes;
-	store->current = 0;
-}
-
-static void
-wait_for_buffer(FmsFenceStore *store, FmsFenceBuffer *buffer)
-{
-	if (buffer->request.state != FMS_IO_IDLE)
-		fms_tape_wait(store->tape, &buffer->request);
-}
-
 void
 fms_fences_flush(FmsFenceStore *store)
 {
-	int			i;
-
-	Assert(store->filled_bytes == 0 && store->open == NULL);
-	for (i = 0; i < NBUFFERS; i++)
-		wait_for_buffer(store, &store->buffers[i]);
+	Assert(store->open == NULL);
+	if (store->tape == NULL)
+		return;
+	fms_stream_flush(store->stream);
 	/* what was reserved and not needed must not be counted */
-	if (store->tape)
-		fms_tape_trim(store->tape);
-}
-
-/* Starts writing the current buffer, padded, and turns to the other one. */
-static void
-write_buffer(FmsFenceStore *store)
-{
-	FmsFenceBuffer *buffer = &store->buffers[store->current];
-	Size		padded = FMS_IO_ALIGN(store->filled_bytes);
-
-	Assert(store->open == NULL && store->filled_bytes > 0);
-	memset(buffer->base + store->filled_bytes, 0,
-		   padded - store->filled_bytes);
-	fms_tape_append(store->tape, &buffer->request, buffer->base, padded);
-	store->filled_bytes = 0;
-	store->current = (store->current + 1) % NBUFFERS;
-	wait_for_buffer(store, &store->buffers[store->current]);
+	fms_tape_trim(store->tape);
 }
 
 static void
@@ -230,7 +180,7 @@ close_chunk(FmsFenceStore *store)
 
 	memset((char *) chunk + chunk->used_bytes, 0,
 		   chunk->size_bytes - chunk->used_bytes);
-	store->filled_bytes += chunk->size_bytes;
+	fms_stream_done(store->stream, chunk->size_bytes);
 	store->open = NULL;
 }
 
@@ -243,55 +193,22 @@ turn_to_tape(FmsFenceStore *store, FmsFences *fences)
 		store->tape = fms_tape_open(store->io, store->direct,
 									FMS_BLOCK_QUANTUM_BYTES,
 									&store->counters);
-		make_buffers(store, BUFFER_BYTES);
+		store->stream = fms_stream_create(store->io, store->tape,
+										  BUFFER_BYTES,
+										  FMS_STREAM_MIN_BUFFERS);
 	}
-	fences->tape_offset_bytes = fms_tape_end(store->tape);
+	fences->tape_offset_bytes = fms_stream_position(store->stream);
 	store->next_number = 0;
 }
 
-/*
- * Opens a chunk in the current buffer with room for so many bytes of fences.
- * Buffers are written only when full or at the run's end, and their size is
- * a multiple of the chunk's, so a run's chunks stay back to back.
- */
+/* Opens a chunk with room for so many bytes of fences. */
 static void
 open_tape_chunk(FmsFenceStore *store, Size bytes)
 {
 	Size		size = TYPEALIGN(CHUNK_BYTES, sizeof(FmsFenceChunk) + bytes);
 	FmsFenceChunk *chunk;
 
-	if (store->buffer_bytes - store->filled_bytes < size)
-	{
-		/* chunks behind padding would not be found: only write whole pages */
-		if (store->filled_bytes % FMS_IO_ALIGN_BYTES != 0)
-		{
-			Size		rest = FMS_IO_ALIGN(store->filled_bytes) -
-				store->filled_bytes;
-			FmsFenceBuffer *buffer = &store->buffers[store->current];
-			FmsFenceChunk *filler =
-				(FmsFenceChunk *) (buffer->base + store->filled_bytes);
-
-			memset(filler, 0, rest);
-			filler->magic = CHUNK_MAGIC;
-			filler->number = store->next_number++;
-			filler->size_bytes = rest;
-			filler->used_bytes = sizeof(FmsFenceChunk);
-			store->filled_bytes += rest;
-		}
-		if (store->filled_bytes > 0)
-			write_buffer(store);
-		if (store->buffer_bytes < size)
-		{
-			int			i;
-
-			for (i = 0; i < NBUFFERS; i++)
-				wait_for_buffer(store, &store->buffers[i]);
-			make_buffers(store, FMS_IO_ALIGN(size));
-		}
-	}
-
-	chunk = (FmsFenceChunk *) (store->buffers[store->current].base +
-							   store->filled_bytes);
+	chunk = (FmsFenceChunk *) fms_stream_piece(store->stream, size);
 	chunk->next = NULL;
 	chunk->magic = CHUNK_MAGIC;
 	chunk->number = store->next_number++;
@@ -383,10 +300,9 @@ fms_fences_finish(FmsFenceStore *store, FmsFences *fences)
 		return;
 	if (store->open)
 		close_chunk(store);
-	fences->tape_bytes = fms_tape_end(store->tape) + store->filled_bytes -
+	fences->tape_bytes = fms_stream_position(store->stream) -
 		fences->tape_offset_bytes;
-	if (store->filled_bytes > 0)
-		write_buffer(store);
+	fms_stream_end_page(store->stream);
 }
 
 void

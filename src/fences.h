@@ -55,7 +55,10 @@ extern FmsFenceStore *fms_fences_create(FmsKeys *keys, FmsIo *io,
 										FmsDirectChoice direct,
 										Size share_bytes);
 
-/* Closes its tape.  Nothing may be in flight. */
+/*
+ * Closes its tape and frees it, but not the fences in memory, which go with
+ * the context.  The channel has been closed, or will be without further use.
+ */
 extern void fms_fences_destroy(FmsFenceStore *store);
 
 /* Memory taken now. */

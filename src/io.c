@@ -23,6 +23,7 @@
 #include "postgres.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "miscadmin.h"
 
@@ -191,6 +192,23 @@ fms_io_complete(FmsIoRequest *request, int result)
 	request->io->in_flight--;
 	if (request->group)
 		(*request->group)--;
+}
+
+int
+fms_io_transfer(int fd, const FmsIoRequest *request)
+{
+	ssize_t		moved;
+
+	do
+	{
+		if (request->is_write)
+			moved = pwrite(fd, request->buffer, request->length_bytes,
+						   (off_t) request->offset_bytes);
+		else
+			moved = pread(fd, request->buffer, request->length_bytes,
+						  (off_t) request->offset_bytes);
+	} while (moved < 0 && errno == EINTR);
+	return moved < 0 ? -errno : (int) moved;
 }
 
 void

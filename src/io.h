@@ -141,6 +141,12 @@ extern void fms_io_poll(FmsIo *io);
  */
 extern bool fms_io_wait(FmsIo *io);
 
+/*
+ * Carries a request out at once, without any method.  Returns what moved, or
+ * -errno; the request's state stays as it is.
+ */
+extern int	fms_io_transfer(int fd, const FmsIoRequest *request);
+
 /* For methods: the request has finished. */
 extern void fms_io_complete(FmsIoRequest *request, int result);
 

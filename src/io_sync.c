@@ -11,8 +11,6 @@
  */
 #include "postgres.h"
 
-#include <unistd.h>
-
 #include "io.h"
 
 static int
@@ -27,18 +25,7 @@ sync_submit(int fd, FmsIoRequest **requests, int n)
 	int			i;
 
 	for (i = 0; i < n; i++)
-	{
-		FmsIoRequest *request = requests[i];
-		ssize_t		moved;
-
-		if (request->is_write)
-			moved = pwrite(fd, request->buffer, request->length_bytes,
-						   (off_t) request->offset_bytes);
-		else
-			moved = pread(fd, request->buffer, request->length_bytes,
-						  (off_t) request->offset_bytes);
-		fms_io_complete(request, moved < 0 ? -errno : (int) moved);
-	}
+		fms_io_complete(requests[i], fms_io_transfer(fd, requests[i]));
 }
 
 static void

@@ -4,28 +4,20 @@
  *	  A sorted run on the tape, and the writer that makes one.
  *
  * The writer packs records into blocks, notes each block's first key for the
- * block read order, and writes what is packed while the next blocks are
- * being packed.
+ * block read order, and hands the blocks to a stream, which writes them while
+ * the next ones are being packed.  A run begins on a page of its own; its
+ * blocks follow each other without a gap, whatever their size.
  *
- *	  records --> [block|block|block|..]  output buffer 0: being filled
- *	              [block|block|block|..]  output buffer 1: being written
- *
- * Blocks and writes have sizes of their own.  A block is what the merge reads
- * and may be as small as 512 bytes or no multiple of a page; writes should
- * be large, and whole aligned pages (file systems take unaligned direct
- * writes one at a time, reading around their edges).  So blocks are laid out
- * back to back in the buffer, whole pages of it are written, and the rest,
- * less than a page, moves to the front of the next buffer.  Only the end of a
- * run is padded to a page.
+ *	  | block 0 | block 1 | block 2 | .. | pad |  next run ..
+ *	  ^ page                                   ^ page
  *
  * A record starts a new block if it does not fit into the rest of this one.
  * A record that is larger than a block starts one and continues through as
  * many as it takes; these blocks are a chain with one fence.  Behind its end
  * the last of them takes further records.
  *
- * Memory: buffers are mapped through the channel, the writer and its requests
- * palloc'd in the context it was created in, which the channel's owner must
- * free after draining.  On ERROR nothing is done here: see io.c.
+ * Memory: the writer is palloc'd, the rest is the stream's.  On ERROR nothing
+ * is done here: see io.c.
  *
  *-------------------------------------------------------------------------
  */
@@ -33,47 +25,32 @@
 
 #include "clock.h"
 #include "run.h"
+#include "stream.h"
 
-#define MAX_BUFFERS			4
-#define MIN_BUFFERS			2
 /* Writes this large are sequential enough for any device. */
 #define BUFFER_MAX_BYTES	((Size) 1024 * 1024)
 /* All buffers together take this part of the memory, if blocks let them. */
 #define MEMORY_FRACTION		16
 
-typedef struct FmsOutputBuffer
-{
-	char	   *base;
-	FmsIoRequest request;		/* IDLE: the buffer is free */
-} FmsOutputBuffer;
-
 struct FmsRunWriter
 {
-	FmsIo	   *io;
 	FmsTape    *tape;
+	FmsStream  *stream;
 	FmsFenceStore *fences;
 	FmsCounters *counters;
 	uint32		block_bytes;
-	char	   *memory;			/* mapped; all buffers */
-	Size		buffer_bytes;	/* of each; >= a block and a page */
-	int			nbuffers;
-	FmsOutputBuffer buffers[MAX_BUFFERS];
-
-	/* the buffer being filled: whole blocks before `filled`, then the open
-	 * one, if any */
-	int			current;
-	Size		filled_bytes;
-	FmsBlockHeader *block;		/* open block, or NULL */
+	FmsBlockHeader *block;		/* open block, a piece of the stream */
 	FmsRun	   *run;			/* open run, or NULL */
 };
 
 static Size
 buffer_size(Size memory_bytes, uint32 block_bytes)
 {
-	Size		share = memory_bytes / MEMORY_FRACTION / MAX_BUFFERS;
-	Size		needed = FMS_IO_ALIGN(block_bytes + FMS_IO_ALIGN_BYTES);
+	Size		share = memory_bytes / MEMORY_FRACTION /
+		FMS_STREAM_MAX_BUFFERS;
 
-	return Max(Min(FMS_IO_ALIGN_DOWN(share), BUFFER_MAX_BYTES), needed);
+	return Max(Min(FMS_IO_ALIGN_DOWN(share), BUFFER_MAX_BYTES),
+			   FMS_STREAM_BUFFER_BYTES(block_bytes));
 }
 
 static int
@@ -82,7 +59,7 @@ buffer_count(Size memory_bytes, uint32 block_bytes)
 	Size		count = memory_bytes / MEMORY_FRACTION /
 		buffer_size(memory_bytes, block_bytes);
 
-	return Max(MIN_BUFFERS, Min(MAX_BUFFERS, count));
+	return Max(FMS_STREAM_MIN_BUFFERS, Min(FMS_STREAM_MAX_BUFFERS, count));
 }
 
 Size
@@ -98,31 +75,22 @@ fms_run_writer_create(FmsIo *io, FmsTape *tape, FmsFenceStore *fences,
 					  Size memory_bytes)
 {
 	FmsRunWriter *writer = palloc0(sizeof(FmsRunWriter));
-	int			i;
 
-	writer->io = io;
 	writer->tape = tape;
 	writer->fences = fences;
 	writer->counters = counters;
 	writer->block_bytes = block_bytes;
-	writer->nbuffers = buffer_count(memory_bytes, block_bytes);
-	writer->buffer_bytes = buffer_size(memory_bytes, block_bytes);
-	writer->memory = fms_io_map(io, writer->nbuffers * writer->buffer_bytes);
-	for (i = 0; i < writer->nbuffers; i++)
-		writer->buffers[i].base = writer->memory + i * writer->buffer_bytes;
+	writer->stream = fms_stream_create(io, tape,
+									   buffer_size(memory_bytes, block_bytes),
+									   buffer_count(memory_bytes,
+													block_bytes));
 	return writer;
 }
 
 void
 fms_run_flush(FmsRunWriter *writer)
 {
-	int			i;
-
-	for (i = 0; i < writer->nbuffers; i++)
-	{
-		if (writer->buffers[i].request.state != FMS_IO_IDLE)
-			fms_tape_wait(writer->tape, &writer->buffers[i].request);
-	}
+	fms_stream_flush(writer->stream);
 	fms_fences_flush(writer->fences);
 }
 
@@ -130,56 +98,27 @@ void
 fms_run_writer_destroy(FmsRunWriter *writer)
 {
 	Assert(writer->run == NULL);
-	fms_run_flush(writer);
-	fms_io_unmap(writer->io, writer->memory);
+	fms_stream_destroy(writer->stream);
 	pfree(writer);
 }
 
 void
 fms_run_begin(FmsRunWriter *writer, FmsRun *run, uint32 id, uint32 level)
 {
-	Assert(writer->run == NULL && writer->filled_bytes == 0);
+	Assert(writer->run == NULL);
 
 	memset(run, 0, sizeof(*run));
 	run->id = id;
 	run->level = level;
-	run->offset_bytes = fms_tape_end(writer->tape);
+	run->offset_bytes = fms_stream_position(writer->stream);
 	writer->run = run;
-}
-
-/*
- * Starts writing the whole pages of the current buffer, and goes on with
- * what is left of it in the next one.
- */
-static void
-write_buffer(FmsRunWriter *writer)
-{
-	FmsOutputBuffer *full = &writer->buffers[writer->current];
-	FmsOutputBuffer *next;
-	Size		whole = FMS_IO_ALIGN_DOWN(writer->filled_bytes);
-	Size		rest = writer->filled_bytes - whole;
-
-	Assert(writer->block == NULL);
-	if (whole > 0)
-		fms_tape_append(writer->tape, &full->request, full->base, whole);
-
-	writer->current = (writer->current + 1) % writer->nbuffers;
-	next = &writer->buffers[writer->current];
-	if (next->request.state != FMS_IO_IDLE)
-		fms_tape_wait(writer->tape, &next->request);
-	memcpy(next->base, full->base + whole, rest);
-	writer->filled_bytes = rest;
 }
 
 static void
 open_block(FmsRunWriter *writer)
 {
-	char	   *start;
-
-	if (writer->buffer_bytes - writer->filled_bytes < writer->block_bytes)
-		write_buffer(writer);
-	start = writer->buffers[writer->current].base + writer->filled_bytes;
-	writer->block = (FmsBlockHeader *) start;
+	writer->block = (FmsBlockHeader *) fms_stream_piece(writer->stream,
+														writer->block_bytes);
 	writer->block->magic = FMS_BLOCK_MAGIC;
 	writer->block->run = writer->run->id;
 	writer->block->number = writer->run->nblocks;
@@ -197,7 +136,7 @@ close_block(FmsRunWriter *writer)
 	/* what an earlier use of the buffer left behind stays in this process */
 	memset((char *) block + block->used_bytes, 0,
 		   writer->block_bytes - block->used_bytes);
-	writer->filled_bytes += writer->block_bytes;
+	fms_stream_done(writer->stream, writer->block_bytes);
 	writer->block = NULL;
 }
 
@@ -275,21 +214,9 @@ fms_run_append(FmsRunWriter *writer, const FmsRecord *record)
 void
 fms_run_finish(FmsRunWriter *writer)
 {
-	FmsOutputBuffer *buffer;
-	Size		padded;
-
 	if (writer->block)
 		close_block(writer);
-
-	buffer = &writer->buffers[writer->current];
-	padded = FMS_IO_ALIGN(writer->filled_bytes);
-	Assert(padded <= writer->buffer_bytes);
-	memset(buffer->base + writer->filled_bytes, 0,
-		   padded - writer->filled_bytes);
-	writer->filled_bytes = padded;
-	if (padded > 0)
-		write_buffer(writer);
-	Assert(writer->filled_bytes == 0);
+	fms_stream_end_page(writer->stream);
 	fms_fences_finish(writer->fences, &writer->run->fences);
 	writer->run = NULL;
 }

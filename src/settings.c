@@ -70,8 +70,9 @@ check_block_size(int *value, void **extra, GucSource source)
 		GUC_check_errdetail("fmsort.block_size must be 0 (automatic) or a multiple of %d bytes from %d to %d.",
 							FMS_BLOCK_QUANTUM_BYTES, FMS_BLOCK_MIN_BYTES,
 							FMS_BLOCK_MAX_BYTES);
-		GUC_check_errhint("The nearest valid size below is %d.",
-						  *value - *value % FMS_BLOCK_QUANTUM_BYTES);
+		GUC_check_errhint("The nearest valid size is %d.",
+						  Max(FMS_BLOCK_MIN_BYTES,
+							  *value - *value % FMS_BLOCK_QUANTUM_BYTES));
 		return false;
 	}
 	return true;

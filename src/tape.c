@@ -302,28 +302,6 @@ fms_tape_read(FmsTape *tape, FmsIoRequest **requests, int n)
 		count_blocked(tape, requests[0], start);
 }
 
-/*
- * A transfer that came back short, or was interrupted: do it once more,
- * whole and synchronously.  Returns what moved, or -errno.
- */
-static int
-retry(FmsTape *tape, const FmsIoRequest *request)
-{
-	ssize_t		moved;
-	int			fd = transfer_fd(tape);
-
-	do
-	{
-		if (request->is_write)
-			moved = pwrite(fd, request->buffer, request->length_bytes,
-						   (off_t) request->offset_bytes);
-		else
-			moved = pread(fd, request->buffer, request->length_bytes,
-						  (off_t) request->offset_bytes);
-	} while (moved < 0 && errno == EINTR);
-	return moved < 0 ? -errno : (int) moved;
-}
-
 static void
 report_failure(const FmsTape *tape, const FmsIoRequest *request, int result)
 {
@@ -419,8 +397,9 @@ fms_tape_wait(FmsTape *tape, FmsIoRequest *request)
 	{
 		int			result = request->result;
 
+		/* short or interrupted: do it once more, whole and synchronously */
 		if (result > 0 || result == -EINTR || result == -EAGAIN)
-			result = retry(tape, request);
+			result = fms_io_transfer(transfer_fd(tape), request);
 		if (result != (int) request->length_bytes)
 			report_failure(tape, request, result);
 	}

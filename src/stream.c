@@ -1,0 +1,180 @@
+/*-------------------------------------------------------------------------
+ *
+ * stream.c
+ *	  Writing to the end of a tape piece by piece, while the pieces before
+ *	  are being written.
+ *
+ *	  pieces --> [piece|piece|piece|..]  buffer 0: being filled
+ *	             [piece|piece|piece|..]  buffer 1: being written
+ *
+ * Pieces and writes have sizes of their own.  A piece is what is read back
+ * (a block, a chunk of fences) and may be as small as 512 bytes or no
+ * multiple of a page; writes should be large, and whole aligned pages (file
+ * systems take unaligned direct writes one at a time, reading around their
+ * edges).  So pieces are laid out back to back in the buffer, whole pages of
+ * it are written, and the rest, less than a page, moves to the front of the
+ * next buffer.  Only fms_stream_end_page() pads.
+ *
+ * Memory: buffers are mapped through the channel, the stream and its requests
+ * palloc'd.  On ERROR nothing is done here: see io.c.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "stream.h"
+
+typedef struct FmsStreamBuffer
+{
+	char	   *base;
+	FmsIoRequest request;		/* IDLE: the buffer is free */
+} FmsStreamBuffer;
+
+struct FmsStream
+{
+	FmsIo	   *io;
+	FmsTape    *tape;
+	char	   *memory;			/* mapped: all buffers */
+	Size		buffer_bytes;	/* of each, a multiple of a page */
+	int			nbuffers;
+	FmsStreamBuffer buffers[FMS_STREAM_MAX_BUFFERS];
+	int			current;		/* the one being filled */
+	Size		filled_bytes;	/* of it, by pieces that are done */
+	bool		open;			/* a piece is being filled behind them */
+};
+
+static void
+map_buffers(FmsStream *stream, Size buffer_bytes)
+{
+	int			i;
+
+	stream->buffer_bytes = buffer_bytes;
+	stream->memory = fms_io_map(stream->io, stream->nbuffers * buffer_bytes);
+	for (i = 0; i < stream->nbuffers; i++)
+		stream->buffers[i].base = stream->memory + i * buffer_bytes;
+	stream->current = 0;
+}
+
+FmsStream *
+fms_stream_create(FmsIo *io, FmsTape *tape, Size buffer_bytes, int nbuffers)
+{
+	FmsStream  *stream = palloc0(sizeof(FmsStream));
+
+	Assert(nbuffers >= FMS_STREAM_MIN_BUFFERS);
+	Assert(nbuffers <= FMS_STREAM_MAX_BUFFERS);
+	stream->io = io;
+	stream->tape = tape;
+	stream->nbuffers = nbuffers;
+	map_buffers(stream, FMS_IO_ALIGN(buffer_bytes));
+	return stream;
+}
+
+void
+fms_stream_flush(FmsStream *stream)
+{
+	int			i;
+
+	for (i = 0; i < stream->nbuffers; i++)
+	{
+		if (stream->buffers[i].request.state != FMS_IO_IDLE)
+			fms_tape_wait(stream->tape, &stream->buffers[i].request);
+	}
+}
+
+void
+fms_stream_destroy(FmsStream *stream)
+{
+	Assert(!stream->open && stream->filled_bytes == 0);
+	fms_stream_flush(stream);
+	fms_io_unmap(stream->io, stream->memory);
+	pfree(stream);
+}
+
+void
+fms_stream_forget(FmsStream *stream)
+{
+	pfree(stream);
+}
+
+Size
+fms_stream_bytes(const FmsStream *stream)
+{
+	return stream->nbuffers * stream->buffer_bytes;
+}
+
+uint64
+fms_stream_position(const FmsStream *stream)
+{
+	return fms_tape_end(stream->tape) + stream->filled_bytes;
+}
+
+/*
+ * Starts writing the whole pages of the current buffer, and goes on with
+ * what is left of it in the next one.
+ */
+static void
+write_pages(FmsStream *stream)
+{
+	FmsStreamBuffer *full = &stream->buffers[stream->current];
+	FmsStreamBuffer *next;
+	Size		whole = FMS_IO_ALIGN_DOWN(stream->filled_bytes);
+	Size		rest = stream->filled_bytes - whole;
+
+	if (whole == 0)
+		return;
+	fms_tape_append(stream->tape, &full->request, full->base, whole);
+	stream->current = (stream->current + 1) % stream->nbuffers;
+	next = &stream->buffers[stream->current];
+	if (next->request.state != FMS_IO_IDLE)
+		fms_tape_wait(stream->tape, &next->request);
+	memcpy(next->base, full->base + whole, rest);
+	stream->filled_bytes = rest;
+}
+
+/* Larger buffers; what the current one holds moves along. */
+static void
+grow_buffers(FmsStream *stream, Size buffer_bytes)
+{
+	char	   *old_memory = stream->memory;
+	const char *old_base = stream->buffers[stream->current].base;
+
+	Assert(stream->filled_bytes < FMS_IO_ALIGN_BYTES);
+	fms_stream_flush(stream);
+	map_buffers(stream, buffer_bytes);
+	memcpy(stream->buffers[0].base, old_base, stream->filled_bytes);
+	fms_io_unmap(stream->io, old_memory);
+}
+
+char *
+fms_stream_piece(FmsStream *stream, Size bytes)
+{
+	Assert(!stream->open);
+	if (stream->buffer_bytes - stream->filled_bytes < bytes)
+		write_pages(stream);
+	if (stream->buffer_bytes - stream->filled_bytes < bytes)
+		grow_buffers(stream, FMS_STREAM_BUFFER_BYTES(bytes));
+	stream->open = true;
+	return stream->buffers[stream->current].base + stream->filled_bytes;
+}
+
+void
+fms_stream_done(FmsStream *stream, Size bytes)
+{
+	Assert(stream->open);
+	stream->open = false;
+	stream->filled_bytes += bytes;
+	Assert(stream->filled_bytes <= stream->buffer_bytes);
+}
+
+void
+fms_stream_end_page(FmsStream *stream)
+{
+	char	   *base = stream->buffers[stream->current].base;
+	Size		padded = FMS_IO_ALIGN(stream->filled_bytes);
+
+	Assert(!stream->open);
+	memset(base + stream->filled_bytes, 0, padded - stream->filled_bytes);
+	stream->filled_bytes = padded;
+	write_pages(stream);
+	Assert(stream->filled_bytes == 0);
+}
