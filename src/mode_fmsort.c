@@ -40,7 +40,7 @@
 #include "mode.h"
 
 /* Reads are submitted when this part of the assist blocks is free. */
-#define BATCH_FRACTION	4
+#define BATCH_FRACTION	8
 
 typedef struct FmsQueue
 {
