@@ -4,18 +4,19 @@
  *	  Run formation: memory full of tuples to a sorted run (Algorithm 1,
  *	  lines 3 to 6).
  *
- * Two arrays.  Records are packed one after the other as they arrive;
- * entries, 16 bytes each, are what gets sorted.
+ * One piece of memory, filled from both ends.  Records are packed downwards
+ * from its end as they arrive; entries, 16 bytes each, grow upwards from its
+ * beginning and are what gets sorted.
  *
- *	  entries:  [prefix|offset] [prefix|offset] [prefix|offset] ...
- *	                      |            |
- *	             +--------+   +--------+
- *	             v            v
- *	  records:  [header|key|tuple][header|key|tuple][header|key|tuple] ...
+ *	  entries -->                                       <-- records
+ *	  [prefix|back] [prefix|back] ..        ..[header|key|tuple][header|..]
+ *	             |                             ^                           |
+ *	             +-----------------------------+<---------- back ----------+
  *
  * The prefix is the first eight bytes of the normalized key, so most
- * comparisons never leave the entries.  The offset grows with arrival, so
- * comparing it last makes the sort stable whatever algorithm sorts.
+ * comparisons never leave the entries.  An entry finds its record by the
+ * distance back from the memory's end; that grows with arrival, so comparing
+ * it last makes the sort stable whatever algorithm sorts.
  *
  * Sorting goes in two steps.  First the entries are dealt into buckets by
  * the leading significant bits of their prefixes (all prefixes between the
@@ -29,9 +30,8 @@
  * walk through cold memory per tuple, gains nothing once the merge takes one
  * pass anyway, and its stability needs extra care.
  *
- * Memory: both arrays are palloc'd in the context of creation and doubled as
- * they fill, up to the budget; what has not been used is address space, not
- * memory.  Nothing else is owned; nothing to do on ERROR.
+ * Memory: the arena's (arena.c), and a scratch context for keys and tuples
+ * under way.  Nothing has to be done on ERROR.
  *
  *-------------------------------------------------------------------------
  */
@@ -40,16 +40,14 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
+#include "arena.h"
 #include "formation.h"
 
 typedef struct FmsEntry
 {
 	uint64		prefix;			/* fms_record_prefix() */
-	uint64		offset;			/* of the record in the records' memory */
+	uint64		back;			/* from the memory's end to the record */
 } FmsEntry;
-
-#define FIRST_RECORDS_BYTES ((Size) 8192)
-#define FIRST_ENTRIES		((Size) 128)
 
 #define BUCKET_BITS			8
 #define NBUCKETS			(1 << BUCKET_BITS)
@@ -61,22 +59,25 @@ typedef struct FmsEntry
 
 struct FmsFormation
 {
-	MemoryContext context;
 	MemoryContext scratch;		/* detoasted keys, tuples being formed */
 	FmsKeys    *keys;
 	bool		prefix_decides; /* fms_keys_prefix_decides() */
-	char	   *records;
-	Size		records_size;	/* allocated */
-	Size		records_used;
-	FmsEntry   *entries;
-	Size		entries_size;	/* allocated, in entries */
-	Size		count;
+	FmsArena	arena;			/* low: entries; high: records */
+	Size		count;			/* of entries */
+	Size		records_bytes;
 };
+
+static inline FmsEntry *
+entries_of(const FmsFormation *formation)
+{
+	return (FmsEntry *) formation->arena.base;
+}
 
 static inline const FmsRecord *
 record_of(const FmsFormation *formation, const FmsEntry *entry)
 {
-	return (const FmsRecord *) (formation->records + entry->offset);
+	return (const FmsRecord *) (fms_arena_end(&formation->arena) -
+								entry->back);
 }
 
 static inline int
@@ -96,7 +97,7 @@ compare_entries(const FmsEntry *a, const FmsEntry *b,
 			return order;
 	}
 	/* the same entry may be compared with itself */
-	return a->offset < b->offset ? -1 : a->offset > b->offset;
+	return a->back < b->back ? -1 : a->back > b->back;
 }
 
 #define ST_SORT sort_entries
@@ -113,7 +114,7 @@ fms_formation_create(FmsKeys *keys)
 {
 	FmsFormation *formation = palloc0(sizeof(FmsFormation));
 
-	formation->context = CurrentMemoryContext;
+	fms_arena_init(&formation->arena);
 	formation->scratch = AllocSetContextCreate(CurrentMemoryContext,
 											   "fmsort scratch",
 											   ALLOCSET_SMALL_SIZES);
@@ -125,12 +126,9 @@ fms_formation_create(FmsKeys *keys)
 void
 fms_formation_destroy(FmsFormation *formation)
 {
-	if (formation->records)
-		pfree(formation->records);
-	if (formation->entries)
-		pfree(formation->entries);
+	fms_arena_free(&formation->arena);
 	MemoryContextDelete(formation->scratch);
-	pfree(formation);
+	formation->scratch = NULL;
 }
 
 uint64
@@ -142,41 +140,7 @@ fms_formation_count(const FmsFormation *formation)
 Size
 fms_formation_memory_bytes(const FmsFormation *formation)
 {
-	return formation->records_used + formation->count * sizeof(FmsEntry);
-}
-
-static void *
-resize(FmsFormation *formation, void *memory, Size bytes)
-{
-	if (memory == NULL)
-		return MemoryContextAllocHuge(formation->context, bytes);
-	return repalloc_huge(memory, bytes);
-}
-
-/* Makes room for one more record of that size, and its entry. */
-static void
-make_room(FmsFormation *formation, Size record_bytes, Size budget_bytes)
-{
-	Size		needed = formation->records_used + record_bytes;
-
-	if (needed > formation->records_size)
-	{
-		Size		size = Max(formation->records_size * 2,
-							   FIRST_RECORDS_BYTES);
-
-		/* the last doubling stops at the budget */
-		size = Max(Min(size, budget_bytes), needed);
-		formation->records = resize(formation, formation->records, size);
-		formation->records_size = size;
-	}
-	if (formation->count >= formation->entries_size)
-	{
-		Size		size = Max(formation->entries_size * 2, FIRST_ENTRIES);
-
-		formation->entries = resize(formation, formation->entries,
-									size * sizeof(FmsEntry));
-		formation->entries_size = size;
-	}
+	return formation->records_bytes + formation->count * sizeof(FmsEntry);
 }
 
 /*
@@ -195,10 +159,10 @@ static void
 add_record(FmsFormation *formation, const FmsKeyImage *image,
 		   MinimalTuple tuple, Size size)
 {
-	FmsRecord  *record = (FmsRecord *) (formation->records +
-										formation->records_used);
-	FmsEntry   *entry = &formation->entries[formation->count];
-	char	   *end = (char *) record + size;
+	char	   *end = fms_arena_end(&formation->arena) -
+		formation->records_bytes;
+	FmsRecord  *record = (FmsRecord *) (end - size);
+	FmsEntry   *entry = &entries_of(formation)[formation->count];
 
 	record->size_bytes = size;
 	record->key_bytes = image->key_bytes;
@@ -208,10 +172,10 @@ add_record(FmsFormation *formation, const FmsKeyImage *image,
 	memset(end - MAXIMUM_ALIGNOF, 0, MAXIMUM_ALIGNOF);
 	memcpy(fms_record_tuple(record), tuple, tuple->t_len);
 
-	entry->prefix = fms_record_prefix(record);
-	entry->offset = formation->records_used;
-	formation->records_used += size;
+	formation->records_bytes += size;
 	formation->count++;
+	entry->prefix = fms_record_prefix(record);
+	entry->back = formation->records_bytes;
 }
 
 bool
@@ -222,18 +186,21 @@ fms_formation_put(FmsFormation *formation, TupleTableSlot *slot,
 	FmsKeyImage image;
 	MinimalTuple tuple;
 	Size		size;
+	Size		needed;
 	bool		fits;
 
 	fms_keys_encode(formation->keys, slot, &image);
 	tuple = slot_tuple(slot);
 	size = fms_record_size(image.key_bytes, tuple->t_len);
+	needed = fms_formation_memory_bytes(formation) + size + sizeof(FmsEntry);
 
-	fits = formation->count == 0 ||
-		fms_formation_memory_bytes(formation) + size + sizeof(FmsEntry) <=
-		budget_bytes;
+	fits = formation->count == 0 || needed <= budget_bytes;
 	if (fits)
 	{
-		make_room(formation, size, budget_bytes);
+		if (needed > formation->arena.size_bytes)
+			fms_arena_grow(&formation->arena,
+						   formation->count * sizeof(FmsEntry),
+						   formation->records_bytes, needed, budget_bytes);
 		add_record(formation, &image, tuple, size);
 	}
 
@@ -330,7 +297,7 @@ sort_in_pieces(FmsFormation *formation, FmsPieceFunction consume, void *arg)
 	ends[0] = formation->count;
 	if (formation->count >= BUCKETS_MIN_ENTRIES)
 	{
-		deal(formation->entries, formation->count, ends);
+		deal(entries_of(formation), formation->count, ends);
 		npieces = NBUCKETS;
 	}
 
@@ -339,7 +306,8 @@ sort_in_pieces(FmsFormation *formation, FmsPieceFunction consume, void *arg)
 		if (ends[i] == start)
 			continue;
 		CHECK_FOR_INTERRUPTS();
-		sort_entries(formation->entries + start, ends[i] - start, formation);
+		sort_entries(entries_of(formation) + start, ends[i] - start,
+					 formation);
 		if (consume)
 			consume(formation, start, ends[i], arg);
 		start = ends[i];
@@ -356,22 +324,22 @@ const FmsRecord *
 fms_formation_get(const FmsFormation *formation, uint64 position)
 {
 	Assert(position < formation->count);
-	return record_of(formation, &formation->entries[position]);
+	return record_of(formation, &entries_of(formation)[position]);
 }
 
 static void
 append_piece(FmsFormation *formation, Size first, Size end, void *arg)
 {
 	FmsRunWriter *writer = arg;
+	const FmsEntry *entries = entries_of(formation);
 	Size		i;
 
 	for (i = first; i < end; i++)
 	{
 		if (i + PREFETCH_ENTRIES < end)
 			__builtin_prefetch(record_of(formation,
-									  &formation->entries[i +
-														  PREFETCH_ENTRIES]));
-		fms_run_append(writer, record_of(formation, &formation->entries[i]));
+										 &entries[i + PREFETCH_ENTRIES]));
+		fms_run_append(writer, record_of(formation, &entries[i]));
 	}
 }
 
@@ -379,6 +347,6 @@ void
 fms_formation_spill(FmsFormation *formation, FmsRunWriter *writer)
 {
 	sort_in_pieces(formation, append_piece, writer);
-	formation->records_used = 0;
+	formation->records_bytes = 0;
 	formation->count = 0;
 }

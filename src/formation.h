@@ -19,7 +19,8 @@ typedef struct FmsFormation FmsFormation;
 
 /*
  * An empty memory, in the current context.  Allocates little until tuples
- * come.
+ * come.  Destroying it gives its memory back at once, all but its own struct,
+ * which goes with the context.
  */
 extern FmsFormation *fms_formation_create(FmsKeys *keys);
 extern void fms_formation_destroy(FmsFormation *formation);

@@ -198,10 +198,8 @@ static Size
 formation_budget(const FmsSort *sort)
 {
 	Size		memory = sort->sizing.memory_bytes;
-	Size		taken = sort->sizing.writer_bytes;
+	Size		taken = sort->sizing.writer_bytes + sort->sizing.fences_bytes;
 
-	if (sort->fences)
-		taken += fms_fences_memory_bytes(sort->fences);
 	return Max(memory / 4, memory > taken ? memory - taken : 0);
 }
 

@@ -1,0 +1,49 @@
+/*-------------------------------------------------------------------------
+ *
+ * arena.h
+ *	  Memory that is filled from both ends and grows without being copied.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef FMS_ARENA_H
+#define FMS_ARENA_H
+
+#include "postgres.h"
+
+/*
+ *	  base                                              base + size_bytes
+ *	  |  low: grows upwards -->  |  free  |  <-- high: grows downwards  |
+ */
+typedef struct FmsArena
+{
+	char	   *base;			/* NULL: nothing allocated yet */
+	Size		size_bytes;
+	bool		mapped;			/* else palloc'd */
+	MemoryContext context;		/* what it goes with */
+	MemoryContextCallback on_reset;
+} FmsArena;
+
+/*
+ * An empty arena that goes with the current context, in which it must also
+ * lie itself.
+ */
+extern void fms_arena_init(FmsArena *arena);
+
+/* Frees the memory; the arena is empty then. */
+extern void fms_arena_free(FmsArena *arena);
+
+/*
+ * Makes room for so many bytes at both ends together, keeping what is at
+ * either end at that end.  Once it is beyond a small size it has limit_bytes
+ * at once, or what is needed if that is more; pages not touched cost nothing.
+ */
+extern void fms_arena_grow(FmsArena *arena, Size low_bytes, Size high_bytes,
+						   Size needed_bytes, Size limit_bytes);
+
+static inline char *
+fms_arena_end(const FmsArena *arena)
+{
+	return arena->base + arena->size_bytes;
+}
+
+#endif							/* FMS_ARENA_H */
