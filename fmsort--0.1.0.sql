@@ -45,8 +45,13 @@ DECLARE
 		current_setting('session_preload_libraries'),
 		current_setting('local_preload_libraries'));
 	before text := current_setting('session_preload_libraries');
+	messages text := current_setting('client_min_messages');
 BEGIN
 	IF NOT everywhere ~ '(^|[,"/[:space:]])fmsort([",.[:space:]]|$)' THEN
+		-- CREATE EXTENSION silences the notices of its scripts
+		IF messages = 'warning' THEN
+			PERFORM set_config('client_min_messages', 'notice', true);
+		END IF;
 		RAISE NOTICE 'fmsort runs the sorts of this session only'
 			USING HINT = format(
 				'To have it in every session of this database: ALTER DATABASE %I SET session_preload_libraries = %s;',
@@ -54,6 +59,7 @@ BEGIN
 				(SELECT string_agg(quote_literal(trim(both ' "' FROM name)), ', ')
 				 FROM unnest(string_to_array(
 					concat_ws(',', nullif(before, ''), 'fmsort'), ',')) name));
+		PERFORM set_config('client_min_messages', messages, true);
 	END IF;
 END
 $do$;

@@ -3,11 +3,13 @@
  * fmsort.c
  *	  The library's entrance: settings, the node, the hooks.
  *
- * planner_hook		replaces the Sorts of the finished plan
- * ExecutorRun_hook	tells the client's statements apart, for
- *					fmsort_last_sort()
+ * planner_hook			replaces the Sorts of the finished plan
+ * ExecutorRun_hook,
+ * ProcessUtility_hook	tell the client's statements apart, for
+ *						fmsort_last_sort(): what runs inside another
+ *						statement (a function, DO, CALL) is part of that one
  *
- * Both call whoever was there before.
+ * Each calls whoever was there before.
  *
  *-------------------------------------------------------------------------
  */
@@ -16,6 +18,7 @@
 #include "executor/executor.h"
 #include "fmgr.h"
 #include "optimizer/planner.h"
+#include "tcop/utility.h"
 
 #include "compat.h"
 #include "last_sort.h"
@@ -29,9 +32,10 @@ void		_PG_init(void);
 
 static planner_hook_type previous_planner = NULL;
 static ExecutorRun_hook_type previous_run = NULL;
+static ProcessUtility_hook_type previous_utility = NULL;
 
-/* 0 outside any query, 1 in the client's, more in functions' queries */
-static int	query_depth = 0;
+/* 0 outside any statement, 1 in the client's, more in those inside it */
+static int	statement_depth = 0;
 
 static PlannedStmt *
 plan_query(Query *parse, const char *query_string, int cursor_options,
@@ -51,11 +55,17 @@ plan_query(Query *parse, const char *query_string, int cursor_options,
 }
 
 static void
+enter_statement(void)
+{
+	if (statement_depth == 0)
+		fms_last_sort_new_statement();
+	statement_depth++;
+}
+
+static void
 run_query(FMS_EXECUTOR_RUN_PARAMS)
 {
-	if (query_depth == 0)
-		fms_last_sort_new_statement();
-	query_depth++;
+	enter_statement();
 	PG_TRY();
 	{
 		if (previous_run)
@@ -65,7 +75,32 @@ run_query(FMS_EXECUTOR_RUN_PARAMS)
 	}
 	PG_FINALLY();
 	{
-		query_depth--;
+		statement_depth--;
+	}
+	PG_END_TRY();
+}
+
+static void
+run_utility(PlannedStmt *statement, const char *query_string,
+			bool read_only_tree, ProcessUtilityContext context,
+			ParamListInfo params, QueryEnvironment *environment,
+			DestReceiver *receiver, QueryCompletion *completion)
+{
+	enter_statement();
+	PG_TRY();
+	{
+		if (previous_utility)
+			previous_utility(statement, query_string, read_only_tree,
+							 context, params, environment, receiver,
+							 completion);
+		else
+			standard_ProcessUtility(statement, query_string, read_only_tree,
+									context, params, environment, receiver,
+									completion);
+	}
+	PG_FINALLY();
+	{
+		statement_depth--;
 	}
 	PG_END_TRY();
 }
@@ -80,4 +115,6 @@ _PG_init(void)
 	planner_hook = plan_query;
 	previous_run = ExecutorRun_hook;
 	ExecutorRun_hook = run_query;
+	previous_utility = ProcessUtility_hook;
+	ProcessUtility_hook = run_utility;
 }

@@ -1,0 +1,42 @@
+# shellcheck shell=bash
+# File systems that the tests need and only root can make: one without direct
+# I/O, one that is soon full.  Needs common.sh and a cluster's directory
+# (cluster.sh), in which they are mounted until we leave.
+#
+# Sets FMSORT_RAMFS and FMSORT_SMALLFS; a variable stays unset where that
+# file system cannot be made, and the tests that need it say so.
+
+FILESYSTEMS=()
+
+filesystems_unmount() {
+    local dir
+
+    for dir in "${FILESYSTEMS[@]}"; do
+        umount "$dir" 2>/dev/null || umount --lazy "$dir"
+    done
+}
+
+# mount_at NAME OPTIONS... SOURCE: mounts it at a new directory of that name.
+mount_at() {
+    local dir=$CLUSTER_DIR/$1
+    shift
+
+    mkdir "$dir" && mount "$@" "$dir" || return
+    FILESYSTEMS+=("$dir")
+    give_to_server_user "$dir"
+}
+
+# ramfs takes no O_DIRECT, unlike tmpfs, where newer kernels do.
+filesystems_mount() {
+    local image=$CLUSTER_DIR/small.image
+
+    ((EUID == 0)) || return 0
+    at_exit filesystems_unmount
+    if mount_at ramfs -t ramfs none; then
+        export FMSORT_RAMFS=$CLUSTER_DIR/ramfs
+    fi
+    if truncate -s 16M "$image" && mkfs.ext4 -q "$image" &&
+        mount_at small -o loop "$image"; then
+        export FMSORT_SMALLFS=$CLUSTER_DIR/small
+    fi
+}

@@ -1,0 +1,149 @@
+-- EXPLAIN: the sort keys as PostgreSQL itself would write them, and what the
+-- sort did.
+SET max_parallel_workers_per_gather = 0;
+SET jit = off;
+
+CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy');
+CREATE TABLE e (i int, t text, c text COLLATE "C", m mood, n name, p point,
+  "Odd name" text COLLATE "POSIX");
+INSERT INTO e (i, t) SELECT i % 10, md5(i::text)
+FROM generate_series(1, 3000) i;
+ANALYZE e;
+
+-- The plan with FMSort and the one without differ by the node only.
+CREATE FUNCTION differences(query text) RETURNS SETOF text LANGUAGE plpgsql AS
+$$
+DECLARE
+  mine text[];
+  stock text[];
+  line text;
+BEGIN
+  FOR line IN EXECUTE 'EXPLAIN (COSTS OFF, VERBOSE) ' || query LOOP
+    mine := mine || line;
+  END LOOP;
+  SET LOCAL fmsort.mode = off;
+  FOR line IN EXECUTE 'EXPLAIN (COSTS OFF, VERBOSE) ' || query LOOP
+    stock := stock || line;
+  END LOOP;
+  RESET fmsort.mode;
+  RETURN QUERY SELECT trim(m) FROM unnest(mine) m WHERE m LIKE '%Sort Key%';
+  IF array_to_string(mine, E'\n') NOT LIKE '%Custom Scan (FMSort)%' THEN
+    RETURN NEXT 'no FMSort';
+  END IF;
+  IF replace(array_to_string(mine, E'\n'), 'Custom Scan (FMSort)', 'Sort')
+     <> array_to_string(stock, E'\n') THEN
+    RETURN QUERY SELECT 'different: ' || m || ' <> ' || s
+      FROM unnest(mine, stock) x(m, s)
+      WHERE replace(m, 'Custom Scan (FMSort)', 'Sort') IS DISTINCT FROM s;
+  END IF;
+END
+$$;
+
+SELECT differences('SELECT * FROM e ORDER BY i');
+SELECT differences('SELECT * FROM e ORDER BY i DESC');
+SELECT differences('SELECT * FROM e ORDER BY i NULLS FIRST');
+SELECT differences('SELECT * FROM e ORDER BY i DESC NULLS LAST');
+SELECT differences('SELECT * FROM e ORDER BY i DESC NULLS FIRST, t NULLS LAST');
+SELECT differences('SELECT * FROM e ORDER BY t COLLATE "C"');
+SELECT differences('SELECT * FROM e ORDER BY c COLLATE "POSIX" DESC');
+SELECT differences('SELECT * FROM e ORDER BY c');
+SELECT differences('SELECT * FROM e ORDER BY c COLLATE "default"');
+SELECT differences('SELECT * FROM e ORDER BY "Odd name" NULLS FIRST');
+SELECT differences('SELECT * FROM e ORDER BY t USING ~<~');
+SELECT differences('SELECT * FROM e ORDER BY t USING ~>~');
+SELECT differences('SELECT * FROM e ORDER BY t USING ~>~ NULLS LAST');
+SELECT differences('SELECT * FROM e ORDER BY i USING >');
+SELECT differences('SELECT * FROM e ORDER BY m DESC, n, p <-> ''(0,0)''');
+SELECT differences('SELECT * FROM e ORDER BY i + 1, lower(c), i * 2 DESC');
+SELECT differences('SELECT x.t FROM e x ORDER BY x.i, x.t || ''!''');
+SELECT differences('SELECT ROW(i, c) FROM e ORDER BY 1');
+SELECT differences('SELECT rank() OVER (PARTITION BY i ORDER BY c DESC) FROM e');
+SELECT differences('SELECT (SELECT max(s.c) FROM
+  (SELECT c FROM e WHERE e.i = o.i ORDER BY e.t OFFSET o.i) s) FROM e o');
+SELECT differences('INSERT INTO e (i) SELECT i FROM e ORDER BY i');
+
+-- What varies from machine to machine is replaced: numbers of kB, blocks and
+-- the like by N, and how I/O was done.
+CREATE FUNCTION explained(query text) RETURNS SETOF text LANGUAGE plpgsql AS
+$$
+DECLARE
+  line text;
+BEGIN
+  FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, SUMMARY OFF, TIMING OFF) '
+    || query
+  LOOP
+    line := regexp_replace(line, '\m(Runs|Merge Passes|Blocks): \d+',
+                           '\1: N', 'g');
+    line := regexp_replace(line, '\d+kB', 'NkB', 'g');
+    line := regexp_replace(line, 'I/O Method: (io_uring|sync)',
+                           'I/O Method: io_uring or sync');
+    line := regexp_replace(line, 'Direct I/O: (true|false)',
+                           'Direct I/O: true or false');
+    RETURN NEXT line;
+  END LOOP;
+END
+$$;
+
+SET work_mem = '4MB';
+SELECT explained('SELECT * FROM e ORDER BY t COLLATE "C"');
+SELECT explained('SELECT * FROM e WHERE i < 0 ORDER BY i');
+SET work_mem = '64kB';
+SET fmsort.block_size = 1024;
+SET fmsort.assist_blocks = 5;
+SELECT explained('SELECT * FROM e ORDER BY t COLLATE "C"');
+SET fmsort.mode = 'traditional';
+SELECT explained('SELECT * FROM e ORDER BY i');
+SET fmsort.mode = 'double_buffering';
+SELECT explained('SELECT * FROM e ORDER BY i');
+RESET fmsort.mode;
+
+-- EXPLAIN without ANALYZE, and a node that never ran, say nothing of a sort.
+EXPLAIN (COSTS OFF) SELECT * FROM e ORDER BY i;
+SELECT explained('SELECT * FROM e WHERE false AND i > 1 ORDER BY i');
+SELECT explained('SELECT CASE WHEN i > 100 THEN
+  (SELECT min(s.i) FROM (SELECT i FROM e ORDER BY t OFFSET 1) s) END
+  FROM e WHERE i = 200');
+
+-- Names and types of the fields in JSON.
+CREATE FUNCTION fields(query text, timing text DEFAULT 'OFF')
+RETURNS TABLE (field text, type text) LANGUAGE plpgsql AS
+$$
+DECLARE
+  plan jsonb;
+BEGIN
+  EXECUTE format('EXPLAIN (ANALYZE, COSTS OFF, SUMMARY OFF, TIMING %s,
+    FORMAT JSON) %s', timing, query) INTO plan;
+  RETURN QUERY
+    SELECT f.key, jsonb_typeof(f.value)
+    FROM jsonb_each(plan -> 0 -> 'Plan') f
+    WHERE f.key <> 'Plans' AND f.key NOT LIKE 'Actual %'
+    ORDER BY f.key COLLATE "C";
+END
+$$;
+SELECT * FROM fields('SELECT * FROM e ORDER BY t COLLATE "C"', 'ON');
+SELECT * FROM fields('SELECT * FROM e ORDER BY t COLLATE "C"', 'OFF')
+WHERE field LIKE '%Time%';
+SET work_mem = '4MB';
+SELECT * FROM fields('SELECT * FROM e ORDER BY t COLLATE "C"', 'ON');
+
+-- BUFFERS counts the temporary blocks, as it does for PostgreSQL's own sort.
+SET work_mem = '64kB';
+CREATE FUNCTION temporary_blocks() RETURNS TABLE (what text, some boolean)
+LANGUAGE plpgsql AS
+$$
+DECLARE
+  plan jsonb;
+BEGIN
+  EXECUTE 'EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON)
+    SELECT * FROM e ORDER BY t COLLATE "C"' INTO plan;
+  plan := plan -> 0 -> 'Plan';
+  RETURN QUERY SELECT f.key, f.value::int > 0 FROM jsonb_each(plan) f
+    WHERE f.key LIKE 'Temp % Blocks' ORDER BY f.key COLLATE "C";
+END
+$$;
+SELECT * FROM temporary_blocks();
+DROP FUNCTION temporary_blocks();
+
+DROP TABLE e;
+DROP TYPE mood;
+DROP FUNCTION differences(text), explained(text), fields(text, text);

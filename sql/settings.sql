@@ -1,0 +1,113 @@
+-- What the settings take, what they refuse, and how they say so.
+\x on
+SELECT name, setting, unit, vartype, context, min_val, max_val, enumvals,
+  boot_val
+FROM pg_settings WHERE name LIKE 'fmsort.%' AND name !~ '\.debug_'
+ORDER BY name COLLATE "C";
+\x off
+
+SET fmsort.mode = 'fmsort';
+SET fmsort.mode = 'double_buffering';
+SET fmsort.mode = 'Traditional';
+SHOW fmsort.mode;
+SET fmsort.mode = 'quick';
+SET fmsort.mode = off;
+SHOW fmsort.mode;
+RESET fmsort.mode;
+
+SET fmsort.block_size = 512;
+SET fmsort.block_size = '4MB';
+SHOW fmsort.block_size;
+SET fmsort.block_size = '64kB';
+SHOW fmsort.block_size;
+SET fmsort.block_size = 1000;
+SET fmsort.block_size = 511;
+SET fmsort.block_size = 1;
+SET fmsort.block_size = -512;
+SET fmsort.block_size = '4097kB';
+SET fmsort.block_size = '8MB';
+SET fmsort.block_size = 'large';
+RESET fmsort.block_size;
+
+SET fmsort.assist_blocks = 1;
+SET fmsort.assist_blocks = 1024;
+SET fmsort.assist_blocks = 1025;
+SET fmsort.assist_blocks = -1;
+SET fmsort.assist_blocks = 'many';
+SHOW fmsort.assist_blocks;
+RESET fmsort.assist_blocks;
+
+SET fmsort.io_method = 'sync';
+SET fmsort.io_method = 'posix_aio';
+RESET fmsort.io_method;
+
+SET fmsort.direct_io = on;
+SET fmsort.direct_io = no;
+SHOW fmsort.direct_io;
+SET fmsort.direct_io = 'sometimes';
+RESET fmsort.direct_io;
+
+-- a misspelt name is an error, not a placeholder
+SET fmsort.blocksize = 4096;
+SET fmsort.xyz = 1;
+SHOW fmsort.xyz;
+
+-- who may set them: anybody
+CREATE ROLE regress_fmsort_user;
+SET ROLE regress_fmsort_user;
+SET fmsort.mode = 'traditional';
+SET fmsort.block_size = 4096;
+SHOW fmsort.mode;
+RESET ROLE;
+DROP ROLE regress_fmsort_user;
+RESET ALL;
+
+-- A transaction that aborts, SET LOCAL and functions put them back.
+BEGIN;
+SET fmsort.mode = 'traditional';
+ROLLBACK;
+SHOW fmsort.mode;
+CREATE FUNCTION mode_inside() RETURNS text LANGUAGE sql
+SET fmsort.mode = 'double_buffering' AS
+$$ SELECT current_setting('fmsort.mode') $$;
+SELECT mode_inside(), current_setting('fmsort.mode');
+DROP FUNCTION mode_inside();
+
+-- Cached plans follow fmsort.mode.
+CREATE TABLE s AS SELECT i AS id, i % 3 AS k FROM generate_series(1, 12) i;
+ANALYZE s;
+SET plan_cache_mode = force_generic_plan;
+PREPARE q AS SELECT id FROM s WHERE id > $1 ORDER BY k;
+EXPLAIN (COSTS OFF) EXECUTE q(3);
+EXECUTE q(3);
+SELECT sort, merge_mode, tuples FROM fmsort_last_sort();
+SET fmsort.mode = off;
+EXPLAIN (COSTS OFF) EXECUTE q(3);
+SET fmsort.mode = 'traditional';
+EXPLAIN (COSTS OFF) EXECUTE q(3);
+EXECUTE q(3);
+SELECT sort, merge_mode, tuples FROM fmsort_last_sort();
+RESET fmsort.mode;
+EXPLAIN (COSTS OFF) EXECUTE q(3);
+DEALLOCATE q;
+RESET plan_cache_mode;
+
+-- A cursor goes on as it began.
+BEGIN;
+DECLARE c NO SCROLL CURSOR FOR SELECT k, id FROM s ORDER BY k;
+FETCH 2 FROM c;
+SET LOCAL fmsort.mode = off;
+SET LOCAL fmsort.block_size = 512;
+FETCH 3 FROM c;
+COMMIT;
+
+-- Why a Sort stays.
+SET client_min_messages = debug1;
+SELECT id FROM s ORDER BY id DESC LIMIT 1;
+SET enable_hashjoin = off;
+SET enable_nestloop = off;
+SET enable_material = off;
+SELECT count(*) FROM s x JOIN s y ON x.k = y.k;
+RESET client_min_messages;
+
+DROP TABLE s;

@@ -1,0 +1,119 @@
+package FmsTest;
+
+# What the tests of this directory share: a server with fmsort in every
+# session, and looks at what a backend holds.
+
+use strict;
+use warnings;
+
+use Exporter 'import';
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+
+our @EXPORT = qw(fms_node temp_files backend_state connects
+  uring_works wait_until);
+
+# fms_node(NAME, CONFIGURATION...): initialised and running, the extension
+# created in the database postgres.
+sub fms_node
+{
+	my ($name, @configuration) = @_;
+	my $node = PostgreSQL::Test::Cluster->new($name);
+
+	$node->init;
+	$node->append_conf('postgresql.conf', <<EOT);
+fsync = off
+autovacuum = off
+restart_after_crash = on
+jit = off
+max_connections = 20
+shared_buffers = 32MB
+synchronize_seqscans = off
+max_parallel_workers_per_gather = 0
+enable_incremental_sort = off
+log_error_verbosity = verbose
+session_preload_libraries = 'fmsort'
+EOT
+	$node->append_conf('postgresql.conf', "$_\n") foreach @configuration;
+	$node->start;
+	$node->safe_psql('postgres', 'CREATE EXTENSION fmsort');
+	return $node;
+}
+
+# Every file below any pgsql_tmp of the cluster, tablespaces given included.
+sub temp_files
+{
+	my ($node, @tablespaces) = @_;
+	my @files;
+
+	foreach my $base ($node->data_dir . '/base', @tablespaces)
+	{
+		push @files, glob("$base/pgsql_tmp/*"),
+		  glob("$base/PG_*/pgsql_tmp/*");
+	}
+	return @files;
+}
+
+# What a backend holds that a sort may have left behind: descriptors by
+# target, and mappings of io_uring.  A hash that is_deeply() can compare.
+# Relation files come and go with fd.c's cache: they do not count.
+sub backend_state
+{
+	my ($pid) = @_;
+	my %state = (io_uring => 0, temporary => 0, rings_mapped => 0);
+
+	foreach my $link (glob("/proc/$pid/fd/*"))
+	{
+		my $target = readlink($link) // next;
+
+		$state{io_uring}++ if $target =~ /io_uring/;
+		$state{temporary}++ if $target =~ /pgsql_tmp/;
+	}
+	if (open my $maps, '<', "/proc/$pid/maps")
+	{
+		while (my $line = <$maps>)
+		{
+			$state{rings_mapped}++ if $line =~ /io_uring/;
+		}
+		close $maps;
+	}
+	return \%state;
+}
+
+# Does the server take connections?
+sub connects
+{
+	my ($node) = @_;
+	# psql that cannot connect does not read what it is sent
+	my $status = eval { $node->psql('postgres', 'SELECT 1') };
+
+	return defined $status && $status == 0;
+}
+
+# Can a backend of this server have an io_uring?
+sub uring_works
+{
+	my ($node) = @_;
+	my ($status) = $node->psql('postgres', <<'EOT', on_error_stop => 1);
+SET fmsort.io_method = io_uring; SET work_mem = '64kB';
+SELECT count(*) FROM (SELECT g FROM generate_series(1, 20000) g
+  ORDER BY -g OFFSET 0) s;
+EOT
+	return $status == 0;
+}
+
+# Asks until the answer is true or a generous time has passed.
+sub wait_until
+{
+	my ($condition) = @_;
+	my $deadline = time + $PostgreSQL::Test::Utils::timeout_default;
+
+	while (!$condition->())
+	{
+		return 0 if time > $deadline;
+		select(undef, undef, undef, 0.02);
+	}
+	return 1;
+}
+
+1;

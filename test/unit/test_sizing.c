@@ -1,0 +1,281 @@
+/* links: sizing merge mode_* pool run stream order fences io* */
+/*
+ * The invariants of sizing.c over a grid of settings: no more memory than
+ * there is, except for the least that any merge needs; nothing given away.
+ *
+ * Seen to fail with: fits() without the writer; the search for the fan-in
+ * ending one too high; halving a block of 2560 bytes to 1280; automatic l not
+ * falling where the memory is small.
+ */
+#include "postgres.h"
+
+#include "sizing.h"
+#include "shim.h"
+
+/* ---- linked, but never called: nothing here sorts ---- */
+
+int
+fms_keys_compare_rest(FmsKeys *keys, const FmsRecord *a, const FmsRecord *b)
+{
+	abort();
+}
+
+const FmsRecord *
+fms_keys_make_fence(FmsKeys *keys, const FmsRecord *record)
+{
+	abort();
+}
+
+bool
+fms_keys_prefix_decides(const FmsKeys *keys)
+{
+	abort();
+}
+
+FmsTape *
+fms_tape_open(FmsIo *io, FmsDirectChoice direct, uint32 block_bytes,
+			  FmsCounters *counters)
+{
+	abort();
+}
+
+void
+fms_tape_close(FmsTape *tape)
+{
+	abort();
+}
+
+void
+fms_tape_append(FmsTape *tape, FmsIoRequest *request, char *buffer,
+				uint32 length_bytes)
+{
+	abort();
+}
+
+uint64
+fms_tape_end(const FmsTape *tape)
+{
+	abort();
+}
+
+void
+fms_tape_trim(FmsTape *tape)
+{
+	abort();
+}
+
+void
+fms_tape_read(FmsTape *tape, FmsIoRequest **requests, int n)
+{
+	abort();
+}
+
+void
+fms_tape_wait(FmsTape *tape, FmsIoRequest *request)
+{
+	abort();
+}
+
+void
+fms_tape_check_block(const FmsTape *tape, const char *block, uint32 run,
+					 uint32 number)
+{
+	abort();
+}
+
+
+/* ---- the grid ---- */
+
+static const FmsMode *const modes[] = {
+	&fms_mode_fmsort, &fms_mode_double_buffering, &fms_mode_traditional
+};
+static const Size memories_kb[] = {
+	64, 100, 128, 256, 1000, 1024, 4096, 10000, 65536, 262144, 1048576,
+	16777216
+};
+static const uint32 blocks[] = {
+	0, 512, 1024, 2560, 4096, 6144, 8192, 65536, 262144, 261632,
+	FMS_BLOCK_MAX_BYTES
+};
+static const uint32 assists[] = {0, 1, 2, 3, 8, 64, FMS_ASSIST_MAX_BLOCKS};
+static const uint32 largests[] = {0, 100, 9000, 300000};
+static const double expectations[] = {0, 1e5, 1e8, 1e13};
+
+static FmsOptions options;
+static FmsSizing sizing;
+static const char *broken;		/* the first rule that did not hold */
+
+#define HOLDS(rule) \
+	do { \
+		if (!(rule) && broken == NULL) \
+			broken = #rule; \
+	} while (0)
+
+static Size
+bytes_needed(int nruns, uint32 assist, uint32 block_bytes,
+			 uint32 largest_bytes, bool writes)
+{
+	return fms_merge_bytes(sizing.mode, NULL, nruns, assist, block_bytes,
+						   largest_bytes) +
+		(writes ? fms_run_writer_bytes(sizing.memory_bytes, block_bytes) : 0) +
+		sizing.fences_bytes;
+}
+
+static void
+check_block_size(void)
+{
+	uint32		block = sizing.block_bytes;
+	bool		ordered = sizing.mode->ordered;
+	uint32		least = options.assist_blocks ? options.assist_blocks : 1;
+
+	HOLDS(block >= FMS_BLOCK_MIN_BYTES && block <= FMS_BLOCK_MAX_BYTES);
+	HOLDS(block % FMS_BLOCK_QUANTUM_BYTES == 0);
+	HOLDS(sizing.writer_bytes ==
+		  fms_run_writer_bytes(options.memory_bytes, block));
+	HOLDS(sizing.memory_bytes == options.memory_bytes);
+
+	/* a block size that was set is lowered only where it has to be */
+	if (options.block_bytes > 0)
+	{
+		HOLDS(block <= options.block_bytes);
+		if (block < options.block_bytes && options.assist_blocks > 0)
+			HOLDS(bytes_needed(2, least, options.block_bytes, 0, true) >
+				  options.memory_bytes);
+	}
+	/* and l only after that */
+	HOLDS(sizing.assist_wanted <= options.assist_blocks);
+	if (sizing.assist_wanted < options.assist_blocks)
+		HOLDS(block == FMS_BLOCK_MIN_BYTES && sizing.assist_wanted >= 1);
+	/* so that two runs of small tuples fit in any work_mem there may be */
+	HOLDS(bytes_needed(2, ordered ? Max(sizing.assist_wanted, 1) : 0, block,
+					   0, true) <= options.memory_bytes);
+}
+
+static void
+check_merge(uint32 largest, bool writes)
+{
+	bool		ordered = sizing.mode->ordered;
+	int			n = fms_sizing_fan_in(&sizing, largest, writes);
+	uint32		l = fms_sizing_assist(&sizing, n, largest, writes);
+	uint32		fewest = sizing.assist_wanted > 0 ? sizing.assist_wanted : l;
+
+	HOLDS(n >= 2);
+	HOLDS(ordered ? l >= 1 && l <= FMS_ASSIST_MAX_BLOCKS : l == 0);
+	if (ordered && sizing.assist_wanted > 0)
+		HOLDS(l == sizing.assist_wanted);
+
+	/* within the memory, or two runs and as few assist blocks as may be */
+	if (bytes_needed(n, l, sizing.block_bytes, largest, writes) >
+		sizing.memory_bytes)
+		HOLDS(n == 2 && (!ordered || l <= Max(1, sizing.assist_wanted)));
+
+	/* a run or (where l is automatic) a block more would not have fitted */
+	if (n < 1 << 19)
+		HOLDS(bytes_needed(n + 1, ordered ? Max(fewest, 4) : 0,
+						   sizing.block_bytes, largest, writes) >
+			  sizing.memory_bytes);
+
+	/* fewer runs leave room for as many assist blocks or more */
+	if (n > 2)
+		HOLDS(fms_sizing_assist(&sizing, 2, largest, writes) >= l);
+	/* who writes beside merging has less for merging */
+	if (!writes)
+		HOLDS(fms_sizing_fan_in(&sizing, largest, true) <= n);
+	/* long tuples take room */
+	HOLDS(fms_sizing_fan_in(&sizing, 0, writes) >= n);
+}
+
+static void
+check_settings(void)
+{
+	int			i;
+
+	check_block_size();
+	for (i = 0; i < (int) lengthof(largests); i++)
+	{
+		check_merge(largests[i], false);
+		check_merge(largests[i], true);
+	}
+}
+
+/* With the same blocks, and as many to assist, more memory is never worse. */
+static void
+check_growth(const FmsMode *mode, uint32 largest)
+{
+	int			before = 0;
+	uint32		block_before = 0;
+	uint32		assist_before = 0;
+	int			i;
+
+	for (i = 0; i < (int) lengthof(memories_kb); i++)
+	{
+		int			n;
+
+		options.memory_bytes = memories_kb[i] * 1024;
+		fms_sizing_init(&sizing, mode, &options);
+		n = fms_sizing_fan_in(&sizing, largest, false);
+		if (options.block_bytes > 0)
+		{
+			HOLDS(sizing.block_bytes >= block_before);
+			if (sizing.block_bytes == block_before &&
+				sizing.assist_wanted == assist_before)
+				HOLDS(n >= before);
+		}
+		before = n;
+		block_before = sizing.block_bytes;
+		assist_before = sizing.assist_wanted;
+	}
+}
+
+static void
+check_mode(const FmsMode *mode)
+{
+	int			b;
+	int			a;
+	int			m;
+	int			e;
+
+	for (b = 0; b < (int) lengthof(blocks); b++)
+	{
+		for (a = 0; a < (int) lengthof(assists); a++)
+		{
+			for (e = 0; e < (int) lengthof(expectations); e++)
+			{
+				options.block_bytes = blocks[b];
+				options.assist_blocks = assists[a];
+				options.expected_bytes = expectations[e];
+				for (m = 0; m < (int) lengthof(memories_kb); m++)
+				{
+					options.memory_bytes = memories_kb[m] * 1024;
+					fms_sizing_init(&sizing, mode, &options);
+					check_settings();
+					if (broken)
+						return;
+				}
+				check_growth(mode, 0);
+				check_growth(mode, 9000);
+				if (broken)
+					return;
+			}
+		}
+	}
+}
+
+int
+main(void)
+{
+	int			i;
+
+	for (i = 0; i < (int) lengthof(modes); i++)
+	{
+		broken = NULL;
+		check_mode(modes[i]);
+		if (!shim_ok(broken == NULL, "%s: sizes over a grid of settings",
+					 modes[i]->name))
+			shim_note("broken: %s; work_mem=%zu block_size=%u assist_blocks=%u expected=%g -> block %u assist %u",
+					  broken, options.memory_bytes, options.block_bytes,
+					  options.assist_blocks, options.expected_bytes,
+					  sizing.block_bytes, sizing.assist_wanted);
+	}
+	return shim_done();
+}
