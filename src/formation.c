@@ -18,13 +18,13 @@
  * distance back from the memory's end; that grows with arrival, so comparing
  * it last makes the sort stable whatever algorithm sorts.
  *
- * Sorting goes in two steps.  First the entries are dealt into buckets by
- * the leading significant bits of their prefixes (all prefixes between the
- * smallest and the largest one, so it does not matter which bytes of the key
- * vary).  Buckets are in order already; then each is sorted on its own,
- * small enough for the cache.  When a run is written, a bucket is sorted and
- * appended before the next one is sorted: the device writes the first
- * buckets while the processor sorts the later ones.
+ * Sorting deals the entries into buckets by the leading significant bits of
+ * their prefixes (of all values between the smallest and the largest one, so
+ * it does not matter which bytes of the key vary).  Buckets are in order
+ * already; a large one is dealt again, a small one is sorted by comparing.
+ * When a run is written, a bucket is sorted and appended before the next one
+ * is sorted: the device writes the first buckets while the processor sorts
+ * the later ones.
  *
  * Why not replacement selection, with runs twice as long: it costs a tree
  * walk through cold memory per tuple, gains nothing once the merge takes one
@@ -49,10 +49,11 @@ typedef struct FmsEntry
 	uint64		back;			/* from the memory's end to the record */
 } FmsEntry;
 
-#define BUCKET_BITS			8
-#define NBUCKETS			(1 << BUCKET_BITS)
-/* Fewer entries than this are sorted in one piece. */
-#define BUCKETS_MIN_ENTRIES 2048
+/* As many buckets as leave some entries for each, up to what a cache holds. */
+#define MAX_BUCKETS			2048
+#define ENTRIES_A_BUCKET	8
+/* Fewer entries than this are sorted by comparing. */
+#define DEAL_MIN_ENTRIES	256
 
 /* How far ahead of the copying its records are fetched into the cache. */
 #define PREFETCH_ENTRIES	8
@@ -144,20 +145,53 @@ fms_formation_memory_bytes(const FmsFormation *formation)
 }
 
 /*
- * The slot's tuple in the form it is kept in.  A tuple that the slot holds in
- * another form is made in the scratch context.
+ * A slot's tuple, before it has become part of a record: the bytes of a
+ * minimal tuple but for its first fields, which copy_tuple() writes.
  */
-static MinimalTuple
-slot_tuple(TupleTableSlot *slot)
+typedef struct FmsTupleView
 {
-	bool		in_scratch;
+	const char *bytes;
+	Size		length_bytes;
+} FmsTupleView;
 
-	return ExecFetchSlotMinimalTuple(slot, &in_scratch);
+/*
+ * A heap tuple differs from a minimal one only in what its header starts
+ * with, so it is not converted first.  A tuple that the slot holds in
+ * another form is made in the current context.
+ */
+static void
+view_tuple(TupleTableSlot *slot, FmsTupleView *view)
+{
+	bool		made;
+
+	if (TTS_IS_BUFFERTUPLE(slot) || TTS_IS_HEAPTUPLE(slot))
+	{
+		HeapTuple	tuple = ExecFetchSlotHeapTuple(slot, false, &made);
+
+		view->bytes = (const char *) tuple->t_data + MINIMAL_TUPLE_OFFSET;
+		view->length_bytes = tuple->t_len - MINIMAL_TUPLE_OFFSET;
+	}
+	else
+	{
+		MinimalTuple tuple = ExecFetchSlotMinimalTuple(slot, &made);
+
+		view->bytes = (const char *) tuple;
+		view->length_bytes = tuple->t_len;
+	}
+}
+
+static inline void
+copy_tuple(MinimalTuple copy, const FmsTupleView *view)
+{
+	memcpy(copy, view->bytes, view->length_bytes);
+	copy->t_len = view->length_bytes;
+	/* where a heap tuple keeps its address */
+	memset(copy->mt_padding, 0, sizeof(copy->mt_padding));
 }
 
 static void
 add_record(FmsFormation *formation, const FmsKeyImage *image,
-		   MinimalTuple tuple, Size size)
+		   const FmsTupleView *tuple, Size size)
 {
 	char	   *end = fms_arena_end(&formation->arena) -
 		formation->records_bytes;
@@ -170,7 +204,7 @@ add_record(FmsFormation *formation, const FmsKeyImage *image,
 	memcpy(fms_record_key(record), image->bytes, image->key_bytes);
 	/* what the tuple does not fill of its last word goes to disk: zero it */
 	memset(end - MAXIMUM_ALIGNOF, 0, MAXIMUM_ALIGNOF);
-	memcpy(fms_record_tuple(record), tuple, tuple->t_len);
+	copy_tuple(fms_record_tuple(record), tuple);
 
 	formation->records_bytes += size;
 	formation->count++;
@@ -184,14 +218,14 @@ fms_formation_put(FmsFormation *formation, TupleTableSlot *slot,
 {
 	MemoryContext caller = MemoryContextSwitchTo(formation->scratch);
 	FmsKeyImage image;
-	MinimalTuple tuple;
+	FmsTupleView tuple;
 	Size		size;
 	Size		needed;
 	bool		fits;
 
 	fms_keys_encode(formation->keys, slot, &image);
-	tuple = slot_tuple(slot);
-	size = fms_record_size(image.key_bytes, tuple->t_len);
+	view_tuple(slot, &tuple);
+	size = fms_record_size(image.key_bytes, tuple.length_bytes);
 	needed = fms_formation_memory_bytes(formation) + size + sizeof(FmsEntry);
 
 	fits = formation->count == 0 || needed <= budget_bytes;
@@ -201,7 +235,7 @@ fms_formation_put(FmsFormation *formation, TupleTableSlot *slot,
 			fms_arena_grow(&formation->arena,
 						   formation->count * sizeof(FmsEntry),
 						   formation->records_bytes, needed, budget_bytes);
-		add_record(formation, &image, tuple, size);
+		add_record(formation, &image, &tuple, size);
 	}
 
 	MemoryContextSwitchTo(caller);
@@ -209,62 +243,74 @@ fms_formation_put(FmsFormation *formation, TupleTableSlot *slot,
 	return fits;
 }
 
-/*
- * How far to shift a prefix's distance from the smallest one so that it
- * becomes a bucket number.
- */
-static int
-bucket_shift(const FmsEntry *entries, Size count, uint64 *smallest)
+/* How entries are dealt: bucket = (prefix - low) >> shift. */
+typedef struct FmsDeal
 {
-	uint64		low = entries[0].prefix;
-	uint64		high = low;
-	int			shift = 0;
+	uint64		low;			/* smallest prefix */
+	int			shift;
+	int			nbuckets;
+	Size		ends[MAX_BUCKETS];	/* first entry after each bucket */
+} FmsDeal;
+
+static inline int
+bucket_of(const FmsDeal *deal, const FmsEntry *entry)
+{
+	return (int) ((entry->prefix - deal->low) >> deal->shift);
+}
+
+/* Chooses buckets for the entries.  False: all prefixes are the same. */
+static bool
+choose_buckets(FmsDeal *deal, const FmsEntry *entries, Size count)
+{
+	uint64		high = entries[0].prefix;
 	Size		i;
 
+	deal->low = high;
 	for (i = 1; i < count; i++)
 	{
-		low = Min(low, entries[i].prefix);
+		deal->low = Min(deal->low, entries[i].prefix);
 		high = Max(high, entries[i].prefix);
 	}
-	while ((high - low) >> shift >= NBUCKETS)
-		shift++;
-	*smallest = low;
-	return shift;
+	deal->nbuckets = MAX_BUCKETS;
+	while ((Size) deal->nbuckets * ENTRIES_A_BUCKET > count)
+		deal->nbuckets /= 2;
+	deal->shift = 0;
+	while ((high - deal->low) >> deal->shift >= (uint64) deal->nbuckets)
+		deal->shift++;
+	return deal->low < high;
 }
 
 /*
- * Deals the entries into buckets, in place, and sets ends[b] to the first
- * entry after bucket b.  Each swap brings one entry home (the "American
- * flag" scheme), so presorted entries are not moved at all.
+ * Moves each entry into its bucket, in place.  Each swap brings one entry
+ * home (the "American flag" scheme), so presorted entries stay where they
+ * are.
  */
 static void
-deal(FmsEntry *entries, Size count, Size *ends)
+deal_entries(FmsDeal *deal, FmsEntry *entries, Size count)
 {
-	Size		next[NBUCKETS];
+	Size		next[MAX_BUCKETS];
 	Size		sum = 0;
-	uint64		low;
-	int			shift = bucket_shift(entries, count, &low);
 	Size		i;
 	int			b;
 
-	memset(next, 0, sizeof(next));
+	memset(next, 0, deal->nbuckets * sizeof(Size));
 	for (i = 0; i < count; i++)
-		next[(entries[i].prefix - low) >> shift]++;
-	for (b = 0; b < NBUCKETS; b++)
+		next[bucket_of(deal, &entries[i])]++;
+	for (b = 0; b < deal->nbuckets; b++)
 	{
 		Size		size = next[b];
 
 		next[b] = sum;
 		sum += size;
-		ends[b] = sum;
+		deal->ends[b] = sum;
 	}
 
-	for (b = 0; b < NBUCKETS; b++)
+	for (b = 0; b < deal->nbuckets; b++)
 	{
-		while (next[b] < ends[b])
+		while (next[b] < deal->ends[b])
 		{
 			FmsEntry	entry = entries[next[b]];
-			int			home = (entry.prefix - low) >> shift;
+			int			home = bucket_of(deal, &entry);
 
 			while (home != b)
 			{
@@ -273,7 +319,7 @@ deal(FmsEntry *entries, Size count, Size *ends)
 
 				*place = entry;
 				entry = displaced;
-				home = (entry.prefix - low) >> shift;
+				home = bucket_of(deal, &entry);
 			}
 			entries[next[b]++] = entry;
 		}
@@ -281,43 +327,66 @@ deal(FmsEntry *entries, Size count, Size *ends)
 }
 
 /*
- * Calls the function on each sorted piece of the entries, in order.
+ * What takes sorted entries while later ones are being sorted; NULL where
+ * the whole is wanted.
  */
-typedef void (*FmsPieceFunction) (FmsFormation *formation, Size first,
-								  Size end, void *arg);
-
-static void
-sort_in_pieces(FmsFormation *formation, FmsPieceFunction consume, void *arg)
+typedef struct FmsConsumer
 {
-	Size		ends[NBUCKETS];
-	int			npieces = 1;
-	Size		start = 0;
-	int			i;
+	FmsRunWriter *writer;
+	const FmsEntry *next;		/* sorted up to here and taken */
+} FmsConsumer;
 
-	ends[0] = formation->count;
-	if (formation->count >= BUCKETS_MIN_ENTRIES)
+/* Appends the entries that are sorted and not yet taken to the run. */
+static void
+consume(FmsFormation *formation, FmsConsumer *consumer, const FmsEntry *end)
+{
+	const FmsEntry *entry;
+
+	for (entry = consumer->next; entry < end; entry++)
 	{
-		deal(entries_of(formation), formation->count, ends);
-		npieces = NBUCKETS;
+		if (end - entry > PREFETCH_ENTRIES)
+			__builtin_prefetch(record_of(formation,
+										 entry + PREFETCH_ENTRIES));
+		fms_run_append(consumer->writer, record_of(formation, entry));
+	}
+	consumer->next = end;
+}
+
+/* Sorts entries; those before them are sorted already. */
+static void
+sort_in_pieces(FmsFormation *formation, FmsEntry *entries, Size count,
+			   FmsConsumer *consumer)
+{
+	FmsDeal		deal;
+	Size		start = 0;
+	int			b;
+
+	CHECK_FOR_INTERRUPTS();
+	if (count < DEAL_MIN_ENTRIES || !choose_buckets(&deal, entries, count))
+	{
+		sort_entries(entries, count, formation);
+		/* a good piece at a time, so that fetching ahead has somewhere to go */
+		if (consumer && entries + count - consumer->next >= DEAL_MIN_ENTRIES)
+			consume(formation, consumer, entries + count);
+		return;
 	}
 
-	for (i = 0; i < npieces; i++)
+	/* each level uses up some of the prefix's 64 bits, so this ends */
+	check_stack_depth();
+	deal_entries(&deal, entries, count);
+	for (b = 0; b < deal.nbuckets; b++)
 	{
-		if (ends[i] == start)
-			continue;
-		CHECK_FOR_INTERRUPTS();
-		sort_entries(entries_of(formation) + start, ends[i] - start,
-					 formation);
-		if (consume)
-			consume(formation, start, ends[i], arg);
-		start = ends[i];
+		if (deal.ends[b] > start)
+			sort_in_pieces(formation, entries + start, deal.ends[b] - start,
+						   consumer);
+		start = deal.ends[b];
 	}
 }
 
 void
 fms_formation_sort(FmsFormation *formation)
 {
-	sort_in_pieces(formation, NULL, NULL);
+	sort_in_pieces(formation, entries_of(formation), formation->count, NULL);
 }
 
 const FmsRecord *
@@ -327,26 +396,14 @@ fms_formation_get(const FmsFormation *formation, uint64 position)
 	return record_of(formation, &entries_of(formation)[position]);
 }
 
-static void
-append_piece(FmsFormation *formation, Size first, Size end, void *arg)
-{
-	FmsRunWriter *writer = arg;
-	const FmsEntry *entries = entries_of(formation);
-	Size		i;
-
-	for (i = first; i < end; i++)
-	{
-		if (i + PREFETCH_ENTRIES < end)
-			__builtin_prefetch(record_of(formation,
-										 &entries[i + PREFETCH_ENTRIES]));
-		fms_run_append(writer, record_of(formation, &entries[i]));
-	}
-}
-
 void
 fms_formation_spill(FmsFormation *formation, FmsRunWriter *writer)
 {
-	sort_in_pieces(formation, append_piece, writer);
+	FmsEntry   *entries = entries_of(formation);
+	FmsConsumer consumer = {.writer = writer, .next = entries};
+
+	sort_in_pieces(formation, entries, formation->count, &consumer);
+	consume(formation, &consumer, entries + formation->count);
 	formation->records_bytes = 0;
 	formation->count = 0;
 }
