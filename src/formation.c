@@ -365,7 +365,7 @@ sort_in_pieces(FmsFormation *formation, FmsEntry *entries, Size count,
 	if (count < DEAL_MIN_ENTRIES || !choose_buckets(&deal, entries, count))
 	{
 		sort_entries(entries, count, formation);
-		/* a good piece at a time, so that fetching ahead has somewhere to go */
+		/* not less, so that fetching ahead has somewhere to go */
 		if (consumer && entries + count - consumer->next >= DEAL_MIN_ENTRIES)
 			consume(formation, consumer, entries + count);
 		return;
@@ -386,7 +386,8 @@ sort_in_pieces(FmsFormation *formation, FmsEntry *entries, Size count,
 void
 fms_formation_sort(FmsFormation *formation)
 {
-	sort_in_pieces(formation, entries_of(formation), formation->count, NULL);
+	sort_in_pieces(formation, entries_of(formation), formation->count,
+				   NULL);
 }
 
 const FmsRecord *
