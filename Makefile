@@ -122,8 +122,14 @@ endif
 
 # ---- everything else lives in script/ ---------------------------------------
 
-demo test lint:
-	@script/$@
+demo:
+	@script/demo
+
+test:
+	@script/test
+
+lint:
+	@script/lint
 
 bench:
 	@set -e; for f in test/bench/*; do \
