@@ -18,6 +18,7 @@
 #include "commands/explain.h"
 #include "executor/instrument.h"
 #include "utils/lsyscache.h"
+#include "utils/pg_locale.h"
 #if PG_VERSION_NUM >= 180000
 #include "access/cmptype.h"
 #include "commands/explain_format.h"
@@ -75,6 +76,17 @@ fms_ordering_op(Oid operator, Oid *family, Oid *type, bool *descending)
 	*descending = (strategy == BTGreaterStrategyNumber);
 #endif
 	return true;
+}
+
+/* Does the collation compare bytes?  As the server knows it. */
+static inline bool
+fms_collation_is_c(Oid collation)
+{
+#if PG_VERSION_NUM >= 180000
+	return pg_newlocale_from_collation(collation)->collate_is_c;
+#else
+	return lc_collate_is_c(collation);
+#endif
 }
 
 /* Time blocked on temporary files, where this server keeps it. */

@@ -24,7 +24,7 @@
  *
  * Collations.  Text is encoded where its collation compares bytes, and left
  * to the comparator elsewhere.  On PostgreSQL 15 and 16 that means C and
- * POSIX: lc_collate_is_c() does not recognise libc's C.UTF-8.
+ * POSIX: the server does not take libc's C.UTF-8 for one of them.
  *
  * Memory: FmsKeys, comparators' caches and fences lie in the context current
  * at creation or call.  No clean-up is needed on ERROR.
@@ -129,13 +129,13 @@ encoding_of_function(Oid function, Oid collation)
 		case F_BTBPCHAR_PATTERN_CMP:
 			return FMS_ENCODE_BPCHAR;
 		case F_BTTEXTCMP:
-			return lc_collate_is_c(collation) ?
+			return fms_collation_is_c(collation) ?
 				FMS_ENCODE_TEXT : FMS_ENCODE_NONE;
 		case F_BPCHARCMP:
-			return lc_collate_is_c(collation) ?
+			return fms_collation_is_c(collation) ?
 				FMS_ENCODE_BPCHAR : FMS_ENCODE_NONE;
 		case F_BTNAMECMP:
-			return lc_collate_is_c(collation) ?
+			return fms_collation_is_c(collation) ?
 				FMS_ENCODE_NAME : FMS_ENCODE_NONE;
 		case F_BYTEACMP:
 			return FMS_ENCODE_BYTEA;

@@ -34,7 +34,6 @@
 
 struct FmsRunWriter
 {
-	FmsTape    *tape;
 	FmsStream  *stream;
 	FmsFenceStore *fences;
 	FmsCounters *counters;
@@ -76,7 +75,6 @@ fms_run_writer_create(FmsIo *io, FmsTape *tape, FmsFenceStore *fences,
 {
 	FmsRunWriter *writer = palloc0(sizeof(FmsRunWriter));
 
-	writer->tape = tape;
 	writer->fences = fences;
 	writer->counters = counters;
 	writer->block_bytes = block_bytes;
