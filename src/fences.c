@@ -184,6 +184,16 @@ close_chunk(FmsFenceStore *store)
 	store->open = NULL;
 }
 
+static void
+init_chunk(FmsFenceChunk *chunk, uint32 number, Size size)
+{
+	chunk->next = NULL;
+	chunk->magic = CHUNK_MAGIC;
+	chunk->number = number;
+	chunk->size_bytes = size;
+	chunk->used_bytes = sizeof(FmsFenceChunk);
+}
+
 /* The run's fences go to tape from here on. */
 static void
 turn_to_tape(FmsFenceStore *store, FmsFences *fences)
@@ -206,15 +216,9 @@ static void
 open_tape_chunk(FmsFenceStore *store, Size bytes)
 {
 	Size		size = TYPEALIGN(CHUNK_BYTES, sizeof(FmsFenceChunk) + bytes);
-	FmsFenceChunk *chunk;
 
-	chunk = (FmsFenceChunk *) fms_stream_piece(store->stream, size);
-	chunk->next = NULL;
-	chunk->magic = CHUNK_MAGIC;
-	chunk->number = store->next_number++;
-	chunk->size_bytes = size;
-	chunk->used_bytes = sizeof(FmsFenceChunk);
-	store->open = chunk;
+	store->open = (FmsFenceChunk *) fms_stream_piece(store->stream, size);
+	init_chunk(store->open, store->next_number++, size);
 	store->largest_bytes = Max(store->largest_bytes, size);
 }
 
@@ -230,11 +234,7 @@ new_memory_chunk(FmsFenceStore *store, FmsFences *fences, Size bytes)
 	if (store->memory_bytes + size > store->share_bytes)
 		return NULL;
 	chunk = MemoryContextAlloc(store->context, size);
-	chunk->next = NULL;
-	chunk->magic = CHUNK_MAGIC;
-	chunk->number = 0;
-	chunk->size_bytes = size;
-	chunk->used_bytes = sizeof(FmsFenceChunk);
+	init_chunk(chunk, 0, size);
 	store->memory_bytes += size;
 
 	if (fences->last)
@@ -290,7 +290,6 @@ fms_fences_note(FmsFenceStore *store, FmsFences *fences,
 	fence->unused = 0;
 	memcpy(fence + 1, key, key->size_bytes);
 	chunk->used_bytes += bytes;
-	fences->count++;
 }
 
 void

@@ -36,7 +36,6 @@ fms_fence_record(const FmsFence *fence)
 /* Where one run's fences are: some in memory, the ones after them on tape. */
 typedef struct FmsFences
 {
-	uint64		count;
 	struct FmsFenceChunk *first;	/* in memory */
 	struct FmsFenceChunk *last;
 	uint64		tape_offset_bytes;	/* of the chunks on tape */

@@ -205,7 +205,6 @@ fms_run_append(FmsRunWriter *writer, const FmsRecord *record)
 	else
 		append_chain(writer, record);
 
-	run->records++;
 	run->largest_bytes = Max(run->largest_bytes, record->size_bytes);
 }
 

@@ -20,17 +20,9 @@ typedef struct FmsRun
 	uint32		level;			/* 0: from run formation; else passes that its
 								 * tuples have been through */
 	uint64		offset_bytes;	/* of block 0; the others follow at once */
-	uint64		records;
 	uint32		largest_bytes;	/* of any record; sizes assembly buffers */
 	FmsFences	fences;			/* one per chain of blocks */
 } FmsRun;
-
-/* Size of a run on the tape. */
-static inline uint64
-fms_run_bytes(const FmsRun *run, uint32 block_bytes)
-{
-	return (uint64) run->nblocks * block_bytes;
-}
 
 typedef struct FmsRunWriter FmsRunWriter;
 

@@ -74,6 +74,7 @@ struct FmsSort
 	FmsRun	  **runs;			/* in order of arrival */
 	int			nruns;
 	int			runs_size;
+	uint32		largest_bytes;	/* of any record in them */
 	uint32		next_run_id;
 
 	FmsMergePlan plan;			/* of the merge going on */
@@ -175,6 +176,7 @@ insert_run(FmsSort *sort, FmsRun *run, int at)
 			(sort->nruns - at) * sizeof(FmsRun *));
 	sort->runs[at] = run;
 	sort->nruns++;
+	sort->largest_bytes = Max(sort->largest_bytes, run->largest_bytes);
 }
 
 /* Writes what is in memory as a run. */
@@ -219,15 +221,16 @@ fms_sort_put(FmsSort *sort, TupleTableSlot *slot)
 	MemoryContextSwitchTo(caller);
 }
 
+/* How many passes the tuples of n runs have been through, at most. */
 static uint32
-largest_record(const FmsSort *sort)
+highest_level(FmsRun *const *runs, int n)
 {
-	uint32		largest = 0;
+	uint32		level = 0;
 	int			i;
 
-	for (i = 0; i < sort->nruns; i++)
-		largest = Max(largest, sort->runs[i]->largest_bytes);
-	return largest;
+	for (i = 0; i < n; i++)
+		level = Max(level, runs[i]->level);
+	return level;
 }
 
 /* Begins merging the n runs from `first` on. */
@@ -244,7 +247,7 @@ begin_merge(FmsSort *sort, int first, int n, bool writes)
 	plan->counters = &sort->counters;
 	plan->block_bytes = sort->sizing.block_bytes;
 	plan->assist_blocks =
-		fms_sizing_assist(&sort->sizing, n, largest_record(sort), writes);
+		fms_sizing_assist(&sort->sizing, n, sort->largest_bytes, writes);
 	sort->counters.assist_blocks = plan->assist_blocks;
 	sort->merge = fms_merge_begin(plan, n, &sort->runs[first]);
 }
@@ -264,11 +267,9 @@ merge_into_run(FmsSort *sort, int first, int n)
 	instr_time	start = fms_clock_now();
 	FmsRun	   *result = palloc0(sizeof(FmsRun));
 	const FmsRecord *record;
-	uint32		level = 0;
+	uint32		level = highest_level(&sort->runs[first], n);
 	int			i;
 
-	for (i = first; i < first + n; i++)
-		level = Max(level, sort->runs[i]->level);
 	begin_merge(sort, first, n, true);
 	fms_run_begin(sort->writer, result, sort->next_run_id++, level + 1);
 	while ((record = fms_merge_next(sort->merge)) != NULL)
@@ -322,16 +323,15 @@ smallest_neighbours(const FmsSort *sort, int n)
 static void
 reduce_runs(FmsSort *sort)
 {
-	uint32		largest = largest_record(sort);
-
 	for (;;)
 	{
-		int			last = fms_sizing_fan_in(&sort->sizing, largest, false);
+		int			last = fms_sizing_fan_in(&sort->sizing,
+											 sort->largest_bytes, false);
 		int			n;
 
 		if (sort->nruns <= last)
 			break;
-		n = Min(fms_sizing_fan_in(&sort->sizing, largest, true),
+		n = Min(fms_sizing_fan_in(&sort->sizing, sort->largest_bytes, true),
 				sort->nruns - last + 1);
 		merge_into_run(sort, smallest_neighbours(sort, n), n);
 	}
@@ -341,9 +341,6 @@ reduce_runs(FmsSort *sort)
 static void
 finish_spilling(FmsSort *sort)
 {
-	uint32		level = 0;
-	int			i;
-
 	if (fms_formation_count(sort->formation) > 0)
 		spill(sort);
 	fms_run_flush(sort->writer);
@@ -357,9 +354,7 @@ finish_spilling(FmsSort *sort)
 	fms_tape_trim(sort->tape);
 	sort->counters.spilled_bytes = fms_tape_end(sort->tape);
 
-	for (i = 0; i < sort->nruns; i++)
-		level = Max(level, sort->runs[i]->level);
-	sort->counters.merge_passes = level + 1;
+	sort->counters.merge_passes = highest_level(sort->runs, sort->nruns) + 1;
 }
 
 void

@@ -220,25 +220,25 @@ errcode_for_file_access(void)
 	return 0;
 }
 
+#define KEEP_MESSAGE(format) \
+	do { \
+		va_list		args; \
+		va_start(args, format); \
+		vsnprintf(shim_message, sizeof(shim_message), format, args); \
+		va_end(args); \
+	} while (0)
+
 int
 errmsg(const char *format,...)
 {
-	va_list		args;
-
-	va_start(args, format);
-	vsnprintf(shim_message, sizeof(shim_message), format, args);
-	va_end(args);
+	KEEP_MESSAGE(format);
 	return 0;
 }
 
 int
 errmsg_internal(const char *format,...)
 {
-	va_list		args;
-
-	va_start(args, format);
-	vsnprintf(shim_message, sizeof(shim_message), format, args);
-	va_end(args);
+	KEEP_MESSAGE(format);
 	return 0;
 }
 
