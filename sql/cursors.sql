@@ -58,15 +58,25 @@ FETCH 2 FROM h;
 CLOSE h;
 SELECT * FROM pg_ls_tmpdir();
 
-\echo without SCROLL or NO SCROLL it may scroll, so PostgreSQL sorts
+\echo without SCROLL or NO SCROLL it may scroll; ties leave in arrival order
 BEGIN;
-SET client_min_messages = debug1;
-DECLARE c CURSOR FOR SELECT k, id FROM q WHERE id <= 4000 ORDER BY k, id;
-RESET client_min_messages;
+DECLARE c CURSOR FOR SELECT k, id FROM q WHERE id <= 4000 ORDER BY k;
 FETCH 2 FROM c;
 FETCH BACKWARD 1 FROM c;
+FETCH BACKWARD 1 FROM c;
+FETCH NEXT FROM c;
+FETCH LAST FROM c;
+FETCH NEXT FROM c;
+FETCH PRIOR FROM c;
+FETCH ABSOLUTE 2000 FROM c;
+FETCH RELATIVE -1500 FROM c;
+FETCH ABSOLUTE -4000 FROM c;
+FETCH PRIOR FROM c;
+FETCH PRIOR FROM c;
+FETCH NEXT FROM c;
 CLOSE c;
 COMMIT;
+SELECT * FROM sorts;
 
 \echo loops
 CREATE FUNCTION order_seen(query text) RETURNS bigint LANGUAGE plpgsql AS

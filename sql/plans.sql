@@ -1,4 +1,5 @@
--- Where a Sort may stand, an FMSort stands; and where it has to stay, it stays.
+-- Where a Sort may stand, an FMSort stands; only below grouping sets does it
+-- have to stay.
 SET work_mem = '4MB';
 SET max_parallel_workers_per_gather = 0;
 SET enable_incremental_sort = on;
@@ -104,7 +105,7 @@ REFRESH MATERIALIZED VIEW m;
 SELECT sort, sort_method, tuples FROM fmsort_last_sort();
 DELETE FROM a WHERE t = 'x';
 
-\echo Sorts that stay: below a LIMIT, below grouping sets, and Incremental Sort
+\echo Below a LIMIT
 EXPLAIN (COSTS OFF) SELECT * FROM a ORDER BY t LIMIT 5;
 EXPLAIN (COSTS OFF) SELECT * FROM a ORDER BY t FETCH FIRST 5 ROWS WITH TIES;
 EXPLAIN (COSTS OFF) SELECT * FROM a ORDER BY t OFFSET 5;
@@ -112,9 +113,13 @@ EXPLAIN (COSTS OFF) SELECT * FROM a ORDER BY t LIMIT ALL;
 EXPLAIN (COSTS OFF) SELECT DISTINCT t FROM a LIMIT 5;
 EXPLAIN (COSTS OFF)
 SELECT * FROM (SELECT t FROM a ORDER BY t OFFSET 0) s LIMIT 5;
+
+\echo Sorts that stay: those of the later grouping sets, which are no nodes
 EXPLAIN (COSTS OFF)
 SELECT k, t, id, count(*) FROM a
 GROUP BY GROUPING SETS ((k, t), (id), ());
+
+\echo Input in order of the first key
 SET enable_indexscan = on;
 SET enable_sort = off;
 EXPLAIN (COSTS OFF) SELECT * FROM a ORDER BY k, t;

@@ -101,13 +101,4 @@ SET LOCAL fmsort.block_size = 512;
 FETCH 3 FROM c;
 COMMIT;
 
--- Why a Sort stays.
-SET client_min_messages = debug1;
-SELECT id FROM s ORDER BY id DESC LIMIT 1;
-SET enable_hashjoin = off;
-SET enable_nestloop = off;
-SET enable_material = off;
-SELECT count(*) FROM s x JOIN s y ON x.k = y.k;
-RESET client_min_messages;
-
 DROP TABLE s;

@@ -21,6 +21,7 @@ typedef enum FmsSortMethod
 {
 	FMS_METHOD_STILL_LOADING,
 	FMS_METHOD_IN_MEMORY,
+	FMS_METHOD_TOP_N,			/* in memory, tuples past a bound dropped */
 	FMS_METHOD_EXTERNAL_MERGE
 } FmsSortMethod;
 
@@ -29,6 +30,7 @@ typedef struct FmsCounters
 	/* what happened (sort.c) */
 	FmsSortMethod method;
 	FmsModeChoice mode;
+	uint64		sorts;			/* 1; groups of presorted input: their number */
 	uint64		tuples;			/* put into the sort */
 	uint64		memory_bytes;	/* tuples and entries at the end of input */
 
@@ -57,5 +59,75 @@ typedef struct FmsCounters
 	double		merge_us;		/* all passes, the parent's time excluded */
 	double		blocked_us;		/* of that, waiting for reads */
 } FmsCounters;
+
+/*
+ * Adds one sort's numbers to those of the sorts before it: the groups of a
+ * presorted input, which count as one.  What a sum makes no sense of is the
+ * last one's, or the largest.
+ */
+static inline void
+fms_counters_add(FmsCounters *total, const FmsCounters *one)
+{
+	FmsCounters sum = *one;
+
+	sum.method = Max(total->method, one->method);
+	sum.sorts += total->sorts;
+	sum.tuples += total->tuples;
+	sum.memory_bytes = Max(total->memory_bytes, one->memory_bytes);
+	sum.runs += total->runs;
+	sum.merge_passes = Max(total->merge_passes, one->merge_passes);
+	sum.blocks += total->blocks;
+	sum.block_bytes = Max(total->block_bytes, one->block_bytes);
+	sum.assist_blocks = Max(total->assist_blocks, one->assist_blocks);
+	sum.uses_uring |= total->uses_uring;
+	sum.uses_direct_io |= total->uses_direct_io;
+	sum.spilled_bytes += total->spilled_bytes;
+	sum.read_bytes += total->read_bytes;
+	sum.written_bytes += total->written_bytes;
+	sum.reads += total->reads;
+	sum.read_batches += total->read_batches;
+	sum.writes += total->writes;
+	sum.formation_us += total->formation_us;
+	sum.input_us += total->input_us;
+	sum.order_us += total->order_us;
+	sum.merge_us += total->merge_us;
+	sum.blocked_us += total->blocked_us;
+	*total = sum;
+}
+
+/* Is it the kind of sort that writes to disk? */
+static inline bool
+fms_counters_external(const FmsCounters *counters)
+{
+	return counters->method == FMS_METHOD_EXTERNAL_MERGE;
+}
+
+/* kB on disk or, where nothing is there, in memory. */
+static inline uint64
+fms_counters_space_kb(const FmsCounters *counters)
+{
+	uint64		bytes = fms_counters_external(counters) ?
+		counters->spilled_bytes : counters->memory_bytes;
+
+	return (bytes + 1023) / 1024;
+}
+
+/* The contract's name of the method. */
+static inline const char *
+fms_counters_method_name(const FmsCounters *counters)
+{
+	switch (counters->method)
+	{
+		case FMS_METHOD_STILL_LOADING:
+			return "still in progress";
+		case FMS_METHOD_IN_MEMORY:
+			return "in-memory";
+		case FMS_METHOD_TOP_N:
+			return "top-N";
+		case FMS_METHOD_EXTERNAL_MERGE:
+			return "external merge";
+	}
+	return "unknown";
+}
 
 #endif							/* FMS_COUNTERS_H */

@@ -66,31 +66,37 @@ append_ordering(StringInfo text, Oid type, const FmsKeySpec *spec, int i)
 
 void
 fms_explain_keys(PlanState *planstate, const FmsKeySpec *spec,
-				 List *ancestors, ExplainState *es)
+				 int presorted, List *ancestors, ExplainState *es)
 {
 	List	   *context = set_deparse_context_plan(es->deparse_cxt,
 												  planstate->plan, ancestors);
 	bool		prefix = list_length(es->rtable) > 1 || es->verbose;
 	List	   *keys = NIL;
+	List	   *presorted_keys = NIL;
 	int			i;
 
 	for (i = 0; i < spec->ncolumns; i++)
 	{
 		TargetEntry *entry = get_tle_by_resno(planstate->plan->targetlist,
 											  spec->attnos[i]);
+		char	   *expression;
 		StringInfoData text;
 
 		if (entry == NULL)
 			elog(ERROR, "no target list entry for sort key %d",
 				 spec->attnos[i]);
+		expression = deparse_expression((Node *) entry->expr, context, prefix,
+										true);
 		initStringInfo(&text);
-		appendStringInfoString(&text,
-							   deparse_expression((Node *) entry->expr,
-												  context, prefix, true));
+		appendStringInfoString(&text, expression);
 		append_ordering(&text, exprType((Node *) entry->expr), spec, i);
 		keys = lappend(keys, text.data);
+		if (i < presorted)
+			presorted_keys = lappend(presorted_keys, expression);
 	}
 	ExplainPropertyList("Sort Key", keys, es);
+	if (presorted_keys)
+		ExplainPropertyList("Presorted Key", presorted_keys, es);
 }
 
 static const char *
@@ -99,68 +105,115 @@ io_method_name(const FmsCounters *counters)
 	return counters->uses_uring ? "io_uring" : "sync";
 }
 
+/* One line: all that is short, for the node and for each worker. */
 static void
-explain_text(const FmsCounters *counters, bool external, uint64 space_kb,
-			 ExplainState *es)
+append_method(StringInfo text, const FmsCounters *counters)
 {
-	appendStringInfoSpaces(es->str, es->indent * 2);
-	appendStringInfo(es->str, "Sort Method: %s  %s: %llukB\n",
-					 external ? "external merge" : "in-memory",
-					 external ? "Disk" : "Memory",
-					 (unsigned long long) space_kb);
-	if (external)
-	{
-		appendStringInfoSpaces(es->str, es->indent * 2);
-		appendStringInfo(es->str,
-						 "Merge Mode: %s  Runs: %llu  Merge Passes: %u  Blocks: %llu  Block Size: %u  Assist Blocks: %u\n",
-						 fms_settings_mode_name(counters->mode),
-						 (unsigned long long) counters->runs,
-						 counters->merge_passes,
-						 (unsigned long long) counters->blocks,
-						 counters->block_bytes, counters->assist_blocks);
-		appendStringInfoSpaces(es->str, es->indent * 2);
-		appendStringInfo(es->str, "I/O Method: %s  Direct I/O: %s\n",
-						 io_method_name(counters),
-						 counters->uses_direct_io ? "true" : "false");
-	}
-	if (!es->timing)
-		return;
-	appendStringInfoSpaces(es->str, es->indent * 2);
-	appendStringInfo(es->str,
+	appendStringInfo(text, "Sort Method: %s  %s: %llukB",
+					 fms_counters_method_name(counters),
+					 fms_counters_external(counters) ? "Disk" : "Memory",
+					 (unsigned long long) fms_counters_space_kb(counters));
+}
+
+static void
+append_merge(StringInfo text, const FmsCounters *counters)
+{
+	appendStringInfo(text,
+					 "Merge Mode: %s  Runs: %llu  Merge Passes: %u  Blocks: %llu  Block Size: %u  Assist Blocks: %u",
+					 fms_settings_mode_name(counters->mode),
+					 (unsigned long long) counters->runs,
+					 counters->merge_passes,
+					 (unsigned long long) counters->blocks,
+					 counters->block_bytes, counters->assist_blocks);
+}
+
+static void
+append_io(StringInfo text, const FmsCounters *counters)
+{
+	appendStringInfo(text, "I/O Method: %s  Direct I/O: %s",
+					 io_method_name(counters),
+					 counters->uses_direct_io ? "true" : "false");
+}
+
+static void
+append_times(StringInfo text, const FmsCounters *counters)
+{
+	appendStringInfo(text,
 					 "Run Formation Time: %.3f ms  Input Time: %.3f ms",
 					 counters->formation_us / 1000.0,
 					 counters->input_us / 1000.0);
-	if (external)
-		appendStringInfo(es->str,
+	if (fms_counters_external(counters))
+		appendStringInfo(text,
 						 "  Block Order Time: %.3f ms  Merge Time: %.3f ms  Blocked Time: %.3f ms",
 						 counters->order_us / 1000.0,
 						 counters->merge_us / 1000.0,
 						 counters->blocked_us / 1000.0);
-	appendStringInfoChar(es->str, '\n');
+}
+
+/* Begins a line of text; a worker's lines say whose they are. */
+static void
+begin_line(ExplainState *es, int worker)
+{
+	appendStringInfoSpaces(es->str, es->indent * 2);
+	if (worker >= 0)
+		appendStringInfo(es->str, "Worker %d:  ", worker);
 }
 
 static void
-explain_properties(const FmsCounters *counters, bool external,
-				   uint64 space_kb, ExplainState *es)
+explain_text(const FmsCounters *counters, int worker, ExplainState *es)
 {
-	ExplainPropertyText("Sort Method", external ? "external merge" :
-						"in-memory", es);
-	ExplainPropertyInteger("Sort Space Used", "kB", space_kb, es);
-	ExplainPropertyText("Sort Space Type", external ? "Disk" : "Memory", es);
-	if (external)
+	begin_line(es, worker);
+	append_method(es->str, counters);
+	if (counters->sorts > 1)
+		appendStringInfo(es->str, "  Groups: %llu",
+						 (unsigned long long) counters->sorts);
+	appendStringInfoChar(es->str, '\n');
+	if (fms_counters_external(counters))
 	{
-		ExplainPropertyText("Merge Mode",
-							fms_settings_mode_name(counters->mode), es);
-		ExplainPropertyUInteger("Runs", NULL, counters->runs, es);
-		ExplainPropertyInteger("Merge Passes", NULL, counters->merge_passes,
-							   es);
-		ExplainPropertyUInteger("Blocks", NULL, counters->blocks, es);
-		ExplainPropertyInteger("Block Size", NULL, counters->block_bytes, es);
-		ExplainPropertyInteger("Assist Blocks", NULL,
-							   counters->assist_blocks, es);
-		ExplainPropertyText("I/O Method", io_method_name(counters), es);
-		ExplainPropertyBool("Direct I/O", counters->uses_direct_io, es);
+		begin_line(es, worker);
+		append_merge(es->str, counters);
+		appendStringInfoChar(es->str, '\n');
+		begin_line(es, worker);
+		append_io(es->str, counters);
+		appendStringInfoChar(es->str, '\n');
 	}
+	if (es->timing)
+	{
+		begin_line(es, worker);
+		append_times(es->str, counters);
+		appendStringInfoChar(es->str, '\n');
+	}
+}
+
+static void
+explain_external(const FmsCounters *counters, ExplainState *es)
+{
+	ExplainPropertyText("Merge Mode",
+						fms_settings_mode_name(counters->mode), es);
+	ExplainPropertyUInteger("Runs", NULL, counters->runs, es);
+	ExplainPropertyInteger("Merge Passes", NULL, counters->merge_passes, es);
+	ExplainPropertyUInteger("Blocks", NULL, counters->blocks, es);
+	ExplainPropertyInteger("Block Size", NULL, counters->block_bytes, es);
+	ExplainPropertyInteger("Assist Blocks", NULL, counters->assist_blocks,
+						   es);
+	ExplainPropertyText("I/O Method", io_method_name(counters), es);
+	ExplainPropertyBool("Direct I/O", counters->uses_direct_io, es);
+}
+
+static void
+explain_properties(const FmsCounters *counters, ExplainState *es)
+{
+	bool		external = fms_counters_external(counters);
+
+	ExplainPropertyText("Sort Method", fms_counters_method_name(counters),
+						es);
+	ExplainPropertyInteger("Sort Space Used", "kB",
+						   fms_counters_space_kb(counters), es);
+	ExplainPropertyText("Sort Space Type", external ? "Disk" : "Memory", es);
+	if (counters->sorts > 1)
+		ExplainPropertyUInteger("Groups", NULL, counters->sorts, es);
+	if (external)
+		explain_external(counters, es);
 	if (!es->timing)
 		return;
 	ExplainPropertyFloat("Run Formation Time", "ms",
@@ -181,13 +234,32 @@ explain_properties(const FmsCounters *counters, bool external,
 void
 fms_explain_counters(const FmsCounters *counters, ExplainState *es)
 {
-	bool		external = counters->method == FMS_METHOD_EXTERNAL_MERGE;
-	uint64		space_bytes = external ? counters->spilled_bytes :
-		counters->memory_bytes;
-	uint64		space_kb = (space_bytes + 1023) / 1024;
-
 	if (es->format == EXPLAIN_FORMAT_TEXT)
-		explain_text(counters, external, space_kb, es);
+		explain_text(counters, -1, es);
 	else
-		explain_properties(counters, external, space_kb, es);
+		explain_properties(counters, es);
+}
+
+void
+fms_explain_workers(const FmsCounters *workers, int nworkers,
+					ExplainState *es)
+{
+	int			i;
+
+	ExplainOpenGroup("Sort Workers", "Sort Workers", false, es);
+	for (i = 0; i < nworkers; i++)
+	{
+		if (workers[i].method == FMS_METHOD_STILL_LOADING)
+			continue;			/* did not start, or got no tuple */
+		if (es->format == EXPLAIN_FORMAT_TEXT)
+		{
+			explain_text(&workers[i], i, es);
+			continue;
+		}
+		ExplainOpenGroup("Worker", NULL, true, es);
+		ExplainPropertyInteger("Worker Number", NULL, i, es);
+		explain_properties(&workers[i], es);
+		ExplainCloseGroup("Worker", NULL, true, es);
+	}
+	ExplainCloseGroup("Sort Workers", "Sort Workers", false, es);
 }

@@ -4,6 +4,8 @@
  *	  The library's entrance: settings, the node, the hooks.
  *
  * planner_hook			replaces the Sorts of the finished plan
+ * ExecutorStart_hook	shows the sorts their LIMIT; in parallel workers
+ *						ExecutorRun_hook does
  * ExecutorRun_hook,
  * ProcessUtility_hook	tell the client's statements apart, for
  *						fmsort_last_sort(): what runs inside another
@@ -15,11 +17,13 @@
  */
 #include "postgres.h"
 
+#include "access/parallel.h"
 #include "executor/executor.h"
 #include "fmgr.h"
 #include "optimizer/planner.h"
 #include "tcop/utility.h"
 
+#include "bound.h"
 #include "compat.h"
 #include "last_sort.h"
 #include "node.h"
@@ -31,6 +35,7 @@ PG_MODULE_MAGIC;
 void		_PG_init(void);
 
 static planner_hook_type previous_planner = NULL;
+static ExecutorStart_hook_type previous_start = NULL;
 static ExecutorRun_hook_type previous_run = NULL;
 static ProcessUtility_hook_type previous_utility = NULL;
 
@@ -55,6 +60,20 @@ plan_query(Query *parse, const char *query_string, int cursor_options,
 }
 
 static void
+start_query(QueryDesc *query, int eflags)
+{
+	uint64		begun = fms_node_begun();
+
+	if (previous_start)
+		previous_start(query, eflags);
+	else
+		standard_ExecutorStart(query, eflags);
+	/* most queries sort nothing: do not walk them */
+	if (fms_node_begun() > begun)
+		fms_bound_find_limits(query);
+}
+
+static void
 enter_statement(void)
 {
 	if (statement_depth == 0)
@@ -66,6 +85,8 @@ static void
 run_query(FMS_EXECUTOR_RUN_PARAMS)
 {
 	enter_statement();
+	if (IsParallelWorker() && statement_depth == 1)
+		fms_bound_set(query, count);
 	PG_TRY();
 	{
 		if (previous_run)
@@ -113,6 +134,8 @@ _PG_init(void)
 
 	previous_planner = planner_hook;
 	planner_hook = plan_query;
+	previous_start = ExecutorStart_hook;
+	ExecutorStart_hook = start_query;
 	previous_run = ExecutorRun_hook;
 	ExecutorRun_hook = run_query;
 	previous_utility = ProcessUtility_hook;

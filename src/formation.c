@@ -13,18 +13,19 @@
  *	             |                             ^                           |
  *	             +-----------------------------+<---------- back ----------+
  *
- * The prefix is the first eight bytes of the normalized key, so most
- * comparisons never leave the entries.  An entry finds its record by the
- * distance back from the memory's end; that grows with arrival, so comparing
- * it last makes the sort stable whatever algorithm sorts.
+ * Entries are what gets sorted (entries.c); records stay where they are.  An
+ * entry finds its record by the distance back from the memory's end.
  *
- * Sorting deals the entries into buckets by the leading significant bits of
- * their prefixes (of all values between the smallest and the largest one, so
- * it does not matter which bytes of the key vary).  Buckets are in order
- * already; a large one is dealt again, a small one is sorted by comparing.
- * When a run is written, a bucket is sorted and appended before the next one
- * is sorted: the device writes the first buckets while the processor sorts
- * the later ones.
+ * A bound.  If only the first n tuples are wanted, memory need not hold more
+ * than about twice as many.  When it does, entries are sorted, the first n
+ * stay, and the last of them is the cutoff: whatever does not sort before it
+ * is refused from then on, mostly after one look at its prefix and without
+ * being copied.  (A heap of n tuples, the stock sort's way, pays log n for
+ * every tuple it accepts and copies every tuple before it looks.)
+ *
+ *	  shrink:  [..... n first, sorted .....|.... the others ....]
+ *	           back in order of arrival    | forgotten
+ *	           records moved together at the memory's end
  *
  * Why not replacement selection, with runs twice as long: it costs a tree
  * walk through cold memory per tuple, gains nothing once the merge takes one
@@ -37,35 +38,32 @@
  */
 #include "postgres.h"
 
-#include "miscadmin.h"
 #include "utils/memutils.h"
 
 #include "arena.h"
+#include "entries.h"
 #include "formation.h"
-
-typedef struct FmsEntry
-{
-	uint64		prefix;			/* fms_record_prefix() */
-	uint64		back;			/* from the memory's end to the record */
-} FmsEntry;
-
-/* As many buckets as leave some entries for each, up to what a cache holds. */
-#define MAX_BUCKETS			2048
-#define ENTRIES_A_BUCKET	8
-/* Fewer entries than this are sorted by comparing. */
-#define DEAL_MIN_ENTRIES	256
 
 /* How far ahead of the copying its records are fetched into the cache. */
 #define PREFETCH_ENTRIES	8
 
+/* Below so many entries more than the bound it is not worth shrinking. */
+#define SHRINK_MIN_ENTRIES	1024
+
 struct FmsFormation
 {
 	MemoryContext scratch;		/* detoasted keys, tuples being formed */
+	MemoryContext context;		/* the one current at creation */
 	FmsKeys    *keys;
-	bool		prefix_decides; /* fms_keys_prefix_decides() */
 	FmsArena	arena;			/* low: entries; high: records */
 	Size		count;			/* of entries */
 	Size		records_bytes;
+
+	uint64		bound;			/* tuples wanted, or 0: all */
+	uint64		cutoff_prefix;
+	FmsRecord  *cutoff;			/* copy of the bound's last record; NULL: not
+								 * known yet */
+	Size		cutoff_bytes;	/* allocated for it */
 };
 
 static inline FmsEntry *
@@ -77,38 +75,8 @@ entries_of(const FmsFormation *formation)
 static inline const FmsRecord *
 record_of(const FmsFormation *formation, const FmsEntry *entry)
 {
-	return (const FmsRecord *) (fms_arena_end(&formation->arena) -
-								entry->back);
+	return fms_entry_record(fms_arena_end(&formation->arena), entry);
 }
-
-static inline int
-compare_entries(const FmsEntry *a, const FmsEntry *b,
-				FmsFormation *formation)
-{
-	if (a->prefix != b->prefix)
-		return a->prefix < b->prefix ? -1 : 1;
-	if (!formation->prefix_decides)
-	{
-		int			order;
-
-		order = fms_keys_compare_rest(formation->keys,
-									  record_of(formation, a),
-									  record_of(formation, b));
-		if (order != 0)
-			return order;
-	}
-	/* the same entry may be compared with itself */
-	return a->back < b->back ? -1 : a->back > b->back;
-}
-
-#define ST_SORT sort_entries
-#define ST_ELEMENT_TYPE FmsEntry
-#define ST_COMPARE(a, b, formation) compare_entries(a, b, formation)
-#define ST_COMPARE_ARG_TYPE FmsFormation
-#define ST_CHECK_FOR_INTERRUPTS
-#define ST_SCOPE static
-#define ST_DEFINE
-#include "lib/sort_template.h"
 
 FmsFormation *
 fms_formation_create(FmsKeys *keys)
@@ -119,18 +87,28 @@ fms_formation_create(FmsKeys *keys)
 	formation->scratch = AllocSetContextCreate(CurrentMemoryContext,
 											   "fmsort scratch",
 											   ALLOCSET_SMALL_SIZES);
+	formation->context = CurrentMemoryContext;
 	formation->keys = keys;
-	formation->prefix_decides = fms_keys_prefix_decides(keys);
 	return formation;
 }
 
 void
-fms_formation_destroy(FmsFormation *formation)
+fms_formation_set_bound(FmsFormation *formation, uint64 bound)
 {
-	fms_arena_free(&formation->arena);
-	MemoryContextDelete(formation->scratch);
-	formation->scratch = NULL;
+	Assert(formation->count == 0);
+	formation->bound = bound;
+	if (formation->cutoff)
+		pfree(formation->cutoff);
+	formation->cutoff = NULL;
+	formation->cutoff_bytes = 0;
 }
+
+/* Where a run being written gets its records from. */
+typedef struct FmsSpilling
+{
+	FmsRunWriter *writer;
+	const char *records_end;
+} FmsSpilling;
 
 uint64
 fms_formation_count(const FmsFormation *formation)
@@ -212,30 +190,145 @@ add_record(FmsFormation *formation, const FmsKeyImage *image,
 	entry->back = formation->records_bytes;
 }
 
+/* Keeps a copy of the bound's last record. */
+static void
+set_cutoff(FmsFormation *formation, const FmsRecord *record)
+{
+	if (formation->cutoff_bytes < record->size_bytes)
+	{
+		if (formation->cutoff)
+			pfree(formation->cutoff);
+		formation->cutoff = NULL;
+		formation->cutoff = MemoryContextAllocExtended(formation->context,
+													   record->size_bytes,
+													   MCXT_ALLOC_HUGE);
+		formation->cutoff_bytes = record->size_bytes;
+	}
+	memcpy(formation->cutoff, record, record->size_bytes);
+	formation->cutoff_prefix = fms_record_prefix(record);
+}
+
+/*
+ * Moves the records of the entries, which are in order of arrival, together
+ * at the memory's end.  Each moves towards the end, if at all, so none is
+ * overwritten before it has moved.
+ */
+static void
+pack_records(FmsFormation *formation)
+{
+	FmsEntry   *entries = entries_of(formation);
+	char	   *end = fms_arena_end(&formation->arena);
+	Size		i;
+
+	formation->records_bytes = 0;
+	for (i = 0; i < formation->count; i++)
+	{
+		const FmsRecord *record = record_of(formation, &entries[i]);
+		Size		size = record->size_bytes;
+
+		formation->records_bytes += size;
+		memmove(end - formation->records_bytes, record, size);
+		entries[i].back = formation->records_bytes;
+	}
+}
+
+/* Forgets all but the tuples wanted. */
+static void
+shrink(FmsFormation *formation)
+{
+	FmsEntry   *entries = entries_of(formation);
+
+	Assert(formation->count > formation->bound);
+	fms_formation_sort(formation);
+	formation->count = formation->bound;
+	set_cutoff(formation, record_of(formation,
+									&entries[formation->count - 1]));
+	fms_entries_sort_by_arrival(entries, formation->count);
+	pack_records(formation);
+}
+
+/* Has enough come together to choose the tuples wanted? */
+static inline bool
+worth_shrinking(const FmsFormation *formation)
+{
+	return formation->bound > 0 &&
+		formation->count >= Max(2 * formation->bound,
+								formation->bound + SHRINK_MIN_ENTRIES);
+}
+
+/* Can the key alone say that the tuple is behind all tuples wanted? */
+static inline bool
+is_beyond_cutoff(const FmsFormation *formation, uint64 prefix)
+{
+	if (formation->cutoff == NULL || prefix < formation->cutoff_prefix)
+		return false;
+	return prefix > formation->cutoff_prefix ||
+		fms_keys_prefix_decides(formation->keys);
+}
+
+/* Takes the last record back if it is behind all tuples wanted. */
+static void
+drop_if_beyond_cutoff(FmsFormation *formation)
+{
+	const FmsEntry *entry = &entries_of(formation)[formation->count - 1];
+	const FmsRecord *record = record_of(formation, entry);
+
+	if (entry->prefix == formation->cutoff_prefix &&
+		fms_keys_compare_rest(formation->keys, record,
+							  formation->cutoff) >= 0)
+	{
+		formation->records_bytes -= record->size_bytes;
+		formation->count--;
+	}
+}
+
+/*
+ * Adds the slot's tuple under that key.  Returns false, with nothing changed,
+ * if that is more than the budget.
+ */
+static bool
+add_tuple(FmsFormation *formation, TupleTableSlot *slot,
+		  const FmsKeyImage *image, Size budget_bytes)
+{
+	FmsTupleView tuple;
+	Size		size;
+	Size		needed;
+
+	view_tuple(slot, &tuple);
+	size = fms_record_size(image->key_bytes, tuple.length_bytes);
+	needed = fms_formation_memory_bytes(formation) + size + sizeof(FmsEntry);
+	if (needed > budget_bytes && formation->count > 0)
+		return false;
+	if (needed > formation->arena.size_bytes)
+		fms_arena_grow(&formation->arena,
+					   formation->count * sizeof(FmsEntry),
+					   formation->records_bytes, needed, budget_bytes);
+	add_record(formation, image, &tuple, size);
+	return true;
+}
+
 bool
 fms_formation_put(FmsFormation *formation, TupleTableSlot *slot,
 				  Size budget_bytes)
 {
 	MemoryContext caller = MemoryContextSwitchTo(formation->scratch);
 	FmsKeyImage image;
-	FmsTupleView tuple;
-	Size		size;
-	Size		needed;
-	bool		fits;
+	bool		fits = true;
 
 	fms_keys_encode(formation->keys, slot, &image);
-	view_tuple(slot, &tuple);
-	size = fms_record_size(image.key_bytes, tuple.length_bytes);
-	needed = fms_formation_memory_bytes(formation) + size + sizeof(FmsEntry);
-
-	fits = formation->count == 0 || needed <= budget_bytes;
-	if (fits)
+	if (!is_beyond_cutoff(formation, fms_image_prefix(&image)))
 	{
-		if (needed > formation->arena.size_bytes)
-			fms_arena_grow(&formation->arena,
-						   formation->count * sizeof(FmsEntry),
-						   formation->records_bytes, needed, budget_bytes);
-		add_record(formation, &image, &tuple, size);
+		if (worth_shrinking(formation))
+			shrink(formation);
+		fits = add_tuple(formation, slot, &image, budget_bytes);
+		if (!fits && formation->bound > 0 &&
+			formation->count > formation->bound)
+		{
+			shrink(formation);
+			fits = add_tuple(formation, slot, &image, budget_bytes);
+		}
+		if (fits && formation->cutoff)
+			drop_if_beyond_cutoff(formation);
 	}
 
 	MemoryContextSwitchTo(caller);
@@ -243,151 +336,59 @@ fms_formation_put(FmsFormation *formation, TupleTableSlot *slot,
 	return fits;
 }
 
-/* How entries are dealt: bucket = (prefix - low) >> shift. */
-typedef struct FmsDeal
-{
-	uint64		low;			/* smallest prefix */
-	int			shift;
-	int			nbuckets;
-	Size		ends[MAX_BUCKETS];	/* first entry after each bucket */
-} FmsDeal;
-
-static inline int
-bucket_of(const FmsDeal *deal, const FmsEntry *entry)
-{
-	return (int) ((entry->prefix - deal->low) >> deal->shift);
-}
-
-/* Chooses buckets for the entries.  False: all prefixes are the same. */
-static bool
-choose_buckets(FmsDeal *deal, const FmsEntry *entries, Size count)
-{
-	uint64		high = entries[0].prefix;
-	Size		i;
-
-	deal->low = high;
-	for (i = 1; i < count; i++)
-	{
-		deal->low = Min(deal->low, entries[i].prefix);
-		high = Max(high, entries[i].prefix);
-	}
-	deal->nbuckets = MAX_BUCKETS;
-	while ((Size) deal->nbuckets * ENTRIES_A_BUCKET > count)
-		deal->nbuckets /= 2;
-	deal->shift = 0;
-	while ((high - deal->low) >> deal->shift >= (uint64) deal->nbuckets)
-		deal->shift++;
-	return deal->low < high;
-}
-
-/*
- * Moves each entry into its bucket, in place.  Each swap brings one entry
- * home (the "American flag" scheme), so presorted entries stay where they
- * are.
- */
+/* Appends entries to the writer's run. */
 static void
-deal_entries(FmsDeal *deal, FmsEntry *entries, Size count)
+write_entries(void *arg, const FmsEntry *entries, Size count)
 {
-	Size		next[MAX_BUCKETS];
-	Size		sum = 0;
+	FmsSpilling *spilling = arg;
+	const char *end = spilling->records_end;
 	Size		i;
-	int			b;
 
-	memset(next, 0, deal->nbuckets * sizeof(Size));
 	for (i = 0; i < count; i++)
-		next[bucket_of(deal, &entries[i])]++;
-	for (b = 0; b < deal->nbuckets; b++)
 	{
-		Size		size = next[b];
-
-		next[b] = sum;
-		sum += size;
-		deal->ends[b] = sum;
-	}
-
-	for (b = 0; b < deal->nbuckets; b++)
-	{
-		while (next[b] < deal->ends[b])
-		{
-			FmsEntry	entry = entries[next[b]];
-			int			home = bucket_of(deal, &entry);
-
-			while (home != b)
-			{
-				FmsEntry   *place = &entries[next[home]++];
-				FmsEntry	displaced = *place;
-
-				*place = entry;
-				entry = displaced;
-				home = bucket_of(deal, &entry);
-			}
-			entries[next[b]++] = entry;
-		}
+		if (i + PREFETCH_ENTRIES < count)
+			__builtin_prefetch(fms_entry_record(end, &entries[i +
+															  PREFETCH_ENTRIES]));
+		fms_run_append(spilling->writer, fms_entry_record(end, &entries[i]));
 	}
 }
 
-/*
- * What takes sorted entries while later ones are being sorted; NULL where
- * the whole is wanted.
- */
-typedef struct FmsConsumer
-{
-	FmsRunWriter *writer;
-	const FmsEntry *next;		/* sorted up to here and taken */
-} FmsConsumer;
-
-/* Appends the entries that are sorted and not yet taken to the run. */
 static void
-consume(FmsFormation *formation, FmsConsumer *consumer, const FmsEntry *end)
+sort_and_take(FmsFormation *formation, FmsEntriesTake take, void *arg)
 {
-	const FmsEntry *entry;
+	FmsEntriesSort sort = {
+		.keys = formation->keys,
+		.prefix_decides = fms_keys_prefix_decides(formation->keys),
+		.records_end = fms_arena_end(&formation->arena),
+		.take = take,
+		.arg = arg
+	};
 
-	for (entry = consumer->next; entry < end; entry++)
-	{
-		if (end - entry > PREFETCH_ENTRIES)
-			__builtin_prefetch(record_of(formation,
-										 entry + PREFETCH_ENTRIES));
-		fms_run_append(consumer->writer, record_of(formation, entry));
-	}
-	consumer->next = end;
-}
-
-/* Sorts entries; those before them are sorted already. */
-static void
-sort_in_pieces(FmsFormation *formation, FmsEntry *entries, Size count,
-			   FmsConsumer *consumer)
-{
-	FmsDeal		deal;
-	Size		start = 0;
-	int			b;
-
-	CHECK_FOR_INTERRUPTS();
-	if (count < DEAL_MIN_ENTRIES || !choose_buckets(&deal, entries, count))
-	{
-		sort_entries(entries, count, formation);
-		/* not less, so that fetching ahead has somewhere to go */
-		if (consumer && entries + count - consumer->next >= DEAL_MIN_ENTRIES)
-			consume(formation, consumer, entries + count);
-		return;
-	}
-
-	/* each level uses up some of the prefix's 64 bits, so this ends */
-	check_stack_depth();
-	deal_entries(&deal, entries, count);
-	for (b = 0; b < deal.nbuckets; b++)
-	{
-		if (deal.ends[b] > start)
-			sort_in_pieces(formation, entries + start, deal.ends[b] - start,
-						   consumer);
-		start = deal.ends[b];
-	}
+	fms_entries_sort(&sort, entries_of(formation), formation->count);
 }
 
 void
 fms_formation_sort(FmsFormation *formation)
 {
-	sort_in_pieces(formation, entries_of(formation), formation->count,
-				   NULL);
+	sort_and_take(formation, NULL, NULL);
+}
+
+void
+fms_formation_finish(FmsFormation *formation)
+{
+	fms_formation_sort(formation);
+	if (formation->bound > 0 && formation->count > formation->bound)
+	{
+		formation->count = formation->bound;
+		set_cutoff(formation, fms_formation_get(formation,
+												formation->count - 1));
+	}
+}
+
+bool
+fms_formation_has_cutoff(const FmsFormation *formation)
+{
+	return formation->cutoff != NULL;
 }
 
 const FmsRecord *
@@ -400,11 +401,25 @@ fms_formation_get(const FmsFormation *formation, uint64 position)
 void
 fms_formation_spill(FmsFormation *formation, FmsRunWriter *writer)
 {
-	FmsEntry   *entries = entries_of(formation);
-	FmsConsumer consumer = {.writer = writer, .next = entries};
+	FmsSpilling spilling = {
+		.writer = writer,
+		.records_end = fms_arena_end(&formation->arena)
+	};
 
-	sort_in_pieces(formation, entries, formation->count, &consumer);
-	consume(formation, &consumer, entries + formation->count);
+	sort_and_take(formation, write_entries, &spilling);
+	fms_formation_clear(formation);
+}
+
+void
+fms_formation_clear(FmsFormation *formation)
+{
 	formation->records_bytes = 0;
 	formation->count = 0;
+}
+
+void
+fms_formation_give_back(FmsFormation *formation)
+{
+	fms_formation_clear(formation);
+	fms_arena_free(&formation->arena);
 }

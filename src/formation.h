@@ -19,11 +19,9 @@ typedef struct FmsFormation FmsFormation;
 
 /*
  * An empty memory, in the current context.  Allocates little until tuples
- * come.  Destroying it gives its memory back at once, all but its own struct,
- * which goes with the context.
+ * come, and goes with the context.
  */
 extern FmsFormation *fms_formation_create(FmsKeys *keys);
-extern void fms_formation_destroy(FmsFormation *formation);
 
 /*
  * Adds a tuple, if all tuples together then stay within the budget; a first
@@ -36,10 +34,22 @@ extern bool fms_formation_put(FmsFormation *formation, TupleTableSlot *slot,
 extern uint64 fms_formation_count(const FmsFormation *formation);
 extern Size fms_formation_memory_bytes(const FmsFormation *formation);
 
+/*
+ * Only the first `bound` tuples in order are wanted, 0: all.  Comes before
+ * the first tuple, and holds until it is called again.
+ */
+extern void fms_formation_set_bound(FmsFormation *formation, uint64 bound);
+
+/* Is it refusing tuples because of the bound? */
+extern bool fms_formation_has_cutoff(const FmsFormation *formation);
+
 /* Sorts what is there, stably; fms_formation_get() gives the result. */
 extern void fms_formation_sort(FmsFormation *formation);
 extern const FmsRecord *fms_formation_get(const FmsFormation *formation,
 										  uint64 position);
+
+/* Sorts, and keeps only the tuples wanted. */
+extern void fms_formation_finish(FmsFormation *formation);
 
 /*
  * Sorts what is there into the writer's open run, in pieces, so that the
@@ -48,5 +58,9 @@ extern const FmsRecord *fms_formation_get(const FmsFormation *formation,
  */
 extern void fms_formation_spill(FmsFormation *formation,
 								FmsRunWriter *writer);
+
+/* Forgets all tuples, not the bound; keeps the memory, or gives it back. */
+extern void fms_formation_clear(FmsFormation *formation);
+extern void fms_formation_give_back(FmsFormation *formation);
 
 #endif							/* FMS_FORMATION_H */

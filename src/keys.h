@@ -32,6 +32,16 @@ typedef struct FmsKeyImage
 	pg_attribute_aligned(8) uint8 bytes[FMS_KEY_MAX_BYTES];
 } FmsKeyImage;
 
+/* What fms_record_prefix() will be once it is part of a record. */
+static inline uint64
+fms_image_prefix(const FmsKeyImage *image)
+{
+	uint64		word;
+
+	memcpy(&word, image->bytes, sizeof(word));
+	return image->key_bytes > 0 ? pg_ntoh64(word) : 0;
+}
+
 typedef struct FmsKeys FmsKeys;
 
 /*

@@ -68,16 +68,13 @@ milliseconds(double us)
 static void
 fill_row(const FmsCounters *counters, int number, Datum *values, bool *nulls)
 {
-	bool		external = counters->method == FMS_METHOD_EXTERNAL_MERGE;
-	uint64		space = external ? counters->spilled_bytes :
-		counters->memory_bytes;
+	bool		external = fms_counters_external(counters);
 	int			i = 0;
 
 	memset(nulls, 0, RESULT_COLUMNS * sizeof(bool));
 	values[i++] = Int32GetDatum(number);
-	values[i++] = CStringGetTextDatum(external ? "external merge" :
-									  "in-memory");
-	values[i++] = Int64GetDatum((space + 1023) / 1024);
+	values[i++] = CStringGetTextDatum(fms_counters_method_name(counters));
+	values[i++] = Int64GetDatum(fms_counters_space_kb(counters));
 	values[i++] = CStringGetTextDatum(external ? "Disk" : "Memory");
 	values[i++] = CStringGetTextDatum(fms_settings_mode_name(counters->mode));
 	values[i++] = Int64GetDatum(counters->runs);

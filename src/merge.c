@@ -63,6 +63,7 @@ typedef struct FmsLeaf
 
 	char	   *assembly;		/* head, if it did not fit into one block */
 	Size		assembly_bytes;
+	uint32		assembly_block; /* that such a head begins in */
 } FmsLeaf;
 
 struct FmsMerge
@@ -183,6 +184,7 @@ assemble(FmsMerge *merge, int run, uint32 size_bytes)
 	uint32		copied = block_header(leaf)->used_bytes - leaf->at_bytes;
 
 	make_assembly(leaf, size_bytes);
+	leaf->assembly_block = block_header(leaf)->number;
 	memcpy(leaf->assembly, leaf->frame->block + leaf->at_bytes, copied);
 
 	while (copied < size_bytes)
@@ -245,6 +247,36 @@ enter_block(FmsMerge *merge, int run)
 	take_record(merge, run);
 }
 
+/*
+ * The merge goes on in the middle of a block: reads it again, and passes the
+ * records that have left before.
+ */
+static void
+enter_block_again(FmsMerge *merge, int run, int32 nth)
+{
+	FmsLeaf    *leaf = &merge->leaves[run];
+
+	load_block(merge, run);
+	leaf->at_bytes += block_header(leaf)->continued_bytes;
+	if (leaf->records_left <= (uint32) nth)
+		report_bad_block(leaf);
+	for (; nth > 0; nth--)
+	{
+		const FmsRecord *record =
+			(const FmsRecord *) (leaf->frame->block + leaf->at_bytes);
+
+		if (leaf->at_bytes + sizeof(FmsRecord) >
+			block_header(leaf)->used_bytes ||
+			record->size_bytes < sizeof(FmsRecord) ||
+			record->size_bytes > block_header(leaf)->used_bytes -
+			leaf->at_bytes)
+			report_bad_block(leaf);
+		leaf->at_bytes += record->size_bytes;
+		leaf->records_left--;
+	}
+	take_record(merge, run);
+}
+
 /* The run has no block in memory: what stands for it in the tree now? */
 static void
 stand_in(FmsMerge *merge, int run)
@@ -282,8 +314,23 @@ advance(FmsMerge *merge, int run)
 	}
 }
 
+/* Stands at the run's beginning, or where an earlier merge stood. */
+static void
+begin_run(FmsMerge *merge, int run, const FmsPosition *from)
+{
+	FmsLeaf    *leaf = &merge->leaves[run];
+
+	leaf->blocks_left = merge->input.runs[run]->nblocks -
+		(from ? from->block : 0);
+	if (from && from->record >= 0)
+		enter_block_again(merge, run, from->record);
+	else
+		stand_in(merge, run);
+}
+
 FmsMerge *
-fms_merge_begin(const FmsMergePlan *plan, int nruns, FmsRun **runs)
+fms_merge_begin(const FmsMergePlan *plan, int nruns, FmsRun **runs,
+				const FmsPosition *from)
 {
 	FmsMerge   *merge = palloc0(sizeof(FmsMerge));
 	FmsInput   *input = &merge->input;
@@ -297,7 +344,9 @@ fms_merge_begin(const FmsMergePlan *plan, int nruns, FmsRun **runs)
 	merge->leaves = palloc0(nruns * sizeof(FmsLeaf));
 	input->nruns = nruns;
 	input->runs = runs;
-	input->next_block = palloc0(nruns * sizeof(uint32));
+	input->next_block = palloc(nruns * sizeof(uint32));
+	for (run = 0; run < nruns; run++)
+		input->next_block[run] = from ? from[run].block : 0;
 	input->assist_blocks = plan->assist_blocks;
 	input->pool = fms_pool_create(plan->io, plan->tape, plan->block_bytes,
 								  plan->mode->blocks(nruns,
@@ -309,37 +358,73 @@ fms_merge_begin(const FmsMergePlan *plan, int nruns, FmsRun **runs)
 		for (run = 0; run < nruns; run++)
 			fences[run] = &runs[run]->fences;
 		input->order = fms_order_begin(plan->keys, plan->fences,
-									   plan->counters, nruns, fences);
+									   plan->counters, nruns, fences, from);
 		pfree(fences);
 	}
 
 	plan->mode->begin(input);
 	merge->load_us += fms_clock_since_us(start);
 	for (run = 0; run < nruns; run++)
-	{
-		merge->leaves[run].blocks_left = runs[run]->nblocks;
-		stand_in(merge, run);
-	}
+		begin_run(merge, run, from ? &from[run] : NULL);
 	fms_losertree_build(&merge->tree, palloc(nruns * sizeof(int)), nruns,
 						leaf_before, merge);
 	return merge;
 }
 
+/* Moves on from the record handed out last, if that has not been done. */
+static inline void
+move_on(FmsMerge *merge)
+{
+	if (!merge->handed_out)
+		return;
+	merge->handed_out = false;
+	advance(merge, fms_losertree_winner(&merge->tree));
+	fms_losertree_replay(&merge->tree, leaf_before, merge);
+}
+
+static FmsPosition
+leaf_position(const FmsLeaf *leaf, uint32 nblocks)
+{
+	FmsPosition position = {.block = nblocks - leaf->blocks_left,
+	.record = -1};
+
+	if (leaf->state != FMS_LEAF_HEAD)
+		return position;
+	if ((const char *) leaf->record == leaf->assembly)
+		position.block = leaf->assembly_block;
+	else
+	{
+		const FmsBlockHeader *header = block_header(leaf);
+		uint32		nth = header->records - leaf->records_left - 1;
+
+		position.block = header->number;
+		/* the first one of a block needs no block that is read again */
+		if (nth > 0 || header->continued_bytes > 0)
+			position.record = nth;
+	}
+	return position;
+}
+
+void
+fms_merge_tell(FmsMerge *merge, FmsPosition *positions)
+{
+	int			run;
+
+	move_on(merge);
+	for (run = 0; run < merge->input.nruns; run++)
+		positions[run] = leaf_position(&merge->leaves[run],
+									   merge->input.runs[run]->nblocks);
+}
+
 const FmsRecord *
 fms_merge_next(FmsMerge *merge)
 {
-	int			run = fms_losertree_winner(&merge->tree);
-	FmsLeaf    *leaf = &merge->leaves[run];
+	int			run;
+	FmsLeaf    *leaf;
 
-	if (merge->handed_out)
-	{
-		merge->handed_out = false;
-		advance(merge, run);
-		fms_losertree_replay(&merge->tree, leaf_before, merge);
-		run = fms_losertree_winner(&merge->tree);
-		leaf = &merge->leaves[run];
-	}
-
+	move_on(merge);
+	run = fms_losertree_winner(&merge->tree);
+	leaf = &merge->leaves[run];
 	if (leaf->state == FMS_LEAF_END)
 		return NULL;
 	if (leaf->state == FMS_LEAF_FENCE)

@@ -38,10 +38,18 @@ extern Size fms_merge_bytes(const FmsMode *mode, const FmsFenceStore *fences,
 
 /*
  * Begins merging; starts the first reads.  Ties leave in the order of the
- * runs.  Memory comes from the current context.
+ * runs.  Memory comes from the current context.  from: NULL, or where a
+ * merge of the same runs stood; it is read during the call only.
  */
 extern FmsMerge *fms_merge_begin(const FmsMergePlan *plan, int nruns,
-								 FmsRun **runs);
+								 FmsRun **runs, const FmsPosition *from);
+
+/*
+ * Where it stands, one position a run: merging from there gives what
+ * fms_merge_next() would give from now on.  The record handed out last is
+ * no longer valid.
+ */
+extern void fms_merge_tell(FmsMerge *merge, FmsPosition *positions);
 
 /*
  * The next record, or NULL after the last one.  It lies in a sort block and

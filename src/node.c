@@ -19,11 +19,20 @@
  * Tuples are handed out in place: the slot points into the sort's memory,
  * which stays as it is until the next call.
  *
- * Standing in for oneself.  Some callers want what this node cannot do yet:
- * scan backwards (SCROLL cursors) or restore a mark; and a cached plan can
- * be run after fmsort.mode was set to off.  Then the node builds the Sort it
- * was made from, puts it between itself and its child, and passes everything
- * on.  This is decided when execution starts and not changed afterwards.
+ * Input that is in order of the first keys already (Incremental Sort) is
+ * sorted group by group (groups.c), each with the same FmsSort, whose numbers
+ * are added up.
+ *
+ * A bound.  ExecSetTupleBound() does not know our node.  So bound.c tells it
+ * which LimitState is above it, and the node looks there when it starts to
+ * load; by then the limit has been computed.
+ *
+ * Parallel workers report through the query's dynamic shared memory, which
+ * the server offers only to nodes that are parallel-aware; so below a Gather
+ * the node is, and EXPLAIN calls it "Parallel Custom Scan".  Each worker
+ * sorts what it is given.  It reports when it has loaded, since a LIMIT may
+ * end it before it ends by itself, and once more at the end; the leader
+ * takes a copy before the shared memory goes.
  *
  * Begin does nothing expensive: EvalPlanQual initialises nodes that never
  * run.  Errors: the sort's memory is a child of the query's context, and
@@ -34,6 +43,7 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
+#include "access/parallel.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "nodes/extensible.h"
@@ -43,29 +53,60 @@
 
 #include "clock.h"
 #include "explain.h"
+#include "groups.h"
 #include "last_sort.h"
 #include "node.h"
 #include "settings.h"
 #include "sort.h"
 
-/* custom_private: one list each, all of the same length. */
+/* custom_private: one list each, all but the last of the same length. */
 enum
 {
 	PRIVATE_ATTNOS,				/* ints */
 	PRIVATE_OPERATORS,			/* oids */
 	PRIVATE_COLLATIONS,			/* oids */
-	PRIVATE_NULLS_FIRST			/* ints, 0 or 1 */
+	PRIVATE_NULLS_FIRST,		/* ints, 0 or 1 */
+	PRIVATE_PRESORTED			/* one int: number of presorted columns */
 };
+
+/* A group of presorted input is not worth a sort if it is smaller. */
+#define GROUP_MIN_TUPLES	32
+
+/* What parallel workers report; in dynamic shared memory. */
+typedef struct FmsWorkers
+{
+	int			nworkers;
+	FmsCounters counters[FLEXIBLE_ARRAY_MEMBER];	/* by worker number */
+} FmsWorkers;
 
 typedef struct FmsSortState
 {
 	CustomScanState css;		/* must be first */
 	FmsKeySpec	spec;
-	bool		rewindable;		/* may be asked to start again */
-	FmsSort    *sort;			/* NULL: nothing sorted yet */
+	FmsGroups  *groups;			/* NULL: the input is in no order */
+	int			presorted;		/* columns */
+
+	/* what the parents may ask for */
+	bool		rewindable;		/* to start again */
+	bool		backward;
+	bool		marks;
+	const LimitState *limit;	/* NULL: see bound */
+	uint64		bound;			/* 0: all tuples */
+
+	FmsSort    *sort;			/* NULL: never loaded */
+	bool		started;		/* something has been loaded */
+	bool		loaded;			/* the sort is ready to be read */
+	bool		input_done;
+	uint64		loaded_bound;	/* the bound it was loaded under */
+	uint64		handed_out;		/* tuples, of this and earlier groups */
+	FmsCounters earlier;		/* groups before this one */
 	FmsSampler	input;			/* time in the child */
-	PlanState  *stock;			/* not NULL: everything goes there */
+
+	FmsWorkers *shared;			/* NULL outside parallel queries */
+	FmsWorkers *reported;		/* leader: copy of it, or NULL */
 } FmsSortState;
+
+static uint64 nodes_begun = 0;
 
 static Node *create_state(CustomScan *plan);
 
@@ -79,6 +120,14 @@ fms_node_register(void)
 {
 	RegisterCustomScanMethods(&plan_methods);
 }
+
+uint64
+fms_node_begun(void)
+{
+	return nodes_begun;
+}
+
+/* ---- building it ---- */
 
 /* The node's own target list: the child's columns, one by one. */
 static List *
@@ -101,9 +150,11 @@ pass_through_tlist(List *tlist)
 }
 
 Plan *
-fms_node_from_sort(Sort *sort)
+fms_node_from_sort(Sort *sort, bool below_gather)
 {
 	CustomScan *node = makeNode(CustomScan);
+	int			presorted = IsA(sort, IncrementalSort) ?
+		((IncrementalSort *) sort)->nPresortedCols : 0;
 	List	   *attnos = NIL;
 	List	   *operators = NIL;
 	List	   *collations = NIL;
@@ -120,16 +171,20 @@ fms_node_from_sort(Sort *sort)
 
 	node->scan.plan = sort->plan;
 	node->scan.plan.type = T_CustomScan;
+	node->scan.plan.parallel_aware = below_gather;
 	node->scan.plan.targetlist = pass_through_tlist(sort->plan.targetlist);
 	node->scan.scanrelid = 0;
 	node->flags = CUSTOMPATH_SUPPORT_BACKWARD_SCAN |
 		CUSTOMPATH_SUPPORT_MARK_RESTORE;
 	node->custom_scan_tlist = sort->plan.targetlist;
-	node->custom_private = list_make4(attnos, operators, collations,
-									  nulls_first);
+	node->custom_private = list_make5(attnos, operators, collations,
+									  nulls_first,
+									  list_make1_int(presorted));
 	node->methods = &plan_methods;
 	return &node->scan.plan;
 }
+
+/* ---- beginning and ending ---- */
 
 static void
 read_spec(const CustomScan *plan, FmsKeySpec *spec)
@@ -158,86 +213,149 @@ read_spec(const CustomScan *plan, FmsKeySpec *spec)
 	}
 }
 
-/* The Sort that the plan was made from, above the same child. */
-static Plan *
-stock_sort_plan(const CustomScan *plan, const FmsKeySpec *spec)
-{
-	Sort	   *sort = makeNode(Sort);
-
-	sort->plan = plan->scan.plan;
-	sort->plan.type = T_Sort;
-	sort->plan.targetlist = plan->custom_scan_tlist;
-	sort->plan.initPlan = NIL;	/* they are the FMSort node's */
-	sort->numCols = spec->ncolumns;
-	sort->sortColIdx = spec->attnos;
-	sort->sortOperators = spec->operators;
-	sort->collations = spec->collations;
-	sort->nullsFirst = spec->nulls_first;
-	return &sort->plan;
-}
-
-/* Why the stock sort has to be used in this execution, or NULL. */
-static const char *
-reason_for_stock_sort(int eflags)
-{
-	if (fms_settings_mode() == FMS_MODE_OFF)
-		return "fmsort.mode is off";
-	if (eflags & EXEC_FLAG_BACKWARD)
-		return "the scan may run backwards";
-	if (eflags & EXEC_FLAG_MARK)
-		return "the scan may be marked and restored";
-	return NULL;
-}
-
-static void
-begin_stock_sort(FmsSortState *state, EState *estate, int eflags)
-{
-	PlanState  *planstate = &state->css.ss.ps;
-	const CustomScan *plan = (const CustomScan *) planstate->plan;
-
-	state->stock = ExecInitNode(stock_sort_plan(plan, &state->spec), estate,
-								eflags);
-	outerPlanState(planstate) = state->stock;
-
-	/* parents compile their expressions for the slots they will get */
-	planstate->resultops = state->stock->resultops;
-	planstate->resultopsfixed = state->stock->resultopsfixed;
-	planstate->resultopsset = state->stock->resultopsset;
-}
-
 static void
 begin_node(CustomScanState *css, EState *estate, int eflags)
 {
 	FmsSortState *state = (FmsSortState *) css;
 	CustomScan *plan = (CustomScan *) css->ss.ps.plan;
-	const char *reason = reason_for_stock_sort(eflags);
+	TupleDesc	desc;
 
+	nodes_begun++;
 	read_spec(plan, &state->spec);
-	if (reason)
-	{
-		ereport(DEBUG1,
-				(errmsg_internal("fmsort: using PostgreSQL's Sort: %s",
-								 reason)));
-		begin_stock_sort(state, estate, eflags);
-		return;
-	}
-
+	state->presorted = linitial_int(list_nth(plan->custom_private,
+											 PRIVATE_PRESORTED));
 	state->rewindable = (eflags & EXEC_FLAG_REWIND) != 0;
+	state->backward = (eflags & EXEC_FLAG_BACKWARD) != 0;
+	state->marks = (eflags & EXEC_FLAG_MARK) != 0;
 	outerPlanState(css) = ExecInitNode(outerPlan(plan), estate,
 									   eflags & ~(EXEC_FLAG_REWIND |
 												  EXEC_FLAG_BACKWARD |
 												  EXEC_FLAG_MARK));
+	desc = ExecGetResultType(outerPlanState(css));
 
 	/*
 	 * The executor has made a virtual scan slot; ours holds minimal tuples,
 	 * and nothing is projected, so parents see that slot.
 	 */
-	ExecInitScanTupleSlot(estate, &css->ss,
-						  ExecGetResultType(outerPlanState(css)),
-						  &TTSOpsMinimalTuple);
+	ExecInitScanTupleSlot(estate, &css->ss, desc, &TTSOpsMinimalTuple);
 	ExecAssignScanProjectionInfoWithVarno(&css->ss, INDEX_VAR);
 	Assert(css->ss.ps.ps_ProjInfo == NULL);
+
+	if (state->presorted > 0)
+		state->groups = fms_groups_create(&css->ss.ps, desc, &state->spec,
+										  state->presorted);
+	/* the planner asks neither of an Incremental Sort */
+	Assert(state->groups == NULL || (!state->backward && !state->marks));
 }
+
+static void
+count_node(FmsSortState *state, FmsCounters *counters)
+{
+	FmsCounters group;
+
+	*counters = state->earlier;
+	if (state->loaded)
+	{
+		fms_sort_count(state->sort, &group);
+		if (counters->sorts == 0)
+			*counters = group;
+		else
+			fms_counters_add(counters, &group);
+	}
+	counters->input_us = state->input.total_us;
+}
+
+/* The sort's tuples are not wanted any more; what it did may be asked for. */
+static void
+finish_sort(FmsSortState *state)
+{
+	FmsCounters counters;
+
+	if (!state->started)
+		return;
+	ExecClearTuple(state->css.ss.ss_ScanTupleSlot);
+	count_node(state, &counters);
+	if (counters.method != FMS_METHOD_STILL_LOADING)
+		fms_last_sort_remember(&counters);
+	memset(&state->earlier, 0, sizeof(state->earlier));
+	state->started = false;
+	state->loaded = false;
+	state->input_done = false;
+	state->handed_out = 0;
+}
+
+static void
+remember_workers(const FmsSortState *state)
+{
+	int			i;
+
+	for (i = 0; state->reported && i < state->reported->nworkers; i++)
+	{
+		if (state->reported->counters[i].method != FMS_METHOD_STILL_LOADING)
+			fms_last_sort_remember(&state->reported->counters[i]);
+	}
+}
+
+static void
+end_node(CustomScanState *css)
+{
+	FmsSortState *state = (FmsSortState *) css;
+
+	finish_sort(state);
+	remember_workers(state);
+	if (state->sort)
+		fms_sort_end(state->sort);
+	state->sort = NULL;
+	ExecEndNode(outerPlanState(css));
+}
+
+/* ---- the bound ---- */
+
+bool
+fms_node_is_sort(const PlanState *planstate)
+{
+	return IsA(planstate, CustomScanState) &&
+		((const CustomScan *) planstate->plan)->methods == &plan_methods;
+}
+
+void
+fms_node_set_limit(PlanState *planstate, const LimitState *limit)
+{
+	Assert(fms_node_is_sort(planstate));
+	((FmsSortState *) planstate)->limit = limit;
+}
+
+void
+fms_node_set_bound(PlanState *planstate, uint64 bound)
+{
+	Assert(fms_node_is_sort(planstate));
+	((FmsSortState *) planstate)->bound = bound;
+}
+
+/* How many tuples will be asked for?  0: all of them. */
+static uint64
+current_bound(const FmsSortState *state)
+{
+	const LimitState *limit = state->limit;
+
+	if (limit == NULL)
+		return state->bound;
+	/* ties of the last tuple may be any number */
+	if (limit->lstate == LIMIT_INITIAL || limit->noCount ||
+		limit->limitOption == LIMIT_OPTION_WITH_TIES ||
+		limit->count > PG_INT64_MAX - limit->offset)
+		return 0;
+	return limit->count + limit->offset;
+}
+
+/* Do the tuples loaded under one bound do under another? */
+static bool
+bound_suffices(uint64 loaded, uint64 wanted)
+{
+	return loaded == 0 || (wanted > 0 && wanted <= loaded);
+}
+
+/* ---- running ---- */
 
 /* One tuple from the child, timed now and then. */
 static inline TupleTableSlot *
@@ -256,16 +374,25 @@ next_input(FmsSortState *state)
 	return slot;
 }
 
-/* Takes all of the child's tuples and sorts them. */
+/* Writes what this process did where the leader will look. */
 static void
-load(FmsSortState *state)
+report(FmsSortState *state)
+{
+	FmsWorkers *shared = state->shared;
+
+	if (shared && IsParallelWorker() && state->started &&
+		ParallelWorkerNumber < shared->nworkers)
+		count_node(state, &shared->counters[ParallelWorkerNumber]);
+}
+
+/* Gets the sort ready for tuples: makes it, or uses it again. */
+static void
+prepare_sort(FmsSortState *state)
 {
 	EState	   *estate = state->css.ss.ps.state;
 	Plan	   *plan = state->css.ss.ps.plan;
-	ScanDirection direction = estate->es_direction;
 	MemoryContext caller;
 	FmsOptions	options;
-	TupleTableSlot *slot;
 
 	/* what a record takes beside the plain width: headers and the key */
 	fms_settings_snapshot(&options, plan->plan_rows *
@@ -274,14 +401,59 @@ load(FmsSortState *state)
 	/* a plan begun before fmsort.mode was set to off goes on as it was */
 	if (options.mode == FMS_MODE_OFF)
 		options.mode = FMS_MODE_FMSORT;
+	options.backward = state->backward;
+	options.marks = state->marks;
+	options.bound = state->loaded_bound;
+	if (options.bound > 0)
+		options.bound = Max(options.bound, state->handed_out + 1) -
+			state->handed_out;
 
 	caller = MemoryContextSwitchTo(estate->es_query_cxt);
-	state->sort = fms_sort_begin(ExecGetResultType(outerPlanState(state)),
-								 &state->spec, &options);
+	if (state->sort)
+		fms_sort_reset(state->sort, &options);
+	else
+		state->sort = fms_sort_begin(ExecGetResultType(outerPlanState(state)),
+									 &state->spec, &options);
 	MemoryContextSwitchTo(caller);
-	memset(&state->input, 0, sizeof(state->input));
+}
 
-	estate->es_direction = ForwardScanDirection;
+/* Puts the next group of presorted input into the sort. */
+static void
+put_group(FmsSortState *state)
+{
+	FmsGroups  *groups = state->groups;
+	uint64		at_least = GROUP_MIN_TUPLES;
+	TupleTableSlot *slot;
+
+	if (state->loaded_bound > state->handed_out)
+		at_least = Min(at_least, state->loaded_bound - state->handed_out);
+	fms_groups_begin(groups, at_least);
+	slot = fms_groups_carried(groups);
+	if (slot)
+	{
+		fms_sort_put(state->sort, slot);
+		fms_groups_drop_carried(groups);
+	}
+	for (;;)
+	{
+		slot = next_input(state);
+		if (TupIsNull(slot))
+		{
+			state->input_done = true;
+			break;
+		}
+		if (!fms_groups_admit(groups, slot))
+			break;
+		fms_sort_put(state->sort, slot);
+	}
+}
+
+/* Puts all of the child's tuples into the sort. */
+static void
+put_all(FmsSortState *state)
+{
+	TupleTableSlot *slot;
+
 	for (;;)
 	{
 		slot = next_input(state);
@@ -289,8 +461,42 @@ load(FmsSortState *state)
 			break;
 		fms_sort_put(state->sort, slot);
 	}
+	state->input_done = true;
+}
+
+/* Sorts the child's tuples, or the next group of them. */
+static void
+load(FmsSortState *state)
+{
+	EState	   *estate = state->css.ss.ps.state;
+	ScanDirection direction = estate->es_direction;
+
+	if (!state->started)
+	{
+		state->loaded_bound = current_bound(state);
+		memset(&state->input, 0, sizeof(state->input));
+		if (state->groups)
+			fms_groups_drop_carried(state->groups);
+	}
+	prepare_sort(state);
+	state->started = true;
+	estate->es_direction = ForwardScanDirection;
+	if (state->groups)
+		put_group(state);
+	else
+		put_all(state);
 	fms_sort_perform(state->sort);
 	estate->es_direction = direction;
+	state->loaded = true;
+	report(state);
+}
+
+/* The group has been read; its numbers are kept. */
+static void
+finish_group(FmsSortState *state)
+{
+	count_node(state, &state->earlier);
+	state->loaded = false;
 }
 
 static TupleTableSlot *
@@ -298,48 +504,25 @@ exec_node(CustomScanState *css)
 {
 	FmsSortState *state = (FmsSortState *) css;
 	TupleTableSlot *slot = css->ss.ss_ScanTupleSlot;
-	MinimalTuple tuple;
+	bool		forward = !ScanDirectionIsBackward(css->ss.ps.state->es_direction);
 
-	if (state->stock)
-		return ExecProcNode(state->stock);
-	if (state->sort == NULL)
-		load(state);
+	for (;;)
+	{
+		MinimalTuple tuple;
 
-	Assert(ScanDirectionIsForward(css->ss.ps.state->es_direction));
-	tuple = fms_sort_get(state->sort);
-	if (tuple == NULL)
-		return ExecClearTuple(slot);
-	return ExecStoreMinimalTuple(tuple, slot, false);
-}
-
-static void
-count_node(FmsSortState *state, FmsCounters *counters)
-{
-	fms_sort_count(state->sort, counters);
-	counters->input_us = state->input.total_us;
-}
-
-/* Forgets the sort, but not what it did. */
-static void
-drop_sort(FmsSortState *state)
-{
-	FmsCounters counters;
-
-	ExecClearTuple(state->css.ss.ss_ScanTupleSlot);
-	count_node(state, &counters);
-	fms_last_sort_remember(&counters);
-	fms_sort_end(state->sort);
-	state->sort = NULL;
-}
-
-static void
-end_node(CustomScanState *css)
-{
-	FmsSortState *state = (FmsSortState *) css;
-
-	if (state->sort)
-		drop_sort(state);
-	ExecEndNode(outerPlanState(css));
+		if (!state->loaded)
+			load(state);
+		tuple = fms_sort_get(state->sort, forward);
+		if (tuple)
+		{
+			state->handed_out++;
+			return ExecStoreMinimalTuple(tuple, slot, false);
+		}
+		ExecClearTuple(slot);
+		if (state->input_done)
+			return slot;
+		finish_group(state);
+	}
 }
 
 static void
@@ -348,22 +531,18 @@ rescan_node(CustomScanState *css)
 	FmsSortState *state = (FmsSortState *) css;
 	PlanState  *child = outerPlanState(css);
 
-	if (state->stock)
-	{
-		if (child->chgParam == NULL)
-			ExecReScan(child);
-		return;
-	}
-
 	/*
-	 * If nothing has been sorted yet, a child that needs it is rescanned when
+	 * If nothing has been loaded yet, a child that needs it is rescanned when
 	 * it is first asked for a tuple.
 	 */
-	if (state->sort == NULL)
+	if (!state->started)
 		return;
-	if (child->chgParam != NULL || !state->rewindable)
+	if (child->chgParam != NULL || !state->loaded || !state->input_done ||
+		state->groups || !(state->rewindable || state->backward ||
+						   state->marks) ||
+		!bound_suffices(state->loaded_bound, current_bound(state)))
 	{
-		drop_sort(state);
+		finish_sort(state);
 		if (child->chgParam == NULL)
 			ExecReScan(child);
 		return;
@@ -372,14 +551,14 @@ rescan_node(CustomScanState *css)
 	fms_sort_rewind(state->sort);
 }
 
-/* Only a caller that said so in eflags may mark; then we are the stock. */
+/* Before the first tuple there is nothing to mark, or to return to. */
 static void
 mark_node(CustomScanState *css)
 {
 	FmsSortState *state = (FmsSortState *) css;
 
-	Assert(state->stock != NULL);
-	ExecMarkPos(state->stock);
+	if (state->loaded)
+		fms_sort_mark(state->sort);
 }
 
 static void
@@ -387,8 +566,69 @@ restore_node(CustomScanState *css)
 {
 	FmsSortState *state = (FmsSortState *) css;
 
-	Assert(state->stock != NULL);
-	ExecRestrPos(state->stock);
+	if (state->loaded)
+		fms_sort_restore(state->sort);
+}
+
+/* ---- parallel query ---- */
+
+static Size
+workers_size(int nworkers)
+{
+	return offsetof(FmsWorkers, counters) + nworkers * sizeof(FmsCounters);
+}
+
+static Size
+estimate_shared(CustomScanState *css, ParallelContext *context)
+{
+	return workers_size(context->nworkers);
+}
+
+static void
+begin_shared(CustomScanState *css, ParallelContext *context, void *memory)
+{
+	FmsSortState *state = (FmsSortState *) css;
+
+	state->shared = memory;
+	memset(state->shared, 0, workers_size(context->nworkers));
+	state->shared->nworkers = context->nworkers;
+}
+
+static void
+begin_shared_again(CustomScanState *css, ParallelContext *context,
+				   void *memory)
+{
+	begin_shared(css, context, memory);
+}
+
+static void
+join_shared(CustomScanState *css, shm_toc *toc, void *memory)
+{
+	((FmsSortState *) css)->shared = memory;
+}
+
+/*
+ * In a worker: the last report.  In the leader: the shared memory goes next.
+ * May come several times, and before the end: a cursor is asked for pieces.
+ */
+static void
+shutdown_node(CustomScanState *css)
+{
+	FmsSortState *state = (FmsSortState *) css;
+
+	if (state->shared == NULL)
+		return;
+	if (IsParallelWorker())
+	{
+		report(state);
+		return;
+	}
+	if (state->reported == NULL)
+		state->reported = MemoryContextAlloc(css->ss.ps.state->es_query_cxt,
+											 workers_size(state->shared->nworkers));
+	memcpy(state->reported, state->shared,
+		   workers_size(state->shared->nworkers));
+	state->shared = NULL;
 }
 
 static void
@@ -397,13 +637,19 @@ explain_node(CustomScanState *css, List *ancestors, ExplainState *es)
 	FmsSortState *state = (FmsSortState *) css;
 	FmsCounters counters;
 
-	fms_explain_keys(&css->ss.ps, &state->spec, ancestors, es);
-	if (es->analyze && state->sort)
+	fms_explain_keys(&css->ss.ps, &state->spec, state->presorted, ancestors,
+					 es);
+	if (!es->analyze)
+		return;
+	if (state->started)
 	{
 		count_node(state, &counters);
 		if (counters.method != FMS_METHOD_STILL_LOADING)
 			fms_explain_counters(&counters, es);
 	}
+	if (state->reported)
+		fms_explain_workers(state->reported->counters,
+							state->reported->nworkers, es);
 }
 
 static const CustomExecMethods exec_methods = {
@@ -414,6 +660,11 @@ static const CustomExecMethods exec_methods = {
 	.ReScanCustomScan = rescan_node,
 	.MarkPosCustomScan = mark_node,
 	.RestrPosCustomScan = restore_node,
+	.EstimateDSMCustomScan = estimate_shared,
+	.InitializeDSMCustomScan = begin_shared,
+	.ReInitializeDSMCustomScan = begin_shared_again,
+	.InitializeWorkerCustomScan = join_shared,
+	.ShutdownCustomScan = shutdown_node,
 	.ExplainCustomScan = explain_node
 };
 

@@ -54,6 +54,11 @@ typedef struct FmsOptions
 	Size		memory_bytes;	/* work_mem: the ceiling for everything */
 	double		expected_bytes; /* planner's guess of the input, or 0; sizes
 								 * blocks, never decides correctness */
+
+	/* what will be asked of the sort */
+	uint64		bound;			/* tuples wanted, or 0: all */
+	bool		backward;		/* fms_sort_get() may go backwards */
+	bool		marks;			/* fms_sort_mark() may be called */
 } FmsOptions;
 
 #endif							/* FMS_OPTIONS_H */

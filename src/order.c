@@ -77,6 +77,10 @@ typedef struct FmsOrderLeaf
 struct FmsOrder
 {
 	MemoryContext context;
+	int		   *entered;		/* runs of whose blocks the merge is in the
+								 * middle; NULL: none */
+	int			nentered;
+	int			next_entered;	/* the first of them not yet named */
 	FmsKeys    *keys;
 	FmsFenceStore *store;
 	FmsCounters *counters;
@@ -137,6 +141,38 @@ take_fence(FmsOrder *order, FmsOrderLeaf *leaf)
 	fms_fence_reader_step(leaf->reader);
 }
 
+/* Notes whose blocks come first because the merge is in the middle of them. */
+static void
+note_entered(FmsOrder *order, const FmsPosition *from)
+{
+	int			run;
+
+	order->entered = palloc(order->nruns * sizeof(int));
+	for (run = 0; run < order->nruns; run++)
+	{
+		if (from[run].record >= 0)
+			order->entered[order->nentered++] = run;
+	}
+}
+
+/* Passes the fences of blocks that the merge has asked for before. */
+static void
+skip_fences(FmsOrderLeaf *leaf, const FmsPosition *from)
+{
+	uint64		first_not_asked = from->block + (from->record >= 0 ? 1 : 0);
+	uint64		block = 0;
+
+	while (block < first_not_asked)
+	{
+		const FmsFence *fence = fms_fence_reader_peek(leaf->reader);
+
+		if (fence == NULL)
+			break;
+		block += fence->nblocks;
+		fms_fence_reader_step(leaf->reader);
+	}
+}
+
 /* The upcoming fence has been named. */
 static void
 keep_named(FmsOrderLeaf *leaf)
@@ -152,13 +188,14 @@ Size
 fms_order_bytes(const FmsFenceStore *store, int nruns)
 {
 	return sizeof(FmsOrder) +
-		nruns * (sizeof(FmsOrderLeaf) + sizeof(int) +
+		nruns * (sizeof(FmsOrderLeaf) + 2 * sizeof(int) +
 				 fms_fence_reader_bytes(store));
 }
 
 FmsOrder *
 fms_order_begin(FmsKeys *keys, FmsFenceStore *store, FmsCounters *counters,
-				int nruns, const FmsFences *const *fences)
+				int nruns, const FmsFences *const *fences,
+				const FmsPosition *from)
 {
 	instr_time	start = fms_clock_now();
 	FmsOrder   *order = palloc0(sizeof(FmsOrder));
@@ -174,6 +211,8 @@ fms_order_begin(FmsKeys *keys, FmsFenceStore *store, FmsCounters *counters,
 	order->nruns = nruns;
 	order->leaves = palloc0(nruns * sizeof(FmsOrderLeaf));
 	order->current = -1;
+	if (from)
+		note_entered(order, from);
 	if (buffer_bytes > 0)
 		order->buffers = fms_io_map(fms_fences_io(store),
 									nruns * buffer_bytes);
@@ -184,6 +223,8 @@ fms_order_begin(FmsKeys *keys, FmsFenceStore *store, FmsCounters *counters,
 		leaf->reader = fms_fence_reader_open(store, fences[run],
 											 order->buffers +
 											 run * buffer_bytes);
+		if (from)
+			skip_fences(leaf, &from[run]);
 		take_fence(order, leaf);
 	}
 	fms_losertree_build(&order->tree, palloc(nruns * sizeof(int)), nruns,
@@ -210,6 +251,8 @@ fms_order_end(FmsOrder *order)
 		if (leaf->upcoming)
 			pfree(leaf->upcoming);
 	}
+	if (order->entered)
+		pfree(order->entered);
 	pfree(order->tree.nodes);
 	pfree(order->leaves);
 	pfree(order);
@@ -221,6 +264,8 @@ fms_order_next(FmsOrder *order)
 	instr_time	start;
 	FmsOrderLeaf *leaf;
 
+	if (order->next_entered < order->nentered)
+		return order->entered[order->next_entered++];
 	if (order->blocks_left > 0)
 	{
 		order->blocks_left--;

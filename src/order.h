@@ -20,14 +20,27 @@
  */
 typedef struct FmsOrder FmsOrder;
 
+/* A place in a run from which a merge can go on. */
+typedef struct FmsPosition
+{
+	uint32		block;			/* the run's blocks, if at its end */
+	int32		record;			/* the next one of those that begin in the
+								 * block; -1: the block has not been asked
+								 * for, and starts with the next record */
+} FmsPosition;
+
 /*
- * Begins at the first block.  fences: one list per run, in the order of the
- * runs that breaks ties; the lists must stay as they are.  Memory comes from
- * the current context, time goes to counters->order_us.
+ * Begins at the first block, or at `from`.  fences: one list per run, in the
+ * order of the runs that breaks ties; the lists must stay as they are.
+ * Memory comes from the current context, time goes to counters->order_us.
+ *
+ * A merge that goes on in the middle of blocks needs these again.  They come
+ * first, in the order of the runs, and have no fence.
  */
 extern FmsOrder *fms_order_begin(FmsKeys *keys, FmsFenceStore *store,
 								 FmsCounters *counters, int nruns,
-								 const FmsFences *const *fences);
+								 const FmsFences *const *fences,
+								 const FmsPosition *from);
 extern void fms_order_end(FmsOrder *order);
 
 /* Bytes that takes, without what is named and not yet demanded. */

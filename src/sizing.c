@@ -7,6 +7,7 @@
  *
  *	  |<------------------------- work_mem ------------------------->|
  *	  |  n + l blocks  |  tree, order, fences, long records | writer |
+ *	                                                          or history
  *
  * The block size has to be known when the first run is written, the number
  * of runs only when the last one has been.  So an automatic block size goes
@@ -42,6 +43,9 @@
 /* Fences stay in memory up to this part of it. */
 #define FENCES_FRACTION		32
 
+/* Going back in the last merge takes this part of it, where it is wanted. */
+#define HISTORY_FRACTION	4
+
 #define FAN_IN_MIN			2
 #define FAN_IN_MAX			(1 << 20)
 
@@ -53,6 +57,7 @@ assist_floor(const FmsSizing *sizing)
 		AUTO_ASSIST_MIN;
 }
 
+/* A merge that writes its result needs a writer, the last one a history. */
 static bool
 fits(const FmsSizing *sizing, int nruns, uint32 assist, uint32 largest_bytes,
 	 bool writes)
@@ -63,6 +68,8 @@ fits(const FmsSizing *sizing, int nruns, uint32 assist, uint32 largest_bytes,
 
 	if (writes)
 		needed += sizing->writer_bytes;
+	else
+		needed += sizing->history_bytes;
 	/* while a result is written, its fences may use up the share */
 	if (writes || sizing->fences == NULL)
 		needed += sizing->fences_bytes;
@@ -101,6 +108,8 @@ fms_sizing_init(FmsSizing *sizing, const FmsMode *mode,
 	sizing->mode = mode;
 	sizing->memory_bytes = options->memory_bytes;
 	sizing->fences_bytes = options->memory_bytes / FENCES_FRACTION;
+	sizing->history_bytes = options->backward || options->marks ?
+		options->memory_bytes / HISTORY_FRACTION : 0;
 	sizing->fences = NULL;
 	sizing->assist_wanted = options->assist_blocks;
 	set_block_bytes(sizing, options->block_bytes > 0 ?

@@ -18,6 +18,7 @@ typedef struct FmsSizing
 	Size		memory_bytes;	/* for everything */
 	Size		writer_bytes;	/* of it, a run writer's */
 	Size		fences_bytes;	/* of it, what fences may take */
+	Size		history_bytes;	/* of it, beside the last merge for going back */
 	uint32		block_bytes;
 	uint32		assist_wanted;	/* l as set, or 0 = automatic */
 	const FmsFenceStore *fences;	/* NULL until something is spilled */

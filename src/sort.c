@@ -5,45 +5,38 @@
  *
  *	            put                    perform
  *	  LOADING ------> memory full? --------------> all in memory: IN_MEMORY
- *	                     | yes                          get: next entry
+ *	                     | yes                          get: entry by entry
  *	                     v
  *	              sort, write a run -------------> write the last run,
  *	              empty the memory                 merge while there are too
  *	                                               many runs: MERGING
- *	                                                   get: next of the merge
+ *	                                                   get: from the merge
  *
- * Passes.  The last merge feeds the parent and is never written (ActiveSort).
- * If there are more runs than it can take, some are merged into one first:
- * as few as will do, and those that are smallest together, so little is
- * written twice.  Only neighbours are merged, and the result takes their
- * place: ties leave in the order of the runs, so that order must stay the
- * order of arrival.
+ * Moving about.  Tuples have positions, 0 to count - 1, and the sort stands
+ * between two of them.  Stepping, marking and restoring are arithmetic on
+ * positions; how to come by the tuple at a position is another question:
  *
- *	  runs   0  1  2  3  4  5  6		the last merge takes 5
- *	         0  1 [2  3  4] 5  6		merge 3 neighbours
- *	         0  1     7     5  6
- *
- * Rewinding a merge starts it again: the runs are still there.
+ *	  in memory				it is the entry of that number
+ *	  merging, forwards		it is the next one of the merge, or the first of
+ *							the merge begun again
+ *	  merging, anywhere		history.c finds it
  *
  * Ownership.  Everything lies in one memory context of the sort's own, a
- * child of the caller's.  Its reset callback closes the I/O channel, which
- * drains what is in flight and unmaps the buffers, so the sort may simply be
- * forgotten on ERROR; requests and frames are in that very context (not in a
- * child, which would be freed before the callback runs).  The resource owner
- * deletes the files, before or after that.
+ * child of the caller's, so the sort may simply be forgotten on ERROR; what
+ * is on disk cleans up after itself (spill.c).
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "miscadmin.h"
 #include "utils/memutils.h"
 
 #include "clock.h"
 #include "formation.h"
-#include "merge.h"
+#include "history.h"
 #include "sizing.h"
 #include "sort.h"
+#include "spill.h"
 
 typedef enum FmsPhase
 {
@@ -55,7 +48,6 @@ typedef enum FmsPhase
 struct FmsSort
 {
 	MemoryContext context;
-	MemoryContextCallback on_reset;
 	FmsOptions	options;
 	FmsCounters counters;
 	FmsPhase	phase;
@@ -63,24 +55,16 @@ struct FmsSort
 	FmsSizing	sizing;
 	instr_time	began;
 
-	FmsFormation *formation;	/* NULL once everything is in runs */
-	uint64		position;		/* IN_MEMORY: next entry */
+	FmsFormation *formation;	/* its memory is given back before merging */
+	FmsSpill   *spill;			/* NULL: nothing was spilled */
+	FmsHistory *history;		/* NULL: only forwards */
 
-	/* from the first spill on */
-	FmsIo		io;
-	FmsTape    *tape;			/* NULL: nothing was spilled */
-	FmsFenceStore *fences;
-	FmsRunWriter *writer;
-	FmsRun	  **runs;			/* in order of arrival */
-	int			nruns;
-	int			runs_size;
-	uint32		largest_bytes;	/* of any record in them */
-	uint32		next_run_id;
-
-	FmsMergePlan plan;			/* of the merge going on */
-	FmsMerge   *merge;
-	FmsSampler	sampler;		/* time in the merge, loading excluded */
-	double		finished_merges_us; /* all time of earlier merges */
+	uint64		count;			/* tuples to be had; known after LOADING */
+	uint64		position;		/* of the next tuple forwards */
+	bool		at_end;			/* behind the last one, having said so */
+	uint64		merged;			/* taken from the merge, without a history */
+	uint64		mark_position;
+	bool		mark_at_end;
 };
 
 static const FmsMode *
@@ -101,10 +85,24 @@ mode_of(FmsModeChoice choice)
 	return NULL;				/* keep compiler quiet */
 }
 
+/* Makes it a sort that has not been given a tuple. */
 static void
-close_io(void *arg)
+start(FmsSort *sort, const FmsOptions *options)
 {
-	fms_io_close(&((FmsSort *) arg)->io);
+	sort->options = *options;
+	memset(&sort->counters, 0, sizeof(sort->counters));
+	sort->counters.mode = options->mode;
+	sort->counters.sorts = 1;
+	sort->phase = FMS_PHASE_LOADING;
+	sort->count = 0;
+	sort->position = 0;
+	sort->at_end = false;
+	sort->merged = 0;
+	sort->mark_position = 0;
+	sort->mark_at_end = false;
+	fms_formation_set_bound(sort->formation, options->bound);
+	fms_sizing_init(&sort->sizing, mode_of(options->mode), options);
+	sort->began = fms_clock_now();
 }
 
 FmsSort *
@@ -118,81 +116,29 @@ fms_sort_begin(TupleDesc desc, const FmsKeySpec *spec,
 	FmsSort    *sort = palloc0(sizeof(FmsSort));
 
 	sort->context = context;
-	sort->on_reset.func = close_io;
-	sort->on_reset.arg = sort;
-	MemoryContextRegisterResetCallback(context, &sort->on_reset);
-
-	sort->options = *options;
-	sort->counters.mode = options->mode;
-	sort->phase = FMS_PHASE_LOADING;
 	sort->keys = fms_keys_create(desc, spec);
 	sort->formation = fms_formation_create(sort->keys);
-	fms_sizing_init(&sort->sizing, mode_of(options->mode), options);
-	sort->began = fms_clock_now();
-
+	start(sort, options);
 	MemoryContextSwitchTo(caller);
 	return sort;
 }
 
-/* Everything that only a sort that spills needs. */
-static void
-begin_spilling(FmsSort *sort)
+void
+fms_sort_reset(FmsSort *sort, const FmsOptions *options)
 {
-	uint32		block_bytes = sort->sizing.block_bytes;
+	MemoryContext caller = MemoryContextSwitchTo(sort->context);
 
-	fms_io_open(&sort->io, sort->options.io_method);
-	sort->tape = fms_tape_open(&sort->io, sort->options.direct_io,
-							   block_bytes, &sort->counters);
-	sort->fences = fms_fences_create(sort->keys, &sort->io,
-									 sort->options.direct_io,
-									 sort->sizing.fences_bytes);
-	sort->sizing.fences = sort->fences;
-	sort->writer = fms_run_writer_create(&sort->io, sort->tape, sort->fences,
-										 &sort->counters, block_bytes,
-										 sort->options.memory_bytes);
-	sort->counters.block_bytes = block_bytes;
-	sort->counters.uses_uring = sort->io.method == &fms_io_uring_method;
-	sort->counters.uses_direct_io = fms_tape_is_direct(sort->tape);
-	if (sort->options.block_bytes > block_bytes)
-		ereport(DEBUG1,
-				(errmsg_internal("fmsort: work_mem holds no two runs' blocks of %u bytes, using %u",
-								 sort->options.block_bytes, block_bytes)));
-}
-
-/* Puts a run into the list at that position. */
-static void
-insert_run(FmsSort *sort, FmsRun *run, int at)
-{
-	if (sort->nruns >= sort->runs_size)
+	if (sort->spill)
 	{
-		sort->runs_size = Max(64, sort->runs_size * 2);
-		if (sort->runs == NULL)
-			sort->runs = palloc(sort->runs_size * sizeof(FmsRun *));
-		else
-			sort->runs = repalloc_huge(sort->runs, sort->runs_size *
-									   sizeof(FmsRun *));
+		if (sort->history)
+			fms_history_destroy(sort->history);
+		sort->history = NULL;
+		fms_spill_end(sort->spill);
+		sort->spill = NULL;
 	}
-	memmove(&sort->runs[at + 1], &sort->runs[at],
-			(sort->nruns - at) * sizeof(FmsRun *));
-	sort->runs[at] = run;
-	sort->nruns++;
-	sort->largest_bytes = Max(sort->largest_bytes, run->largest_bytes);
-}
-
-/* Writes what is in memory as a run. */
-static void
-spill(FmsSort *sort)
-{
-	FmsRun	   *run = palloc0(sizeof(FmsRun));
-
-	if (sort->tape == NULL)
-		begin_spilling(sort);
-	fms_run_begin(sort->writer, run, sort->next_run_id++, 0);
-	fms_formation_spill(sort->formation, sort->writer);
-	fms_run_finish(sort->writer);
-	insert_run(sort, run, sort->nruns);
-	sort->counters.runs++;
-	sort->counters.blocks += run->nblocks;
+	fms_formation_clear(sort->formation);
+	start(sort, options);
+	MemoryContextSwitchTo(caller);
 }
 
 /* Memory for tuples and entries while runs are being formed. */
@@ -205,6 +151,16 @@ formation_budget(const FmsSort *sort)
 	return Max(memory / 4, memory > taken ? memory - taken : 0);
 }
 
+static void
+write_run(FmsSort *sort)
+{
+	if (sort->spill == NULL)
+		sort->spill = fms_spill_begin(sort->keys, &sort->options,
+									  &sort->sizing, &sort->counters);
+	sort->count += fms_formation_count(sort->formation);
+	fms_spill_run(sort->spill, sort->formation);
+}
+
 void
 fms_sort_put(FmsSort *sort, TupleTableSlot *slot)
 {
@@ -213,7 +169,7 @@ fms_sort_put(FmsSort *sort, TupleTableSlot *slot)
 	Assert(sort->phase == FMS_PHASE_LOADING);
 	if (!fms_formation_put(sort->formation, slot, formation_budget(sort)))
 	{
-		spill(sort);
+		write_run(sort);
 		if (!fms_formation_put(sort->formation, slot, formation_budget(sort)))
 			elog(ERROR, "an empty sort memory refused a tuple");
 	}
@@ -221,120 +177,15 @@ fms_sort_put(FmsSort *sort, TupleTableSlot *slot)
 	MemoryContextSwitchTo(caller);
 }
 
-/* How many passes the tuples of n runs have been through, at most. */
-static uint32
-highest_level(FmsRun *const *runs, int n)
-{
-	uint32		level = 0;
-	int			i;
-
-	for (i = 0; i < n; i++)
-		level = Max(level, runs[i]->level);
-	return level;
-}
-
-/* Begins merging the n runs from `first` on. */
 static void
-begin_merge(FmsSort *sort, int first, int n, bool writes)
+finish_in_memory(FmsSort *sort)
 {
-	FmsMergePlan *plan = &sort->plan;
-
-	plan->mode = sort->sizing.mode;
-	plan->keys = sort->keys;
-	plan->io = &sort->io;
-	plan->tape = sort->tape;
-	plan->fences = sort->fences;
-	plan->counters = &sort->counters;
-	plan->block_bytes = sort->sizing.block_bytes;
-	plan->assist_blocks =
-		fms_sizing_assist(&sort->sizing, n, sort->largest_bytes, writes);
-	sort->counters.assist_blocks = plan->assist_blocks;
-	sort->merge = fms_merge_begin(plan, n, &sort->runs[first]);
-}
-
-static void
-end_merge(FmsSort *sort)
-{
-	sort->finished_merges_us += fms_merge_load_us(sort->merge);
-	fms_merge_end(sort->merge);
-	sort->merge = NULL;
-}
-
-/* Merges n neighbouring runs into one, which takes their place. */
-static void
-merge_into_run(FmsSort *sort, int first, int n)
-{
-	instr_time	start = fms_clock_now();
-	FmsRun	   *result = palloc0(sizeof(FmsRun));
-	const FmsRecord *record;
-	uint32		level = highest_level(&sort->runs[first], n);
-	int			i;
-
-	begin_merge(sort, first, n, true);
-	fms_run_begin(sort->writer, result, sort->next_run_id++, level + 1);
-	while ((record = fms_merge_next(sort->merge)) != NULL)
-	{
-		CHECK_FOR_INTERRUPTS();
-		fms_run_append(sort->writer, record);
-	}
-	fms_run_finish(sort->writer);
-	fms_run_flush(sort->writer);
-	fms_merge_end(sort->merge);
-	sort->merge = NULL;
-
-	for (i = first; i < first + n; i++)
-	{
-		fms_fences_forget(sort->fences, &sort->runs[i]->fences);
-		pfree(sort->runs[i]);
-	}
-	sort->nruns -= n;
-	memmove(&sort->runs[first], &sort->runs[first + n],
-			(sort->nruns - first) * sizeof(FmsRun *));
-	insert_run(sort, result, first);
-	sort->finished_merges_us += fms_clock_since_us(start);
-}
-
-/* The n neighbouring runs with the fewest blocks. */
-static int
-smallest_neighbours(const FmsSort *sort, int n)
-{
-	uint64		sum = 0;
-	uint64		smallest;
-	int			best = 0;
-	int			i;
-
-	for (i = 0; i < n; i++)
-		sum += sort->runs[i]->nblocks;
-	smallest = sum;
-	for (i = n; i < sort->nruns; i++)
-	{
-		sum += sort->runs[i]->nblocks;
-		sum -= sort->runs[i - n]->nblocks;
-		if (sum < smallest)
-		{
-			smallest = sum;
-			best = i - n + 1;
-		}
-	}
-	return best;
-}
-
-/* Merges runs until one merge can take all that are left. */
-static void
-reduce_runs(FmsSort *sort)
-{
-	for (;;)
-	{
-		int			last = fms_sizing_fan_in(&sort->sizing,
-											 sort->largest_bytes, false);
-		int			n;
-
-		if (sort->nruns <= last)
-			break;
-		n = Min(fms_sizing_fan_in(&sort->sizing, sort->largest_bytes, true),
-				sort->nruns - last + 1);
-		merge_into_run(sort, smallest_neighbours(sort, n), n);
-	}
+	fms_formation_finish(sort->formation);
+	sort->count = fms_formation_count(sort->formation);
+	sort->counters.method = fms_formation_has_cutoff(sort->formation) ?
+		FMS_METHOD_TOP_N : FMS_METHOD_IN_MEMORY;
+	sort->counters.formation_us = fms_clock_since_us(sort->began);
+	sort->phase = FMS_PHASE_IN_MEMORY;
 }
 
 /* The last run, then whatever has to be merged before the last merge. */
@@ -342,19 +193,20 @@ static void
 finish_spilling(FmsSort *sort)
 {
 	if (fms_formation_count(sort->formation) > 0)
-		spill(sort);
-	fms_run_flush(sort->writer);
-	fms_formation_destroy(sort->formation);
-	sort->formation = NULL;
+		write_run(sort);
+	fms_formation_give_back(sort->formation);
+	fms_spill_flush(sort->spill);
 	sort->counters.formation_us = fms_clock_since_us(sort->began);
 
-	reduce_runs(sort);
-	fms_run_writer_destroy(sort->writer);
-	sort->writer = NULL;
-	fms_tape_trim(sort->tape);
-	sort->counters.spilled_bytes = fms_tape_end(sort->tape);
-
-	sort->counters.merge_passes = highest_level(sort->runs, sort->nruns) + 1;
+	fms_spill_reduce(sort->spill);
+	if (sort->options.backward || sort->options.marks)
+		sort->history = fms_history_create(sort->spill,
+										   sort->sizing.history_bytes,
+										   sort->options.backward);
+	else
+		fms_spill_start(sort->spill, NULL);
+	sort->counters.method = FMS_METHOD_EXTERNAL_MERGE;
+	sort->phase = FMS_PHASE_MERGING;
 }
 
 void
@@ -364,88 +216,108 @@ fms_sort_perform(FmsSort *sort)
 
 	Assert(sort->phase == FMS_PHASE_LOADING);
 	sort->counters.memory_bytes = fms_formation_memory_bytes(sort->formation);
-	if (sort->tape == NULL)
-	{
-		fms_formation_sort(sort->formation);
-		sort->counters.method = FMS_METHOD_IN_MEMORY;
-		sort->counters.formation_us = fms_clock_since_us(sort->began);
-		sort->phase = FMS_PHASE_IN_MEMORY;
-	}
-	else
-	{
+	if (sort->spill)
 		finish_spilling(sort);
-		begin_merge(sort, 0, sort->nruns, false);
-		sort->counters.method = FMS_METHOD_EXTERNAL_MERGE;
-		sort->phase = FMS_PHASE_MERGING;
-	}
+	else
+		finish_in_memory(sort);
 	MemoryContextSwitchTo(caller);
 }
 
-/* The next record of the merge, timed now and then. */
-static inline const FmsRecord *
-next_merged(FmsSort *sort)
+/* The next record of a merge that only goes forwards. */
+static MinimalTuple
+next_merged(FmsSort *sort, uint64 position)
 {
 	const FmsRecord *record;
-	double		loading_us;
-	instr_time	start;
 
-	if (likely(!fms_sampler_due(&sort->sampler)))
-		return fms_merge_next(sort->merge);
+	if (position != sort->merged)
+	{
+		Assert(position == 0);
+		fms_spill_start(sort->spill, NULL);
+		sort->merged = 0;
+	}
+	record = fms_spill_next(sort->spill);
+	if (record == NULL)
+		elog(ERROR, "the merge ended before tuple " UINT64_FORMAT, position);
+	sort->merged++;
+	return fms_record_tuple(record);
+}
 
-	loading_us = fms_merge_load_us(sort->merge);
-	start = fms_clock_now();
-	record = fms_merge_next(sort->merge);
-	fms_sampler_add(&sort->sampler, fms_clock_since_us(start) -
-					(fms_merge_load_us(sort->merge) - loading_us));
-	return record;
+static MinimalTuple
+tuple_at(FmsSort *sort, uint64 position)
+{
+	MemoryContext caller;
+	MinimalTuple tuple;
+
+	Assert(position < sort->count);
+	if (sort->phase == FMS_PHASE_IN_MEMORY)
+		return fms_record_tuple(fms_formation_get(sort->formation, position));
+
+	Assert(sort->phase == FMS_PHASE_MERGING);
+	if (sort->history == NULL)
+		return next_merged(sort, position);
+	caller = MemoryContextSwitchTo(sort->context);
+	tuple = fms_history_fetch(sort->history, position);
+	MemoryContextSwitchTo(caller);
+	return tuple;
+}
+
+static MinimalTuple
+get_backward(FmsSort *sort)
+{
+	Assert(sort->options.backward || sort->phase == FMS_PHASE_IN_MEMORY);
+
+	/* from behind the last one to the last one: the position stays */
+	if (sort->at_end)
+		sort->at_end = false;
+	else if (sort->position > 0)
+		sort->position--;
+	return sort->position > 0 ? tuple_at(sort, sort->position - 1) : NULL;
 }
 
 MinimalTuple
-fms_sort_get(FmsSort *sort)
+fms_sort_get(FmsSort *sort, bool forward)
 {
-	const FmsRecord *record = NULL;
-
-	if (sort->phase == FMS_PHASE_IN_MEMORY)
-	{
-		if (sort->position < fms_formation_count(sort->formation))
-			record = fms_formation_get(sort->formation, sort->position++);
-	}
-	else
-	{
-		MemoryContext caller = MemoryContextSwitchTo(sort->context);
-
-		Assert(sort->phase == FMS_PHASE_MERGING);
-		record = next_merged(sort);
-		MemoryContextSwitchTo(caller);
-	}
-	return record ? fms_record_tuple(record) : NULL;
+	if (unlikely(!forward))
+		return get_backward(sort);
+	if (sort->position < sort->count)
+		return tuple_at(sort, sort->position++);
+	sort->at_end = true;
+	return NULL;
 }
 
 void
 fms_sort_rewind(FmsSort *sort)
 {
-	MemoryContext caller = MemoryContextSwitchTo(sort->context);
-
 	Assert(sort->phase != FMS_PHASE_LOADING);
-	if (sort->phase == FMS_PHASE_IN_MEMORY)
-		sort->position = 0;
-	else
-	{
-		end_merge(sort);
-		begin_merge(sort, 0, sort->nruns, false);
-	}
-	MemoryContextSwitchTo(caller);
+	sort->position = 0;
+	sort->at_end = false;
+	sort->mark_position = 0;
+	sort->mark_at_end = false;
+}
+
+void
+fms_sort_mark(FmsSort *sort)
+{
+	Assert(sort->options.marks);
+	sort->mark_position = sort->position;
+	sort->mark_at_end = sort->at_end;
+	if (sort->history)
+		fms_history_mark(sort->history, sort->position);
+}
+
+void
+fms_sort_restore(FmsSort *sort)
+{
+	Assert(sort->options.marks);
+	sort->position = sort->mark_position;
+	sort->at_end = sort->mark_at_end;
 }
 
 void
 fms_sort_end(FmsSort *sort)
 {
-	/* nothing may be in flight when the files go */
-	fms_io_close(&sort->io);
-	if (sort->fences)
-		fms_fences_destroy(sort->fences);
-	if (sort->tape)
-		fms_tape_close(sort->tape);
+	if (sort->spill)
+		fms_spill_end(sort->spill);
 	MemoryContextDelete(sort->context);
 }
 
@@ -453,9 +325,6 @@ void
 fms_sort_count(FmsSort *sort, FmsCounters *counters)
 {
 	*counters = sort->counters;
-	if (sort->fences)
-		fms_fences_count(sort->fences, counters);
-	counters->merge_us = sort->finished_merges_us + sort->sampler.total_us;
-	if (sort->merge)
-		counters->merge_us += fms_merge_load_us(sort->merge);
+	if (sort->spill)
+		fms_spill_count(sort->spill, counters);
 }

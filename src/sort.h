@@ -27,6 +27,12 @@ typedef struct FmsSort FmsSort;
 extern FmsSort *fms_sort_begin(TupleDesc desc, const FmsKeySpec *spec,
 							   const FmsOptions *options);
 
+/*
+ * Forgets all tuples, for another sort of the same kind: cheaper than ending
+ * this one and beginning another.
+ */
+extern void fms_sort_reset(FmsSort *sort, const FmsOptions *options);
+
 /* Adds a tuple; may write a run. */
 extern void fms_sort_put(FmsSort *sort, TupleTableSlot *slot);
 
@@ -37,13 +43,22 @@ extern void fms_sort_put(FmsSort *sort, TupleTableSlot *slot);
 extern void fms_sort_perform(FmsSort *sort);
 
 /*
- * The next tuple in order, or NULL.  Belongs to the sort, and is valid until
- * the next call.
+ * The next tuple in order, or NULL behind the last one; backwards the one
+ * before the last returned (behind the last one: the last), or NULL before
+ * the first.  Belongs to the sort, and is valid until the next call.
+ * Backwards only if the options said so.
  */
-extern MinimalTuple fms_sort_get(FmsSort *sort);
+extern MinimalTuple fms_sort_get(FmsSort *sort, bool forward);
 
 /* Back to the first tuple. */
 extern void fms_sort_rewind(FmsSort *sort);
+
+/*
+ * Remembers where it stands, and returns there: any number of times.  Only
+ * if the options said so.
+ */
+extern void fms_sort_mark(FmsSort *sort);
+extern void fms_sort_restore(FmsSort *sort);
 
 /* Frees everything, at any time. */
 extern void fms_sort_end(FmsSort *sort);

@@ -1,7 +1,8 @@
 # FMSort in parallel workers, below Gather Merge.  There the order of ties is
 # not defined, so what is checked is the order of the keys and the set of rows.
 #
-# Seen to fail with: custom_private of node.c without the collations.
+# Seen to fail with: custom_private of node.c without the collations; workers
+# that do not report (report() in node.c empty).
 
 use strict;
 use warnings;
@@ -66,8 +67,21 @@ foreach my $method (uring_works($node) ? qw(io_uring sync) : 'sync')
 		  $log =~ /^(\d+) parallel worker LOG:  .*temporary file: path/mg;
 		cmp_ok(scalar(keys %spilled), '>=', 2,
 			"$name: both workers have spilled");
-		unlike($log, qr/fmsort: using PostgreSQL's Sort/,
-			"$name: ... and not with PostgreSQL's own sort");
+
+		my $workers = $plan->{Plans}[0]{'Sort Workers'} // [];
+		is(scalar(@$workers), 2, "$name: EXPLAIN has a report of each");
+		is_deeply([ map { $_->{'Worker Number'} } @$workers ],
+			[ 0, 1 ], "$name: ... by its number");
+		is((grep { $_->{'Sort Method'} eq 'external merge'
+					&& $_->{Runs} > 1
+					&& $_->{Blocks} > $_->{Runs}
+					&& $_->{'Merge Mode'} eq $mode
+					&& $_->{'I/O Method'} eq $method
+					&& $_->{'Merge Time'} > 0 } @$workers),
+			2, "$name: ... that tells how it sorted");
+		# with the leader not taking part there is nothing else to tell
+		ok(!exists $plan->{Plans}[0]{'Sort Method'},
+			"$name: ... and the leader did not");
 
 		foreach my $keys ('k', 'k DESC, t COLLATE "C"', 't, k DESC')
 		{
@@ -82,6 +96,28 @@ EOT
 				"$name: by $keys: the same rows in the order of the keys");
 		}
 	}
+}
+
+# A LIMIT's bound reaches the workers, and what they report is complete even
+# though it ends them early.
+{
+	my $plan = explain_with_workers(
+		'SET parallel_leader_participation = off;',
+		'SELECT * FROM t ORDER BY t, k LIMIT 7');
+	my $sort = $plan->{Plans}[0]{Plans}[0];
+
+	is($plan->{Plans}[0]{'Node Type'}, 'Gather Merge', 'LIMIT: a parallel plan');
+	is((grep { $_->{'Sort Method'} eq 'top-N' } @{ $sort->{'Sort Workers'} }),
+		2, 'LIMIT: each worker sorts only what is wanted');
+	ok( wait_until(
+			sub {
+				$node->safe_psql('postgres', <<'EOT') eq "7\n2|60000|top-N";
+SET parallel_leader_participation = off;
+SELECT count(*) FROM (SELECT * FROM t ORDER BY t, k LIMIT 7) s;
+SELECT count(*), sum(tuples), min(sort_method) FROM fmsort_last_sort();
+EOT
+			}),
+		'LIMIT: fmsort_last_sort() has a row a worker');
 }
 
 # The leader sorts, too.

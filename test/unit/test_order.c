@@ -349,7 +349,7 @@ goes_well(uint32 range, bool chains, bool long_fences, Size share_bytes)
 	for (i = 0; i < (int) lengthof(distances) && passed; i++)
 	{
 		FmsOrder   *order = fms_order_begin(NULL, store, &counters, nruns,
-											all);
+											all, NULL);
 
 		passed = follow(order, distances[i]);
 		fms_order_end(order);
@@ -359,7 +359,7 @@ goes_well(uint32 range, bool chains, bool long_fences, Size share_bytes)
 	if (passed)
 	{
 		FmsOrder   *order = fms_order_begin(NULL, store, &counters, nruns,
-											all);
+											all, NULL);
 		int			n = nblocks ? (int) shim_below(nblocks) : 0;
 
 		for (i = 0; i < n; i++)
@@ -383,7 +383,7 @@ each_run_alone(Size share_bytes)
 	{
 		const FmsFences *chosen[1] = {&fences[run]};
 		FmsOrder   *order = fms_order_begin(NULL, store, &counters, 1,
-											chosen);
+											chosen, NULL);
 		int			count = 0;
 
 		for (i = 0; i < nblocks; i++)

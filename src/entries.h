@@ -1,0 +1,75 @@
+/*-------------------------------------------------------------------------
+ *
+ * entries.h
+ *	  Sorting what stands for the tuples in memory: prefix and place.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef FMS_ENTRIES_H
+#define FMS_ENTRIES_H
+
+#include "postgres.h"
+
+#include "keys.h"
+
+typedef struct FmsEntry
+{
+	uint64		prefix;			/* fms_record_prefix() */
+	uint64		back;			/* from the memory's end to the record; grows
+								 * with arrival */
+} FmsEntry;
+
+/*
+ * Takes entries as soon as they are in their final order, while later ones
+ * are still being sorted: each call gets the ones after those of the last.
+ */
+typedef void (*FmsEntriesTake) (void *arg, const FmsEntry *entries,
+								Size count);
+
+/* What is needed to compare and to hand out. */
+typedef struct FmsEntriesSort
+{
+	FmsKeys    *keys;
+	bool		prefix_decides; /* fms_keys_prefix_decides() */
+	const char *records_end;	/* where `back` counts from */
+	FmsEntriesTake take;		/* may be NULL */
+	void	   *arg;
+} FmsEntriesSort;
+
+static inline const FmsRecord *
+fms_entry_record(const char *records_end, const FmsEntry *entry)
+{
+	return (const FmsRecord *) (records_end - entry->back);
+}
+
+/*
+ * <0, 0, >0 by keys, then by arrival: 0 only for an entry and itself.  May
+ * run a type's comparator.
+ */
+static inline int
+fms_entries_compare(const FmsEntry *a, const FmsEntry *b,
+					const FmsEntriesSort *sort)
+{
+	if (a->prefix != b->prefix)
+		return a->prefix < b->prefix ? -1 : 1;
+	if (!sort->prefix_decides)
+	{
+		int			order;
+
+		order = fms_keys_compare_rest(sort->keys,
+									  fms_entry_record(sort->records_end, a),
+									  fms_entry_record(sort->records_end, b));
+		if (order != 0)
+			return order;
+	}
+	return a->back < b->back ? -1 : a->back > b->back;
+}
+
+/* Sorts them, in place; all have been taken when it returns. */
+extern void fms_entries_sort(FmsEntriesSort *sort, FmsEntry *entries,
+							 Size count);
+
+/* Puts entries back into the order of their arrival. */
+extern void fms_entries_sort_by_arrival(FmsEntry *entries, Size count);
+
+#endif							/* FMS_ENTRIES_H */

@@ -1,0 +1,360 @@
+/*-------------------------------------------------------------------------
+ *
+ * history.c
+ *	  Going back in a merge.
+ *
+ * A merge runs forwards.  Cursors that scroll want to go back, merge joins
+ * return to a mark.  The stock sort writes its whole result to disk for
+ * that; here nothing is written.  Two things are kept instead:
+ *
+ *	  window		copies of the tuples handed out last, in two generations
+ *	  checkpoint	where the merge stood in each run at some position
+ *
+ *	  position  0        1000      2000      3000      4000
+ *	            |---------|---------|#########|######--> merge
+ *	            ^         ^         ^ older   ^ newer
+ *	            checkpoints, one where each generation began
+ *
+ * Steps within the window cost nothing.  A position before it is reached by
+ * merging again from the last checkpoint before it, which costs a block a
+ * run and the tuples from there to the position; and as they fill the window
+ * while they pass, going back one by one through everything merges all of it
+ * once more, not once a step.
+ *
+ * Why not a backward merge: it needs records that can be read from their end,
+ * the last key of every block for its read order, and every mode twice.  For
+ * what people do with cursors (look at a page, go back one, jump to the end)
+ * it would read the same blocks.
+ *
+ * Checkpoints cost memory for every run, so there is room for so many only.
+ * When it is full every second one is given up.  After a long way forwards
+ * they are thus far apart; so when the merge goes on from one of them, half
+ * of the room is for new ones on the way to the position wanted.  Those
+ * behind it are given up: should the merge come by again, it makes new ones.
+ *
+ *	  coarse   |-------|-------|-------|
+ *	  fine                     |-|-|-|-|<- position
+ *
+ * Going back through n tuples with room for c checkpoints then merges each
+ * of them again about twice, as long as n / c^2 is less than a window.
+ *
+ * The checkpoint before the mark is kept apart, so restoring never costs more
+ * than a window's worth and what lies behind the mark.  If only marks are
+ * wanted, older checkpoints are not kept at all.
+ *
+ * A merge is deterministic, ties included: merged again it gives the same
+ * tuples at the same positions.
+ *
+ * Memory: arrays of fixed size, and an arena a generation, in a context of
+ * their own below the one of creation.  Nothing to be done on ERROR.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "utils/memutils.h"
+
+#include "arena.h"
+#include "history.h"
+
+/* Of the memory, what the checkpoints take; the window takes the rest. */
+#define CHECKPOINT_FRACTION		8
+#define CHECKPOINTS_MIN			8
+#define CHECKPOINTS_MAX			4096
+
+/* Tuples packed downwards from the arena's end, their places upwards. */
+typedef struct FmsGeneration
+{
+	FmsArena	arena;			/* low: Size a tuple, from the end; high:
+								 * tuples */
+	uint64		first;			/* position of its first tuple */
+	uint64		count;
+	Size		tuples_bytes;
+} FmsGeneration;
+
+typedef struct FmsCheckpoint
+{
+	uint64		position;		/* of the next tuple */
+	FmsPosition *runs;			/* [nruns] */
+} FmsCheckpoint;
+
+struct FmsHistory
+{
+	MemoryContext context;		/* all of it */
+	FmsSpill   *spill;
+	int			nruns;
+	uint64		next;			/* position the merge stands at */
+	Size		generation_bytes;	/* full when it has as many */
+	FmsGeneration generations[2];
+	FmsGeneration *newer;
+	FmsGeneration *older;
+	FmsCheckpoint *checkpoints; /* ascending; 0 needs none */
+	int			ncheckpoints;
+	int			max_checkpoints;
+	int			coarse;			/* so many of them are not thinned out */
+	FmsCheckpoint mark;			/* position 0: not needed */
+};
+
+FmsHistory *
+fms_history_create(FmsSpill *spill, Size memory_bytes, bool backward)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+												  "fmsort history",
+												  ALLOCSET_SMALL_SIZES);
+	MemoryContext caller = MemoryContextSwitchTo(context);
+	FmsHistory *history = palloc0(sizeof(FmsHistory));
+	int			nruns = fms_spill_runs(spill);
+	Size		one_bytes = sizeof(FmsCheckpoint) +
+		nruns * sizeof(FmsPosition);
+	int			i;
+
+	history->context = context;
+	history->spill = spill;
+	history->nruns = nruns;
+	history->max_checkpoints =
+		Max(CHECKPOINTS_MIN, Min(CHECKPOINTS_MAX, memory_bytes /
+								 CHECKPOINT_FRACTION / one_bytes));
+	/* without going back, those where both generations began are enough */
+	if (!backward)
+		history->max_checkpoints = 2;
+	history->checkpoints = palloc0(history->max_checkpoints *
+								   sizeof(FmsCheckpoint));
+	for (i = 0; i < history->max_checkpoints; i++)
+		history->checkpoints[i].runs = palloc(nruns * sizeof(FmsPosition));
+	history->mark.runs = palloc(nruns * sizeof(FmsPosition));
+	history->generation_bytes =
+		(memory_bytes - memory_bytes / CHECKPOINT_FRACTION) / 2;
+	fms_arena_init(&history->generations[0].arena);
+	fms_arena_init(&history->generations[1].arena);
+	history->older = &history->generations[0];
+	history->newer = &history->generations[1];
+	MemoryContextSwitchTo(caller);
+	fms_spill_start(spill, NULL);
+	return history;
+}
+
+void
+fms_history_destroy(FmsHistory *history)
+{
+	MemoryContextDelete(history->context);
+}
+
+/* ---- the window ---- */
+
+static inline Size *
+places_of(const FmsGeneration *generation)
+{
+	return (Size *) generation->arena.base;
+}
+
+static inline Size
+generation_size(const FmsGeneration *generation)
+{
+	return generation->tuples_bytes + generation->count * sizeof(Size);
+}
+
+static inline bool
+generation_has(const FmsGeneration *generation, uint64 position)
+{
+	return position >= generation->first &&
+		position - generation->first < generation->count;
+}
+
+static inline MinimalTuple
+generation_get(const FmsGeneration *generation, uint64 position)
+{
+	return (MinimalTuple) (fms_arena_end(&generation->arena) -
+						   places_of(generation)[position -
+												 generation->first]);
+}
+
+static void
+generation_begin(FmsGeneration *generation, uint64 first)
+{
+	generation->first = first;
+	generation->count = 0;
+	generation->tuples_bytes = 0;
+}
+
+static void
+generation_add(FmsGeneration *generation, MinimalTuple tuple,
+			   Size limit_bytes)
+{
+	Size		size = MAXALIGN(tuple->t_len);
+	Size		needed = generation_size(generation) + size + sizeof(Size);
+
+	if (needed > generation->arena.size_bytes)
+		fms_arena_grow(&generation->arena,
+					   generation->count * sizeof(Size),
+					   generation->tuples_bytes, needed, limit_bytes);
+	generation->tuples_bytes += size;
+	places_of(generation)[generation->count++] = generation->tuples_bytes;
+	memcpy(fms_arena_end(&generation->arena) - generation->tuples_bytes,
+		   tuple, tuple->t_len);
+}
+
+/* ---- checkpoints ---- */
+
+static void
+copy_checkpoint(const FmsHistory *history, FmsCheckpoint *to,
+				const FmsCheckpoint *from)
+{
+	to->position = from->position;
+	memcpy(to->runs, from->runs, history->nruns * sizeof(FmsPosition));
+}
+
+/*
+ * Gives up every second one of those behind the first so many; keeps the
+ * last.
+ */
+static void
+thin_out(FmsHistory *history, int first)
+{
+	int			kept = first;
+	int			i;
+
+	for (i = first + (history->ncheckpoints - first + 1) % 2;
+		 i < history->ncheckpoints; i += 2)
+	{
+		if (i != kept)
+		{
+			FmsCheckpoint given_up = history->checkpoints[kept];
+
+			history->checkpoints[kept] = history->checkpoints[i];
+			history->checkpoints[i] = given_up;
+		}
+		kept++;
+	}
+	history->ncheckpoints = kept;
+}
+
+/* How many are at or before that position? */
+static int
+checkpoints_until(const FmsHistory *history, uint64 position)
+{
+	int			low = 0;
+	int			high = history->ncheckpoints;
+
+	while (low < high)
+	{
+		int			middle = low + (high - low) / 2;
+
+		if (history->checkpoints[middle].position <= position)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* The last one at or before that position, or NULL: the beginning. */
+static const FmsCheckpoint *
+checkpoint_before(const FmsHistory *history, uint64 position)
+{
+	int			n = checkpoints_until(history, position);
+
+	return n > 0 ? &history->checkpoints[n - 1] : NULL;
+}
+
+/* The merge stands at the beginning of a generation. */
+static void
+add_checkpoint(FmsHistory *history)
+{
+	FmsCheckpoint *checkpoint;
+
+	Assert(history->ncheckpoints == 0 ||
+		   history->checkpoints[history->ncheckpoints - 1].position <
+		   history->next);
+	if (history->ncheckpoints == history->max_checkpoints)
+		thin_out(history, history->coarse);
+	checkpoint = &history->checkpoints[history->ncheckpoints++];
+	checkpoint->position = history->next;
+	fms_spill_tell(history->spill, checkpoint->runs);
+}
+
+void
+fms_history_mark(FmsHistory *history, uint64 position)
+{
+	const FmsCheckpoint *best = checkpoint_before(history, position);
+
+	if (history->mark.position > position)
+		history->mark.position = 0;
+	if (best && best->position > history->mark.position)
+		copy_checkpoint(history, &history->mark, best);
+}
+
+/* ---- moving ---- */
+
+/* The next tuple of the merge, kept in the window. */
+static MinimalTuple
+read_on(FmsHistory *history)
+{
+	const FmsRecord *record;
+	MinimalTuple tuple;
+
+	if (generation_size(history->newer) >= history->generation_bytes)
+	{
+		FmsGeneration *oldest = history->older;
+
+		add_checkpoint(history);
+		history->older = history->newer;
+		history->newer = oldest;
+		generation_begin(history->newer, history->next);
+	}
+	record = fms_spill_next(history->spill);
+	if (record == NULL)
+		elog(ERROR, "the merge ended before tuple " UINT64_FORMAT,
+			 history->next);
+	tuple = fms_record_tuple(record);
+	generation_add(history->newer, tuple, history->generation_bytes);
+	return generation_get(history->newer, history->next++);
+}
+
+/* Gives up the checkpoints behind the position, and makes room before it. */
+static void
+make_room(FmsHistory *history, uint64 position)
+{
+	history->ncheckpoints = checkpoints_until(history, position);
+	while (history->ncheckpoints > history->max_checkpoints / 2)
+		thin_out(history, 0);
+	/* of very few all are thinned out */
+	history->coarse = history->max_checkpoints < CHECKPOINTS_MIN ? 0 :
+		history->ncheckpoints;
+}
+
+/* Merges again from the best checkpoint for that position. */
+static void
+start_again(FmsHistory *history, uint64 position)
+{
+	const FmsCheckpoint *best;
+
+	make_room(history, position);
+	best = checkpoint_before(history, position);
+	if (history->mark.position > 0 && history->mark.position <= position &&
+		(best == NULL || best->position < history->mark.position))
+		best = &history->mark;
+	history->next = best ? best->position : 0;
+	fms_spill_start(history->spill, best ? best->runs : NULL);
+	generation_begin(history->older, history->next);
+	generation_begin(history->newer, history->next);
+}
+
+MinimalTuple
+fms_history_fetch(FmsHistory *history, uint64 position)
+{
+	MinimalTuple tuple = NULL;
+
+	if (generation_has(history->newer, position))
+		return generation_get(history->newer, position);
+	if (generation_has(history->older, position))
+		return generation_get(history->older, position);
+	if (position < history->next)
+		start_again(history, position);
+	while (history->next <= position)
+	{
+		CHECK_FOR_INTERRUPTS();
+		tuple = read_on(history);
+	}
+	return tuple;
+}

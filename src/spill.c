@@ -1,0 +1,362 @@
+/*-------------------------------------------------------------------------
+ *
+ * spill.c
+ *	  What a sort has on disk: runs, and the merge of them all.
+ *
+ *	  run   run   run .. run		each a memory full of sorted tuples
+ *	    \     \___/     /			too many? some are merged first
+ *	     \      |      /
+ *	      last merge ----> tuples	never written
+ *
+ * Passes.  The last merge feeds the parent and is never written (ActiveSort).
+ * If there are more runs than it can take, some are merged into one first:
+ * as few as will do, and those that are smallest together, so little is
+ * written twice.  Only neighbours are merged, and the result takes their
+ * place: ties leave in the order of the runs, so that order must stay the
+ * order of arrival.
+ *
+ *	  runs   0  1  2  3  4  5  6		the last merge takes 5
+ *	         0  1 [2  3  4] 5  6		merge 3 neighbours
+ *	         0  1     7     5  6
+ *
+ * The last merge can be begun again, at its start or anywhere it has been
+ * before: the runs are still there.
+ *
+ * Ownership.  Everything lies in one memory context of its own, a child of
+ * the one current at the beginning.  Its reset callback closes the I/O
+ * channel, which drains what is in flight and unmaps the buffers, so it may
+ * simply be forgotten on ERROR; requests and frames are in that very context
+ * (not in a child, which would be freed before the callback runs).  The
+ * resource owner deletes the files, before or after that.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "utils/memutils.h"
+
+#include "clock.h"
+#include "spill.h"
+
+struct FmsSpill
+{
+	MemoryContext context;
+	MemoryContextCallback on_reset;
+	FmsKeys    *keys;
+	FmsSizing  *sizing;
+	FmsCounters *counters;
+
+	FmsIo		io;
+	FmsTape    *tape;
+	FmsFenceStore *fences;
+	FmsRunWriter *writer;		/* NULL once all is written */
+	FmsRun	  **runs;			/* in order of arrival */
+	int			nruns;
+	int			runs_size;
+	uint32		largest_bytes;	/* of any record in them */
+	uint32		next_run_id;
+
+	FmsMergePlan plan;			/* of the merge going on */
+	FmsMerge   *merge;			/* NULL: none */
+	FmsSampler	sampler;		/* time in the last merge, loading excluded */
+	double		finished_merges_us; /* all time of earlier merges */
+};
+
+static void
+close_io(void *arg)
+{
+	fms_io_close(&((FmsSpill *) arg)->io);
+}
+
+static void
+open_files(FmsSpill *spill, const FmsOptions *options)
+{
+	FmsSizing  *sizing = spill->sizing;
+	FmsCounters *counters = spill->counters;
+	uint32		block_bytes = sizing->block_bytes;
+
+	fms_io_open(&spill->io, options->io_method);
+	spill->tape = fms_tape_open(&spill->io, options->direct_io, block_bytes,
+								counters);
+	spill->fences = fms_fences_create(spill->keys, &spill->io,
+									  options->direct_io,
+									  sizing->fences_bytes);
+	sizing->fences = spill->fences;
+	spill->writer = fms_run_writer_create(&spill->io, spill->tape,
+										  spill->fences, counters,
+										  block_bytes, options->memory_bytes);
+	counters->block_bytes = block_bytes;
+	counters->uses_uring = spill->io.method == &fms_io_uring_method;
+	counters->uses_direct_io = fms_tape_is_direct(spill->tape);
+	if (options->block_bytes > block_bytes)
+		ereport(DEBUG1,
+				(errmsg_internal("fmsort: work_mem holds no two runs' blocks of %u bytes, using %u",
+								 options->block_bytes, block_bytes)));
+}
+
+FmsSpill *
+fms_spill_begin(FmsKeys *keys, const FmsOptions *options, FmsSizing *sizing,
+				FmsCounters *counters)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+												  "fmsort spill",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext caller = MemoryContextSwitchTo(context);
+	FmsSpill   *spill = palloc0(sizeof(FmsSpill));
+
+	spill->context = context;
+	spill->on_reset.func = close_io;
+	spill->on_reset.arg = spill;
+	MemoryContextRegisterResetCallback(context, &spill->on_reset);
+	spill->keys = keys;
+	spill->sizing = sizing;
+	spill->counters = counters;
+	open_files(spill, options);
+	MemoryContextSwitchTo(caller);
+	return spill;
+}
+
+/* Puts a run into the list at that position. */
+static void
+insert_run(FmsSpill *spill, FmsRun *run, int at)
+{
+	if (spill->nruns >= spill->runs_size)
+	{
+		spill->runs_size = Max(64, spill->runs_size * 2);
+		if (spill->runs == NULL)
+			spill->runs = palloc(spill->runs_size * sizeof(FmsRun *));
+		else
+			spill->runs = repalloc_huge(spill->runs, spill->runs_size *
+										sizeof(FmsRun *));
+	}
+	memmove(&spill->runs[at + 1], &spill->runs[at],
+			(spill->nruns - at) * sizeof(FmsRun *));
+	spill->runs[at] = run;
+	spill->nruns++;
+	spill->largest_bytes = Max(spill->largest_bytes, run->largest_bytes);
+}
+
+void
+fms_spill_run(FmsSpill *spill, FmsFormation *formation)
+{
+	MemoryContext caller = MemoryContextSwitchTo(spill->context);
+	FmsRun	   *run = palloc0(sizeof(FmsRun));
+
+	fms_run_begin(spill->writer, run, spill->next_run_id++, 0);
+	fms_formation_spill(formation, spill->writer);
+	fms_run_finish(spill->writer);
+	insert_run(spill, run, spill->nruns);
+	spill->counters->runs++;
+	spill->counters->blocks += run->nblocks;
+	MemoryContextSwitchTo(caller);
+}
+
+/* How many passes the tuples of n runs have been through, at most. */
+static uint32
+highest_level(FmsRun *const *runs, int n)
+{
+	uint32		level = 0;
+	int			i;
+
+	for (i = 0; i < n; i++)
+		level = Max(level, runs[i]->level);
+	return level;
+}
+
+/* Begins merging the n runs from `first` on. */
+static void
+begin_merge(FmsSpill *spill, int first, int n, bool writes,
+			const FmsPosition *from)
+{
+	FmsMergePlan *plan = &spill->plan;
+
+	plan->mode = spill->sizing->mode;
+	plan->keys = spill->keys;
+	plan->io = &spill->io;
+	plan->tape = spill->tape;
+	plan->fences = spill->fences;
+	plan->counters = spill->counters;
+	plan->block_bytes = spill->sizing->block_bytes;
+	plan->assist_blocks =
+		fms_sizing_assist(spill->sizing, n, spill->largest_bytes, writes);
+	spill->counters->assist_blocks = plan->assist_blocks;
+	spill->merge = fms_merge_begin(plan, n, &spill->runs[first], from);
+}
+
+static void
+end_merge(FmsSpill *spill)
+{
+	fms_merge_end(spill->merge);
+	spill->merge = NULL;
+}
+
+/* Merges n neighbouring runs into one, which takes their place. */
+static void
+merge_into_run(FmsSpill *spill, int first, int n)
+{
+	instr_time	start = fms_clock_now();
+	FmsRun	   *result = palloc0(sizeof(FmsRun));
+	const FmsRecord *record;
+	uint32		level = highest_level(&spill->runs[first], n);
+	int			i;
+
+	begin_merge(spill, first, n, true, NULL);
+	fms_run_begin(spill->writer, result, spill->next_run_id++, level + 1);
+	while ((record = fms_merge_next(spill->merge)) != NULL)
+	{
+		CHECK_FOR_INTERRUPTS();
+		fms_run_append(spill->writer, record);
+	}
+	fms_run_finish(spill->writer);
+	fms_run_flush(spill->writer);
+	end_merge(spill);
+
+	for (i = first; i < first + n; i++)
+	{
+		fms_fences_forget(spill->fences, &spill->runs[i]->fences);
+		pfree(spill->runs[i]);
+	}
+	spill->nruns -= n;
+	memmove(&spill->runs[first], &spill->runs[first + n],
+			(spill->nruns - first) * sizeof(FmsRun *));
+	insert_run(spill, result, first);
+	spill->finished_merges_us += fms_clock_since_us(start);
+}
+
+/* The n neighbouring runs with the fewest blocks. */
+static int
+smallest_neighbours(const FmsSpill *spill, int n)
+{
+	uint64		sum = 0;
+	uint64		smallest;
+	int			best = 0;
+	int			i;
+
+	for (i = 0; i < n; i++)
+		sum += spill->runs[i]->nblocks;
+	smallest = sum;
+	for (i = n; i < spill->nruns; i++)
+	{
+		sum += spill->runs[i]->nblocks;
+		sum -= spill->runs[i - n]->nblocks;
+		if (sum < smallest)
+		{
+			smallest = sum;
+			best = i - n + 1;
+		}
+	}
+	return best;
+}
+
+void
+fms_spill_flush(FmsSpill *spill)
+{
+	fms_run_flush(spill->writer);
+}
+
+void
+fms_spill_reduce(FmsSpill *spill)
+{
+	MemoryContext caller = MemoryContextSwitchTo(spill->context);
+	const FmsSizing *sizing = spill->sizing;
+
+	for (;;)
+	{
+		int			last = fms_sizing_fan_in(sizing, spill->largest_bytes,
+											 false);
+		int			n;
+
+		if (spill->nruns <= last)
+			break;
+		n = Min(fms_sizing_fan_in(sizing, spill->largest_bytes, true),
+				spill->nruns - last + 1);
+		merge_into_run(spill, smallest_neighbours(spill, n), n);
+	}
+	fms_run_writer_destroy(spill->writer);
+	spill->writer = NULL;
+	fms_tape_trim(spill->tape);
+	spill->counters->spilled_bytes = fms_tape_end(spill->tape);
+	spill->counters->merge_passes = highest_level(spill->runs,
+												  spill->nruns) + 1;
+	MemoryContextSwitchTo(caller);
+}
+
+int
+fms_spill_runs(const FmsSpill *spill)
+{
+	return spill->nruns;
+}
+
+void
+fms_spill_start(FmsSpill *spill, const FmsPosition *from)
+{
+	MemoryContext caller = MemoryContextSwitchTo(spill->context);
+
+	Assert(spill->writer == NULL);
+	if (spill->merge)
+	{
+		spill->finished_merges_us += fms_merge_load_us(spill->merge);
+		end_merge(spill);
+	}
+	begin_merge(spill, 0, spill->nruns, false, from);
+	MemoryContextSwitchTo(caller);
+}
+
+/* The next record, timed. */
+static pg_noinline const FmsRecord *
+next_timed(FmsSpill *spill)
+{
+	double		loading_us = fms_merge_load_us(spill->merge);
+	instr_time	start = fms_clock_now();
+	const FmsRecord *record = fms_merge_next(spill->merge);
+
+	fms_sampler_add(&spill->sampler, fms_clock_since_us(start) -
+					(fms_merge_load_us(spill->merge) - loading_us));
+	return record;
+}
+
+const FmsRecord *
+fms_spill_next(FmsSpill *spill)
+{
+	MemoryContext caller = MemoryContextSwitchTo(spill->context);
+	const FmsRecord *record;
+
+	if (likely(!fms_sampler_due(&spill->sampler)))
+		record = fms_merge_next(spill->merge);
+	else
+		record = next_timed(spill);
+	MemoryContextSwitchTo(caller);
+	return record;
+}
+
+void
+fms_spill_tell(FmsSpill *spill, FmsPosition *positions)
+{
+	MemoryContext caller = MemoryContextSwitchTo(spill->context);
+
+	fms_merge_tell(spill->merge, positions);
+	MemoryContextSwitchTo(caller);
+}
+
+void
+fms_spill_count(const FmsSpill *spill, FmsCounters *counters)
+{
+	fms_fences_count(spill->fences, counters);
+	counters->merge_us = spill->finished_merges_us + spill->sampler.total_us;
+	if (spill->merge)
+		counters->merge_us += fms_merge_load_us(spill->merge);
+}
+
+void
+fms_spill_end(FmsSpill *spill)
+{
+	/* nothing may be in flight when the files go */
+	fms_io_close(&spill->io);
+	if (spill->fences)
+		fms_fences_destroy(spill->fences);
+	if (spill->tape)
+		fms_tape_close(spill->tape);
+	spill->sizing->fences = NULL;
+	MemoryContextDelete(spill->context);
+}

@@ -1,0 +1,60 @@
+/*-------------------------------------------------------------------------
+ *
+ * spill.h
+ *	  What a sort has on disk: runs, and the merge of them all.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef FMS_SPILL_H
+#define FMS_SPILL_H
+
+#include "postgres.h"
+
+#include "counters.h"
+#include "formation.h"
+#include "merge.h"
+#include "sizing.h"
+
+typedef struct FmsSpill FmsSpill;
+
+/*
+ * Opens the I/O channel and the tape.  Memory is a child of the current
+ * context; when that goes, the channel is drained and closed.  The files go
+ * with the current resource owner, or by fms_spill_end().  The other
+ * arguments must stay while it is used.
+ */
+extern FmsSpill *fms_spill_begin(FmsKeys *keys, const FmsOptions *options,
+								 FmsSizing *sizing, FmsCounters *counters);
+
+/* Sorts what is in memory into a run, and empties the memory. */
+extern void fms_spill_run(FmsSpill *spill, FmsFormation *formation);
+
+/* Waits until all runs are on disk. */
+extern void fms_spill_flush(FmsSpill *spill);
+
+/*
+ * There will be no more runs: merges some until one merge can take all that
+ * are left.  The memory of formation must have been given back.
+ */
+extern void fms_spill_reduce(FmsSpill *spill);
+
+/* Runs that are left, each with a position of its own in the last merge. */
+extern int	fms_spill_runs(const FmsSpill *spill);
+
+/*
+ * Begins the last merge, or begins it again: at the first record, or where
+ * fms_spill_tell() found it.
+ */
+extern void fms_spill_start(FmsSpill *spill, const FmsPosition *from);
+
+/* See fms_merge_next(), fms_merge_tell(). */
+extern const FmsRecord *fms_spill_next(FmsSpill *spill);
+extern void fms_spill_tell(FmsSpill *spill, FmsPosition *positions);
+
+/* Completes the counters with what only it knows. */
+extern void fms_spill_count(const FmsSpill *spill, FmsCounters *counters);
+
+/* Drains, closes the files, frees everything; at any time. */
+extern void fms_spill_end(FmsSpill *spill);
+
+#endif							/* FMS_SPILL_H */
