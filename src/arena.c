@@ -23,6 +23,7 @@
 #include "postgres.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "utils/memutils.h"
 
@@ -104,4 +105,16 @@ fms_arena_grow(FmsArena *arena, Size low_bytes, Size high_bytes,
 	arena->base = base;
 	arena->size_bytes = size;
 	arena->mapped = mapped;
+}
+
+void
+fms_arena_trim(FmsArena *arena, Size low_bytes, Size high_bytes)
+{
+	Size		page = sysconf(_SC_PAGESIZE);
+	Size		first = TYPEALIGN(page, low_bytes);
+	Size		last = TYPEALIGN_DOWN(page, arena->size_bytes - high_bytes);
+
+	/* the mapping begins on a page; what it holds there reads as zeroes then */
+	if (arena->mapped && first < last)
+		(void) madvise(arena->base + first, last - first, MADV_DONTNEED);
 }

@@ -40,6 +40,12 @@ extern void fms_arena_free(FmsArena *arena);
 extern void fms_arena_grow(FmsArena *arena, Size low_bytes, Size high_bytes,
 						   Size needed_bytes, Size limit_bytes);
 
+/*
+ * What lies at either end has become less: gives the memory between them
+ * back, if it is worth it.  The address space stays.
+ */
+extern void fms_arena_trim(FmsArena *arena, Size low_bytes, Size high_bytes);
+
 static inline char *
 fms_arena_end(const FmsArena *arena)
 {

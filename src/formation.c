@@ -27,6 +27,14 @@
  *	           back in order of arrival    | forgotten
  *	           records moved together at the memory's end
  *
+ * Spilling in parts.  Since records lie in order of arrival, those that came
+ * first can be sorted and written by themselves; the others then move up.  So
+ * memory that is a little too small spills a little (sort.c decides how much),
+ * and what is left when the input ends is never written at all.
+ *
+ *	  before:  [e0 e1 e2 e3 e4 ..]      [.. r4 r3 r2 r1 r0]
+ *	  after:   [e2 e3 e4 ..]                  [.. r4 r3 r2]	 0 and 1: a run
+ *
  * Why not replacement selection, with runs twice as long: it costs a tree
  * walk through cold memory per tuple, gains nothing once the merge takes one
  * pass anyway, and its stability needs extra care.
@@ -353,8 +361,10 @@ write_entries(void *arg, const FmsEntry *entries, Size count)
 	}
 }
 
+/* Sorts the entries that came first. */
 static void
-sort_and_take(FmsFormation *formation, FmsEntriesTake take, void *arg)
+sort_first(FmsFormation *formation, Size count, FmsEntriesTake take,
+		   void *arg)
 {
 	FmsEntriesSort sort = {
 		.keys = formation->keys,
@@ -364,13 +374,13 @@ sort_and_take(FmsFormation *formation, FmsEntriesTake take, void *arg)
 		.arg = arg
 	};
 
-	fms_entries_sort(&sort, entries_of(formation), formation->count);
+	fms_entries_sort(&sort, entries_of(formation), count);
 }
 
 void
 fms_formation_sort(FmsFormation *formation)
 {
-	sort_and_take(formation, NULL, NULL);
+	sort_first(formation, formation->count, NULL, NULL);
 }
 
 void
@@ -398,16 +408,68 @@ fms_formation_get(const FmsFormation *formation, uint64 position)
 	return record_of(formation, &entries_of(formation)[position]);
 }
 
+/* How many of the entries, in order of arrival, take so much memory? */
+static Size
+entries_within(const FmsFormation *formation, Size bytes)
+{
+	const FmsEntry *entries = entries_of(formation);
+	Size		low = 0;
+	Size		high = formation->count;
+
+	while (low < high)
+	{
+		Size		middle = low + (high - low) / 2;
+
+		if (entries[middle].back + (middle + 1) * sizeof(FmsEntry) < bytes)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return Min(low + 1, formation->count);
+}
+
+/*
+ * Forgets the entries that came first, whose records take so many bytes: the
+ * others move to their places.
+ */
+static void
+forget_first(FmsFormation *formation, Size count, Size bytes)
+{
+	FmsEntry   *entries = entries_of(formation);
+	char	   *records = fms_arena_end(&formation->arena) -
+		formation->records_bytes;
+	Size		i;
+
+	formation->count -= count;
+	formation->records_bytes -= bytes;
+	memmove(records + bytes, records, formation->records_bytes);
+	memmove(entries, entries + count, formation->count * sizeof(FmsEntry));
+	for (i = 0; i < formation->count; i++)
+		entries[i].back -= bytes;
+}
+
 void
-fms_formation_spill(FmsFormation *formation, FmsRunWriter *writer)
+fms_formation_spill(FmsFormation *formation, FmsRunWriter *writer, Size bytes)
 {
 	FmsSpilling spilling = {
 		.writer = writer,
 		.records_end = fms_arena_end(&formation->arena)
 	};
+	Size		count = entries_within(formation, bytes);
+	Size		records_bytes;
 
-	sort_and_take(formation, write_entries, &spilling);
-	fms_formation_clear(formation);
+	if (count == 0)
+		return;
+	records_bytes = entries_of(formation)[count - 1].back;
+	sort_first(formation, count, write_entries, &spilling);
+	forget_first(formation, count, records_bytes);
+}
+
+void
+fms_formation_trim(FmsFormation *formation)
+{
+	fms_arena_trim(&formation->arena, formation->count * sizeof(FmsEntry),
+				   formation->records_bytes);
 }
 
 void

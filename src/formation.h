@@ -52,12 +52,15 @@ extern const FmsRecord *fms_formation_get(const FmsFormation *formation,
 extern void fms_formation_finish(FmsFormation *formation);
 
 /*
- * Sorts what is there into the writer's open run, in pieces, so that the
- * first are being written while later ones are sorted; then empties the
- * memory.
+ * Sorts the tuples that came first into the writer's open run, in pieces, so
+ * that the first are being written while later ones are sorted; then forgets
+ * them.  So many of them that at least so many bytes become free.
  */
 extern void fms_formation_spill(FmsFormation *formation,
-								FmsRunWriter *writer);
+								FmsRunWriter *writer, Size bytes);
+
+/* Gives back memory that the tuples do not fill. */
+extern void fms_formation_trim(FmsFormation *formation);
 
 /* Forgets all tuples, not the bound; keeps the memory, or gives it back. */
 extern void fms_formation_clear(FmsFormation *formation);

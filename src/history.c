@@ -76,14 +76,14 @@ typedef struct FmsGeneration
 typedef struct FmsCheckpoint
 {
 	uint64		position;		/* of the next tuple */
-	FmsPosition *runs;			/* [nruns] */
+	FmsPosition *runs;			/* [npositions] */
 } FmsCheckpoint;
 
 struct FmsHistory
 {
 	MemoryContext context;		/* all of it */
 	FmsSpill   *spill;
-	int			nruns;
+	int			npositions;		/* of a checkpoint */
 	uint64		next;			/* position the merge stands at */
 	Size		generation_bytes;	/* full when it has as many */
 	FmsGeneration generations[2];
@@ -104,14 +104,14 @@ fms_history_create(FmsSpill *spill, Size memory_bytes, bool backward)
 												  ALLOCSET_SMALL_SIZES);
 	MemoryContext caller = MemoryContextSwitchTo(context);
 	FmsHistory *history = palloc0(sizeof(FmsHistory));
-	int			nruns = fms_spill_runs(spill);
+	int			npositions = fms_spill_positions(spill);
 	Size		one_bytes = sizeof(FmsCheckpoint) +
-		nruns * sizeof(FmsPosition);
+		npositions * sizeof(FmsPosition);
 	int			i;
 
 	history->context = context;
 	history->spill = spill;
-	history->nruns = nruns;
+	history->npositions = npositions;
 	history->max_checkpoints =
 		Max(CHECKPOINTS_MIN, Min(CHECKPOINTS_MAX, memory_bytes /
 								 CHECKPOINT_FRACTION / one_bytes));
@@ -121,8 +121,8 @@ fms_history_create(FmsSpill *spill, Size memory_bytes, bool backward)
 	history->checkpoints = palloc0(history->max_checkpoints *
 								   sizeof(FmsCheckpoint));
 	for (i = 0; i < history->max_checkpoints; i++)
-		history->checkpoints[i].runs = palloc(nruns * sizeof(FmsPosition));
-	history->mark.runs = palloc(nruns * sizeof(FmsPosition));
+		history->checkpoints[i].runs = palloc(npositions * sizeof(FmsPosition));
+	history->mark.runs = palloc(npositions * sizeof(FmsPosition));
 	history->generation_bytes =
 		(memory_bytes - memory_bytes / CHECKPOINT_FRACTION) / 2;
 	fms_arena_init(&history->generations[0].arena);
@@ -201,7 +201,7 @@ copy_checkpoint(const FmsHistory *history, FmsCheckpoint *to,
 				const FmsCheckpoint *from)
 {
 	to->position = from->position;
-	memcpy(to->runs, from->runs, history->nruns * sizeof(FmsPosition));
+	memcpy(to->runs, from->runs, history->npositions * sizeof(FmsPosition));
 }
 
 /*

@@ -28,6 +28,10 @@
  * The winner moves on at the next call, not before: the record handed out
  * lies in its sort block and has to stay there while the parent looks at it.
  *
+ * Tuples that were still in memory when the input ended are one more leaf,
+ * the last one, since they arrived last.  It has no blocks, and its records
+ * are those of run formation.
+ *
  * A record that extends over several blocks is put together in a buffer of
  * its run; its blocks are given back as they are copied.
  *
@@ -71,7 +75,9 @@ struct FmsMerge
 	const FmsMergePlan *plan;
 	FmsInput	input;
 	FmsLoserTree tree;
-	FmsLeaf    *leaves;			/* [nruns] */
+	FmsLeaf    *leaves;			/* [nleaves] */
+	int			nleaves;		/* the runs, and the rest if there is one */
+	uint64		rest_position;	/* of the rest's head */
 	bool		prefix_decides; /* fms_keys_prefix_decides() */
 	bool		handed_out;		/* the winner's record has left */
 	double		load_us;
@@ -299,13 +305,37 @@ stand_in(FmsMerge *merge, int run)
 		enter_block(merge, run);
 }
 
+/* The record of that number of the rest becomes its head. */
+static void
+take_from_rest(FmsMerge *merge, uint64 position)
+{
+	const FmsFormation *rest = merge->plan->rest;
+	FmsLeaf    *leaf = &merge->leaves[merge->input.nruns];
+
+	merge->rest_position = position;
+	if (position < fms_formation_count(rest))
+	{
+		leaf->record = fms_formation_get(rest, position);
+		leaf->prefix = fms_record_prefix(leaf->record);
+		leaf->state = FMS_LEAF_HEAD;
+	}
+	else
+	{
+		leaf->record = NULL;
+		leaf->prefix = PG_UINT64_MAX;
+		leaf->state = FMS_LEAF_END;
+	}
+}
+
 /* Moves on from the head that was handed out. */
 static inline void
 advance(FmsMerge *merge, int run)
 {
 	FmsLeaf    *leaf = &merge->leaves[run];
 
-	if (likely(leaf->records_left > 0))
+	if (unlikely(run == merge->input.nruns))
+		take_from_rest(merge, merge->rest_position + 1);
+	else if (likely(leaf->records_left > 0))
 		take_record(merge, run);
 	else
 	{
@@ -341,7 +371,8 @@ fms_merge_begin(const FmsMergePlan *plan, int nruns, FmsRun **runs,
 
 	merge->plan = plan;
 	merge->prefix_decides = fms_keys_prefix_decides(plan->keys);
-	merge->leaves = palloc0(nruns * sizeof(FmsLeaf));
+	merge->nleaves = nruns + (plan->rest ? 1 : 0);
+	merge->leaves = palloc0(merge->nleaves * sizeof(FmsLeaf));
 	input->nruns = nruns;
 	input->runs = runs;
 	input->next_block = palloc(nruns * sizeof(uint32));
@@ -366,8 +397,10 @@ fms_merge_begin(const FmsMergePlan *plan, int nruns, FmsRun **runs,
 	merge->load_us += fms_clock_since_us(start);
 	for (run = 0; run < nruns; run++)
 		begin_run(merge, run, from ? &from[run] : NULL);
-	fms_losertree_build(&merge->tree, palloc(nruns * sizeof(int)), nruns,
-						leaf_before, merge);
+	if (plan->rest)
+		take_from_rest(merge, from ? from[nruns].rest : 0);
+	fms_losertree_build(&merge->tree, palloc(merge->nleaves * sizeof(int)),
+						merge->nleaves, leaf_before, merge);
 	return merge;
 }
 
@@ -414,6 +447,7 @@ fms_merge_tell(FmsMerge *merge, FmsPosition *positions)
 	for (run = 0; run < merge->input.nruns; run++)
 		positions[run] = leaf_position(&merge->leaves[run],
 									   merge->input.runs[run]->nblocks);
+	positions[run].rest = merge->rest_position;
 }
 
 const FmsRecord *

@@ -10,6 +10,7 @@
 
 #include "postgres.h"
 
+#include "formation.h"
 #include "mode.h"
 
 typedef struct FmsMerge FmsMerge;
@@ -25,7 +26,17 @@ typedef struct FmsMergePlan
 	FmsCounters *counters;
 	uint32		block_bytes;
 	uint32		assist_blocks;	/* l, if the mode uses it */
+
+	/* sorted tuples that arrived after all runs, or NULL: merged from memory */
+	const FmsFormation *rest;
 } FmsMergePlan;
+
+/* Positions that a merge of n runs has: one each, and one for the rest. */
+static inline int
+fms_merge_positions(int nruns)
+{
+	return nruns + 1;
+}
 
 /*
  * Bytes that merging n runs takes: input buffer, tree, block read order and
@@ -45,7 +56,7 @@ extern FmsMerge *fms_merge_begin(const FmsMergePlan *plan, int nruns,
 								 FmsRun **runs, const FmsPosition *from);
 
 /*
- * Where it stands, one position a run: merging from there gives what
+ * Where it stands, fms_merge_positions() of them: merging from there gives what
  * fms_merge_next() would give from now on.  The record handed out last is
  * no longer valid.
  */

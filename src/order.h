@@ -20,13 +20,17 @@
  */
 typedef struct FmsOrder FmsOrder;
 
-/* A place in a run from which a merge can go on. */
-typedef struct FmsPosition
+/* A place in a run, or in the rest in memory, from which a merge can go on. */
+typedef union FmsPosition
 {
-	uint32		block;			/* the run's blocks, if at its end */
-	int32		record;			/* the next one of those that begin in the
+	struct
+	{
+		uint32		block;		/* the run's blocks, if at its end */
+		int32		record;		/* the next one of those that begin in the
 								 * block; -1: the block has not been asked
 								 * for, and starts with the next record */
+	};
+	uint64		rest;			/* number of the next record in memory */
 } FmsPosition;
 
 /*

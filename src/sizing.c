@@ -43,6 +43,9 @@
 /* Fences stay in memory up to this part of it. */
 #define FENCES_FRACTION		32
 
+/* Assist blocks for so much are enough where tuples stay in memory, too. */
+#define REST_READ_AHEAD_BYTES	((Size) 512 * 1024)
+
 /* Going back in the last merge takes this part of it, where it is wanted. */
 #define HISTORY_FRACTION	4
 
@@ -69,7 +72,7 @@ fits(const FmsSizing *sizing, int nruns, uint32 assist, uint32 largest_bytes,
 	if (writes)
 		needed += sizing->writer_bytes;
 	else
-		needed += sizing->history_bytes;
+		needed += sizing->history_bytes + sizing->rest_bytes;
 	/* while a result is written, its fences may use up the share */
 	if (writes || sizing->fences == NULL)
 		needed += sizing->fences_bytes;
@@ -108,6 +111,8 @@ fms_sizing_init(FmsSizing *sizing, const FmsMode *mode,
 	sizing->mode = mode;
 	sizing->memory_bytes = options->memory_bytes;
 	sizing->fences_bytes = options->memory_bytes / FENCES_FRACTION;
+	sizing->rest_bytes = 0;
+	sizing->block_was_set = options->block_bytes > 0;
 	sizing->history_bytes = options->backward || options->marks ?
 		options->memory_bytes / HISTORY_FRACTION : 0;
 	sizing->fences = NULL;
@@ -125,6 +130,26 @@ fms_sizing_init(FmsSizing *sizing, const FmsMode *mode,
 	while (sizing->assist_wanted > 1 &&
 		   !fits(sizing, FAN_IN_MIN, sizing->assist_wanted, 0, true))
 		sizing->assist_wanted /= 2;
+}
+
+Size
+fms_sizing_rest(const FmsSizing *sizing, int nruns, uint32 largest_bytes)
+{
+	Size		ahead = Min(REST_READ_AHEAD_BYTES, sizing->memory_bytes / 8);
+	uint32		assist = sizing->assist_wanted;
+	Size		taken;
+
+	if (assist == 0)
+		assist = Max(AUTO_ASSIST_MIN, Min(AUTO_ASSIST_USUAL,
+										  ahead / sizing->block_bytes));
+	/* writing the others is one run more, with fences of its own */
+	taken = fms_merge_bytes(sizing->mode, sizing->fences, nruns + 1, assist,
+							sizing->block_bytes, largest_bytes) +
+		sizing->fences_bytes + sizing->history_bytes;
+
+	if (sizing->block_was_set || taken >= sizing->memory_bytes)
+		return 0;
+	return sizing->memory_bytes - taken;
 }
 
 int

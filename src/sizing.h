@@ -18,8 +18,10 @@ typedef struct FmsSizing
 	Size		memory_bytes;	/* for everything */
 	Size		writer_bytes;	/* of it, a run writer's */
 	Size		fences_bytes;	/* of it, what fences may take */
+	Size		rest_bytes;		/* of it, tuples merged from memory */
 	Size		history_bytes;	/* of it, beside the last merge for going back */
 	uint32		block_bytes;
+	bool		block_was_set;	/* else automatic */
 	uint32		assist_wanted;	/* l as set, or 0 = automatic */
 	const FmsFenceStore *fences;	/* NULL until something is spilled */
 } FmsSizing;
@@ -27,6 +29,15 @@ typedef struct FmsSizing
 /* Decides on the block size, when a sort starts; fills in all of it. */
 extern void fms_sizing_init(FmsSizing *sizing, const FmsMode *mode,
 							const FmsOptions *options);
+
+/*
+ * How much memory may tuples keep that are merged with that many runs and not
+ * written?  0: the merge needs all of it.  Assist blocks are not cut down for
+ * it, nor is anything kept where the block size was set: that asks for a
+ * merge of blocks only.
+ */
+extern Size fms_sizing_rest(const FmsSizing *sizing, int nruns,
+							uint32 largest_bytes);
 
 /*
  * How many runs can be merged at once, given the largest record; with a

@@ -38,6 +38,12 @@
 #include "sort.h"
 #include "spill.h"
 
+/* The first so many runs are parts of memory (1/8 1/8 1/4 1/2), then all. */
+#define FIRST_RUNS		4
+
+/* Less than this part of the tuples in memory is not kept for the merge. */
+#define REST_FRACTION	4
+
 typedef enum FmsPhase
 {
 	FMS_PHASE_LOADING,
@@ -59,7 +65,8 @@ struct FmsSort
 	FmsSpill   *spill;			/* NULL: nothing was spilled */
 	FmsHistory *history;		/* NULL: only forwards */
 
-	uint64		count;			/* tuples to be had; known after LOADING */
+	uint64		count;			/* tuples to be had: those in memory or on
+								 * disk */
 	uint64		position;		/* of the next tuple forwards */
 	bool		at_end;			/* behind the last one, having said so */
 	uint64		merged;			/* taken from the merge, without a history */
@@ -151,14 +158,31 @@ formation_budget(const FmsSort *sort)
 	return Max(memory / 4, memory > taken ? memory - taken : 0);
 }
 
+/*
+ * Memory is full: how much of it is to become free?  Little at first, since
+ * the input may end soon; the parts grow, so that a large input has only a
+ * few runs more.
+ */
+static Size
+spill_bytes(const FmsSort *sort)
+{
+	Size		used = fms_formation_memory_bytes(sort->formation);
+	uint64		runs = sort->counters.runs;
+
+	if (sort->sizing.block_was_set || runs >= FIRST_RUNS)
+		return used;
+	return used >> (FIRST_RUNS - Max(runs, 1));
+}
+
 static void
-write_run(FmsSort *sort)
+write_run(FmsSort *sort, Size bytes)
 {
 	if (sort->spill == NULL)
 		sort->spill = fms_spill_begin(sort->keys, &sort->options,
 									  &sort->sizing, &sort->counters);
 	sort->count += fms_formation_count(sort->formation);
-	fms_spill_run(sort->spill, sort->formation);
+	fms_spill_run(sort->spill, sort->formation, bytes);
+	sort->count -= fms_formation_count(sort->formation);
 }
 
 void
@@ -167,12 +191,8 @@ fms_sort_put(FmsSort *sort, TupleTableSlot *slot)
 	MemoryContext caller = MemoryContextSwitchTo(sort->context);
 
 	Assert(sort->phase == FMS_PHASE_LOADING);
-	if (!fms_formation_put(sort->formation, slot, formation_budget(sort)))
-	{
-		write_run(sort);
-		if (!fms_formation_put(sort->formation, slot, formation_budget(sort)))
-			elog(ERROR, "an empty sort memory refused a tuple");
-	}
+	while (!fms_formation_put(sort->formation, slot, formation_budget(sort)))
+		write_run(sort, spill_bytes(sort));
 	sort->counters.tuples++;
 	MemoryContextSwitchTo(caller);
 }
@@ -188,17 +208,43 @@ finish_in_memory(FmsSort *sort)
 	sort->phase = FMS_PHASE_IN_MEMORY;
 }
 
+/*
+ * Writes what the last merge cannot keep in memory.  Returns the rest, sorted,
+ * or NULL if there is none.
+ */
+static const FmsFormation *
+write_last_run(FmsSort *sort)
+{
+	Size		used = fms_formation_memory_bytes(sort->formation);
+	Size		rest = fms_spill_rest_bytes(sort->spill);
+
+	if (used > rest)
+	{
+		/* a run for less than that is not worth it: all or a good part */
+		if (rest < used / REST_FRACTION)
+			rest = 0;
+		write_run(sort, used - rest);
+	}
+	if (fms_formation_count(sort->formation) == 0)
+	{
+		fms_formation_give_back(sort->formation);
+		return NULL;
+	}
+	sort->count += fms_formation_count(sort->formation);
+	fms_formation_sort(sort->formation);
+	fms_formation_trim(sort->formation);
+	return sort->formation;
+}
+
 /* The last run, then whatever has to be merged before the last merge. */
 static void
 finish_spilling(FmsSort *sort)
 {
-	if (fms_formation_count(sort->formation) > 0)
-		write_run(sort);
-	fms_formation_give_back(sort->formation);
+	const FmsFormation *rest = write_last_run(sort);
+
 	fms_spill_flush(sort->spill);
 	sort->counters.formation_us = fms_clock_since_us(sort->began);
-
-	fms_spill_reduce(sort->spill);
+	fms_spill_reduce(sort->spill, rest);
 	if (sort->options.backward || sort->options.marks)
 		sort->history = fms_history_create(sort->spill,
 										   sort->sizing.history_bytes,

@@ -19,6 +19,10 @@
  *	         0  1 [2  3  4] 5  6		merge 3 neighbours
  *	         0  1     7     5  6
  *
+ * The rest.  Tuples that are still in memory when the input ends need not be
+ * written, if the last merge can spare the memory: it takes them from there,
+ * as if they were the last run.
+ *
  * The last merge can be begun again, at its start or anywhere it has been
  * before: the runs are still there.
  *
@@ -57,6 +61,7 @@ struct FmsSpill
 	uint32		largest_bytes;	/* of any record in them */
 	uint32		next_run_id;
 
+	const FmsFormation *rest;	/* goes into the last merge; NULL: nothing */
 	FmsMergePlan plan;			/* of the merge going on */
 	FmsMerge   *merge;			/* NULL: none */
 	FmsSampler	sampler;		/* time in the last merge, loading excluded */
@@ -138,13 +143,13 @@ insert_run(FmsSpill *spill, FmsRun *run, int at)
 }
 
 void
-fms_spill_run(FmsSpill *spill, FmsFormation *formation)
+fms_spill_run(FmsSpill *spill, FmsFormation *formation, Size bytes)
 {
 	MemoryContext caller = MemoryContextSwitchTo(spill->context);
 	FmsRun	   *run = palloc0(sizeof(FmsRun));
 
 	fms_run_begin(spill->writer, run, spill->next_run_id++, 0);
-	fms_formation_spill(formation, spill->writer);
+	fms_formation_spill(formation, spill->writer, bytes);
 	fms_run_finish(spill->writer);
 	insert_run(spill, run, spill->nruns);
 	spill->counters->runs++;
@@ -178,6 +183,7 @@ begin_merge(FmsSpill *spill, int first, int n, bool writes,
 	plan->fences = spill->fences;
 	plan->counters = spill->counters;
 	plan->block_bytes = spill->sizing->block_bytes;
+	plan->rest = writes ? NULL : spill->rest;
 	plan->assist_blocks =
 		fms_sizing_assist(spill->sizing, n, spill->largest_bytes, writes);
 	spill->counters->assist_blocks = plan->assist_blocks;
@@ -255,12 +261,25 @@ fms_spill_flush(FmsSpill *spill)
 	fms_run_flush(spill->writer);
 }
 
+Size
+fms_spill_rest_bytes(const FmsSpill *spill)
+{
+	/* several passes need all memory */
+	if (spill->nruns >= fms_sizing_fan_in(spill->sizing,
+										  spill->largest_bytes, false))
+		return 0;
+	return fms_sizing_rest(spill->sizing, spill->nruns,
+						   spill->largest_bytes);
+}
+
 void
-fms_spill_reduce(FmsSpill *spill)
+fms_spill_reduce(FmsSpill *spill, const FmsFormation *rest)
 {
 	MemoryContext caller = MemoryContextSwitchTo(spill->context);
-	const FmsSizing *sizing = spill->sizing;
+	FmsSizing  *sizing = spill->sizing;
 
+	spill->rest = rest;
+	sizing->rest_bytes = rest ? fms_formation_memory_bytes(rest) : 0;
 	for (;;)
 	{
 		int			last = fms_sizing_fan_in(sizing, spill->largest_bytes,
@@ -283,9 +302,9 @@ fms_spill_reduce(FmsSpill *spill)
 }
 
 int
-fms_spill_runs(const FmsSpill *spill)
+fms_spill_positions(const FmsSpill *spill)
 {
-	return spill->nruns;
+	return fms_merge_positions(spill->nruns);
 }
 
 void

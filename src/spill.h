@@ -26,20 +26,28 @@ typedef struct FmsSpill FmsSpill;
 extern FmsSpill *fms_spill_begin(FmsKeys *keys, const FmsOptions *options,
 								 FmsSizing *sizing, FmsCounters *counters);
 
-/* Sorts what is in memory into a run, and empties the memory. */
-extern void fms_spill_run(FmsSpill *spill, FmsFormation *formation);
+/*
+ * Writes the tuples that came first as a run, so many that at least so many
+ * bytes of memory become free.
+ */
+extern void fms_spill_run(FmsSpill *spill, FmsFormation *formation,
+						  Size bytes);
 
 /* Waits until all runs are on disk. */
 extern void fms_spill_flush(FmsSpill *spill);
 
+/* How much memory tuples may keep that are not written; see sizing.h. */
+extern Size fms_spill_rest_bytes(const FmsSpill *spill);
+
 /*
  * There will be no more runs: merges some until one merge can take all that
- * are left.  The memory of formation must have been given back.
+ * are left.  The memory of formation must have been given back, but for the
+ * rest: sorted tuples that the last merge takes from there, NULL if none.
  */
-extern void fms_spill_reduce(FmsSpill *spill);
+extern void fms_spill_reduce(FmsSpill *spill, const FmsFormation *rest);
 
-/* Runs that are left, each with a position of its own in the last merge. */
-extern int	fms_spill_runs(const FmsSpill *spill);
+/* Positions of the last merge; see fms_merge_positions(). */
+extern int	fms_spill_positions(const FmsSpill *spill);
 
 /*
  * Begins the last merge, or begins it again: at the first record, or where

@@ -10,7 +10,8 @@
  * Seen to fail with: leaf_before() of order.c giving ties to the later run; a
  * chain counted as one block; skip_empty_chunks() of fences.c not looking for
  * the next chunk in memory; read_large_chunk() reading from the wrong offset;
- * a reader freed while its read is in flight.
+ * a reader freed while its read is in flight; skip_fences() of order.c taking
+ * a chain for one block, or not counting a block that was entered.
  */
 #include "postgres.h"
 
@@ -327,6 +328,58 @@ forget_runs(void)
 	fms_fences_destroy(store);
 }
 
+/*
+ * Begins as a merge does that stood behind the first n blocks of the order,
+ * in the middle of a block in some runs: those blocks come again, in the order
+ * of the runs, then the rest of the order.
+ */
+static bool
+goes_on_from(const FmsFences *const *all, int n)
+{
+	FmsPosition from[MAX_RUNS];
+	bool		entered[MAX_RUNS] = {false};
+	bool		passed = true;
+	FmsOrder   *order;
+	int			run;
+	int			i;
+
+	for (run = 0; run < nruns; run++)
+		from[run] = (FmsPosition) {.block = 0, .record = -1};
+	for (i = 0; i < n; i++)
+		from[blocks[i].run].block += blocks[i].nblocks;
+	for (run = 0; run < nruns; run++)
+	{
+		if (from[run].block > 0 && shim_below(2))
+		{
+			from[run].block--;
+			from[run].record = shim_below(3);
+			entered[run] = true;
+		}
+	}
+
+	order = fms_order_begin(NULL, store, &counters, nruns, all, from);
+	for (run = 0; run < nruns; run++)
+	{
+		if (entered[run] && fms_order_next(order) != run)
+			passed = false;
+	}
+	for (i = n; i < nblocks && passed; i++)
+	{
+		uint32		k;
+
+		for (k = 0; k < blocks[i].nblocks; k++)
+			passed = passed && fms_order_next(order) == blocks[i].run;
+		passed = passed && is_fence_of(fms_order_fence(order, blocks[i].run),
+									   &blocks[i]);
+		fms_order_demanded(order, blocks[i].run);
+	}
+	passed = passed && fms_order_next(order) == -1;
+	fms_order_end(order);
+	if (!passed)
+		shim_note("going on from entry %d of %d", n, nblocks);
+	return passed;
+}
+
 static bool
 goes_well(uint32 range, bool chains, bool long_fences, Size share_bytes)
 {
@@ -366,6 +419,8 @@ goes_well(uint32 range, bool chains, bool long_fences, Size share_bytes)
 			(void) fms_order_next(order);
 		fms_order_end(order);
 	}
+	for (i = 0; i < 4 && passed; i++)
+		passed = goes_on_from(all, nblocks ? (int) shim_below(nblocks) : 0);
 	forget_runs();
 	return passed;
 }

@@ -5,7 +5,8 @@
  *
  * Seen to fail with: fits() without the writer; the search for the fan-in
  * ending one too high; halving a block of 2560 bytes to 1280; automatic l not
- * falling where the memory is small.
+ * falling where the memory is small; fms_sizing_rest() for a run less, or
+ * without the fences.
  */
 #include "postgres.h"
 
@@ -28,6 +29,18 @@ fms_keys_make_fence(FmsKeys *keys, const FmsRecord *record)
 
 bool
 fms_keys_prefix_decides(const FmsKeys *keys)
+{
+	abort();
+}
+
+uint64
+fms_formation_count(const FmsFormation *formation)
+{
+	abort();
+}
+
+const FmsRecord *
+fms_formation_get(const FmsFormation *formation, uint64 position)
 {
 	abort();
 }
@@ -185,12 +198,39 @@ check_merge(uint32 largest, bool writes)
 	HOLDS(fms_sizing_fan_in(&sizing, 0, writes) >= n);
 }
 
+/* Tuples that stay in memory leave a merge of the runs its memory. */
+static void
+check_rest(uint32 largest)
+{
+	int			n;
+
+	for (n = 1; n <= 20; n++)
+	{
+		Size		rest = fms_sizing_rest(&sizing, n, largest);
+		uint32		l;
+
+		HOLDS(rest < sizing.memory_bytes);
+		HOLDS(rest == 0 || options.block_bytes == 0);
+		if (rest == 0)
+			continue;
+		sizing.rest_bytes = rest;
+		HOLDS(fms_sizing_fan_in(&sizing, largest, false) >= n + 1);
+		l = fms_sizing_assist(&sizing, n + 1, largest, false);
+		HOLDS(bytes_needed(n + 1, l, sizing.block_bytes, largest, false) +
+			  rest <= sizing.memory_bytes);
+		HOLDS(!sizing.mode->ordered || l >= 4 || sizing.assist_wanted > 0);
+		sizing.rest_bytes = 0;
+	}
+}
+
 static void
 check_settings(void)
 {
 	int			i;
 
 	check_block_size();
+	check_rest(0);
+	check_rest(9000);
 	for (i = 0; i < (int) lengthof(largests); i++)
 	{
 		check_merge(largests[i], false);
