@@ -1,7 +1,7 @@
 # fmsort: build, install and test with PGXS.
 #
 #   make, make install, make installcheck    as with every extension
-#   make demo, test, bench, lint, unit       see DEVELOPING.md
+#   make demo, test, bench, lint, unit, ...  see DEVELOPING.md
 #
 # WERROR=1 makes warnings errors, ASSERT=1 compiles our assertions in; both
 # are for development.  PG_CONFIG=... chooses the server.
@@ -128,6 +128,12 @@ demo:
 test:
 	@script/test
 
+test-core:
+	@script/test-core
+
+test-sqlsmith:
+	@script/test-sqlsmith
+
 lint:
 	@script/lint
 
@@ -148,4 +154,4 @@ have-liburing:
 
 FORCE:
 
-.PHONY: demo test lint bench clean-build have-liburing FORCE
+.PHONY: demo test test-core test-sqlsmith lint bench clean-build have-liburing FORCE

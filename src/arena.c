@@ -114,7 +114,7 @@ fms_arena_trim(FmsArena *arena, Size low_bytes, Size high_bytes)
 	Size		first = TYPEALIGN(page, low_bytes);
 	Size		last = TYPEALIGN_DOWN(page, arena->size_bytes - high_bytes);
 
-	/* the mapping begins on a page; what it holds there reads as zeroes then */
+	/* the mapping begins on a page */
 	if (arena->mapped && first < last)
 		(void) madvise(arena->base + first, last - first, MADV_DONTNEED);
 }

@@ -30,7 +30,7 @@ typedef struct FmsCounters
 	/* what happened (sort.c) */
 	FmsSortMethod method;
 	FmsModeChoice mode;
-	uint64		sorts;			/* 1; groups of presorted input: their number */
+	uint64		sorts;			/* 1, or groups of presorted input */
 	uint64		tuples;			/* put into the sort */
 	uint64		memory_bytes;	/* tuples and entries at the end of input */
 

@@ -70,6 +70,9 @@ fms_explain_keys(PlanState *planstate, const FmsKeySpec *spec,
 {
 	List	   *context = set_deparse_context_plan(es->deparse_cxt,
 												  planstate->plan, ancestors);
+	/* not the node's own list: there a constant looks like a column */
+	List	   *child_columns =
+		((const CustomScan *) planstate->plan)->custom_scan_tlist;
 	bool		prefix = list_length(es->rtable) > 1 || es->verbose;
 	List	   *keys = NIL;
 	List	   *presorted_keys = NIL;
@@ -77,7 +80,7 @@ fms_explain_keys(PlanState *planstate, const FmsKeySpec *spec,
 
 	for (i = 0; i < spec->ncolumns; i++)
 	{
-		TargetEntry *entry = get_tle_by_resno(planstate->plan->targetlist,
+		TargetEntry *entry = get_tle_by_resno(child_columns,
 											  spec->attnos[i]);
 		char	   *expression;
 		StringInfoData text;

@@ -355,8 +355,8 @@ write_entries(void *arg, const FmsEntry *entries, Size count)
 	for (i = 0; i < count; i++)
 	{
 		if (i + PREFETCH_ENTRIES < count)
-			__builtin_prefetch(fms_entry_record(end, &entries[i +
-															  PREFETCH_ENTRIES]));
+			__builtin_prefetch(fms_entry_record(end, entries + i +
+												PREFETCH_ENTRIES));
 		fms_run_append(spilling->writer, fms_entry_record(end, &entries[i]));
 	}
 }

@@ -105,8 +105,8 @@ fms_history_create(FmsSpill *spill, Size memory_bytes, bool backward)
 	MemoryContext caller = MemoryContextSwitchTo(context);
 	FmsHistory *history = palloc0(sizeof(FmsHistory));
 	int			npositions = fms_spill_positions(spill);
-	Size		one_bytes = sizeof(FmsCheckpoint) +
-		npositions * sizeof(FmsPosition);
+	Size		positions_bytes = npositions * sizeof(FmsPosition);
+	Size		one_bytes = sizeof(FmsCheckpoint) + positions_bytes;
 	int			i;
 
 	history->context = context;
@@ -121,8 +121,8 @@ fms_history_create(FmsSpill *spill, Size memory_bytes, bool backward)
 	history->checkpoints = palloc0(history->max_checkpoints *
 								   sizeof(FmsCheckpoint));
 	for (i = 0; i < history->max_checkpoints; i++)
-		history->checkpoints[i].runs = palloc(npositions * sizeof(FmsPosition));
-	history->mark.runs = palloc(npositions * sizeof(FmsPosition));
+		history->checkpoints[i].runs = palloc(positions_bytes);
+	history->mark.runs = palloc(positions_bytes);
 	history->generation_bytes =
 		(memory_bytes - memory_bytes / CHECKPOINT_FRACTION) / 2;
 	fms_arena_init(&history->generations[0].arena);

@@ -27,7 +27,7 @@ typedef struct FmsMergePlan
 	uint32		block_bytes;
 	uint32		assist_blocks;	/* l, if the mode uses it */
 
-	/* sorted tuples that arrived after all runs, or NULL: merged from memory */
+	/* sorted tuples in memory that arrived after all runs, or NULL */
 	const FmsFormation *rest;
 } FmsMergePlan;
 
@@ -56,8 +56,8 @@ extern FmsMerge *fms_merge_begin(const FmsMergePlan *plan, int nruns,
 								 FmsRun **runs, const FmsPosition *from);
 
 /*
- * Where it stands, fms_merge_positions() of them: merging from there gives what
- * fms_merge_next() would give from now on.  The record handed out last is
+ * Where it stands, fms_merge_positions() of them: merging from there gives
+ * what fms_merge_next() would give from now on.  The record handed out last is
  * no longer valid.
  */
 extern void fms_merge_tell(FmsMerge *merge, FmsPosition *positions);

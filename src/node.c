@@ -504,7 +504,8 @@ exec_node(CustomScanState *css)
 {
 	FmsSortState *state = (FmsSortState *) css;
 	TupleTableSlot *slot = css->ss.ss_ScanTupleSlot;
-	bool		forward = !ScanDirectionIsBackward(css->ss.ps.state->es_direction);
+	EState	   *estate = css->ss.ps.state;
+	bool		forward = !ScanDirectionIsBackward(estate->es_direction);
 
 	for (;;)
 	{
@@ -615,6 +616,7 @@ static void
 shutdown_node(CustomScanState *css)
 {
 	FmsSortState *state = (FmsSortState *) css;
+	Size		size;
 
 	if (state->shared == NULL)
 		return;
@@ -623,11 +625,11 @@ shutdown_node(CustomScanState *css)
 		report(state);
 		return;
 	}
+	size = workers_size(state->shared->nworkers);
 	if (state->reported == NULL)
 		state->reported = MemoryContextAlloc(css->ss.ps.state->es_query_cxt,
-											 workers_size(state->shared->nworkers));
-	memcpy(state->reported, state->shared,
-		   workers_size(state->shared->nworkers));
+											 size);
+	memcpy(state->reported, state->shared, size);
 	state->shared = NULL;
 }
 

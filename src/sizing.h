@@ -19,7 +19,7 @@ typedef struct FmsSizing
 	Size		writer_bytes;	/* of it, a run writer's */
 	Size		fences_bytes;	/* of it, what fences may take */
 	Size		rest_bytes;		/* of it, tuples merged from memory */
-	Size		history_bytes;	/* of it, beside the last merge for going back */
+	Size		history_bytes;	/* of it, for going back in the last merge */
 	uint32		block_bytes;
 	bool		block_was_set;	/* else automatic */
 	uint32		assist_wanted;	/* l as set, or 0 = automatic */
