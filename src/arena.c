@@ -31,6 +31,7 @@
 
 #define FIRST_BYTES		((Size) 8 * 1024)
 #define SMALL_BYTES		((Size) 128 * 1024)
+#define HUGE_BYTES		((Size) 16 * 1024 * 1024)
 
 static void
 unmap(void *arg)
@@ -75,6 +76,9 @@ map(Size bytes)
 				 errmsg("out of memory"),
 				 errdetail("Failed to map %zu bytes of sort memory.",
 						   bytes)));
+	/* large memory is touched everywhere: spare it most of the page faults */
+	if (bytes >= HUGE_BYTES)
+		(void) madvise(base, bytes, MADV_HUGEPAGE);
 	return base;
 }
 

@@ -3,13 +3,13 @@
  * entries.c
  *	  Sorting what stands for the tuples in memory: prefix and place.
  *
- * An entry is the first eight bytes of a tuple's normalized key and the way
- * to its record, so most comparisons never leave the entries.  The way is
- * the distance back from the memory's end; that grows with arrival, so
- * comparing it last makes the sort stable whatever algorithm sorts.
+ * An entry is the first ten bytes of a tuple's normalized key and the way to
+ * its record, so most comparisons never leave the entries.  The way is the
+ * distance back from the memory's end; that grows with arrival, so comparing
+ * it last makes the sort stable whatever algorithm sorts.
  *
  * Entries are dealt into buckets by the leading significant bits of their
- * prefixes (of all values between the smallest and the largest one, so it
+ * first words (of all values between the smallest and the largest one, so it
  * does not matter which bytes of the key vary).  Buckets are in order
  * already; a large one is dealt again, a small one is sorted by comparing.
  *
@@ -51,9 +51,18 @@
 #define ST_DEFINE
 #include "lib/sort_template.h"
 
+static inline int
+compare_arrival(const FmsEntry *a, const FmsEntry *b)
+{
+	uint64		a_back = fms_entry_back(a);
+	uint64		b_back = fms_entry_back(b);
+
+	return a_back < b_back ? -1 : a_back > b_back;
+}
+
 #define ST_SORT sort_by_arrival
 #define ST_ELEMENT_TYPE FmsEntry
-#define ST_COMPARE(a, b) ((a)->back < (b)->back ? -1 : (a)->back > (b)->back)
+#define ST_COMPARE(a, b) compare_arrival(a, b)
 #define ST_SCOPE static
 #define ST_DEFINE
 #include "lib/sort_template.h"

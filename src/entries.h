@@ -15,9 +15,31 @@
 typedef struct FmsEntry
 {
 	uint64		prefix;			/* fms_record_prefix() */
-	uint64		back;			/* from the memory's end to the record; grows
-								 * with arrival */
+	uint64		tail;			/* fms_record_prefix_rest() in the upper 16
+								 * bits; in the others the distance from the
+								 * memory's end back to the record, which
+								 * grows with arrival */
 } FmsEntry;
+
+#define FMS_ENTRY_BACK_BITS 48
+
+static inline FmsEntry
+fms_entry_make(const FmsRecord *record, uint64 back)
+{
+	FmsEntry	entry;
+
+	Assert(back >> FMS_ENTRY_BACK_BITS == 0);
+	entry.prefix = fms_record_prefix(record);
+	entry.tail = ((uint64) fms_record_prefix_rest(record) <<
+				  FMS_ENTRY_BACK_BITS) | back;
+	return entry;
+}
+
+static inline uint64
+fms_entry_back(const FmsEntry *entry)
+{
+	return entry->tail & ((UINT64CONST(1) << FMS_ENTRY_BACK_BITS) - 1);
+}
 
 /*
  * Takes entries as soon as they are in their final order, while later ones
@@ -39,7 +61,7 @@ typedef struct FmsEntriesSort
 static inline const FmsRecord *
 fms_entry_record(const char *records_end, const FmsEntry *entry)
 {
-	return (const FmsRecord *) (records_end - entry->back);
+	return (const FmsRecord *) (records_end - fms_entry_back(entry));
 }
 
 /*
@@ -52,7 +74,8 @@ fms_entries_compare(const FmsEntry *a, const FmsEntry *b,
 {
 	if (a->prefix != b->prefix)
 		return a->prefix < b->prefix ? -1 : 1;
-	if (!sort->prefix_decides)
+	if (!sort->prefix_decides &&
+		(a->tail ^ b->tail) >> FMS_ENTRY_BACK_BITS == 0)
 	{
 		int			order;
 
@@ -62,7 +85,7 @@ fms_entries_compare(const FmsEntry *a, const FmsEntry *b,
 		if (order != 0)
 			return order;
 	}
-	return a->back < b->back ? -1 : a->back > b->back;
+	return a->tail < b->tail ? -1 : a->tail > b->tail;
 }
 
 /* Sorts them, in place; all have been taken when it returns. */

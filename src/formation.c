@@ -19,7 +19,7 @@
  * A bound.  If only the first n tuples are wanted, memory need not hold more
  * than about twice as many.  When it does, entries are sorted, the first n
  * stay, and the last of them is the cutoff: whatever does not sort before it
- * is refused from then on, mostly after one look at its prefix and without
+ * is refused from then on, mostly after one look at its key and without
  * being copied.  (A heap of n tuples, the stock sort's way, pays log n for
  * every tuple it accepts and copies every tuple before it looks.)
  *
@@ -182,7 +182,6 @@ add_record(FmsFormation *formation, const FmsKeyImage *image,
 	char	   *end = fms_arena_end(&formation->arena) -
 		formation->records_bytes;
 	FmsRecord  *record = (FmsRecord *) (end - size);
-	FmsEntry   *entry = &entries_of(formation)[formation->count];
 
 	record->size_bytes = size;
 	record->key_bytes = image->key_bytes;
@@ -193,9 +192,8 @@ add_record(FmsFormation *formation, const FmsKeyImage *image,
 	copy_tuple(fms_record_tuple(record), tuple);
 
 	formation->records_bytes += size;
-	formation->count++;
-	entry->prefix = fms_record_prefix(record);
-	entry->back = formation->records_bytes;
+	entries_of(formation)[formation->count++] =
+		fms_entry_make(record, formation->records_bytes);
 }
 
 /* Keeps a copy of the bound's last record. */
@@ -236,7 +234,8 @@ pack_records(FmsFormation *formation)
 
 		formation->records_bytes += size;
 		memmove(end - formation->records_bytes, record, size);
-		entries[i].back = formation->records_bytes;
+		entries[i].tail -= fms_entry_back(&entries[i]) -
+			formation->records_bytes;
 	}
 }
 
@@ -264,14 +263,20 @@ worth_shrinking(const FmsFormation *formation)
 								formation->bound + SHRINK_MIN_ENTRIES);
 }
 
-/* Can the key alone say that the tuple is behind all tuples wanted? */
+/* Can the key's prefix say that the tuple is behind all tuples wanted? */
 static inline bool
-is_beyond_cutoff(const FmsFormation *formation, uint64 prefix)
+is_beyond_cutoff(const FmsFormation *formation, const FmsKeyImage *image)
 {
-	if (formation->cutoff == NULL || prefix < formation->cutoff_prefix)
+	uint64		prefix;
+
+	if (formation->cutoff == NULL)
 		return false;
-	return prefix > formation->cutoff_prefix ||
-		fms_keys_prefix_decides(formation->keys);
+	prefix = fms_image_prefix(image);
+	if (prefix != formation->cutoff_prefix)
+		return prefix > formation->cutoff_prefix;
+	return fms_keys_prefix_decides(formation->keys) &&
+		fms_image_prefix_rest(image) >=
+		fms_record_prefix_rest(formation->cutoff);
 }
 
 /* Takes the last record back if it is behind all tuples wanted. */
@@ -324,7 +329,7 @@ fms_formation_put(FmsFormation *formation, TupleTableSlot *slot,
 	bool		fits = true;
 
 	fms_keys_encode(formation->keys, slot, &image);
-	if (!is_beyond_cutoff(formation, fms_image_prefix(&image)))
+	if (!is_beyond_cutoff(formation, &image))
 	{
 		if (worth_shrinking(formation))
 			shrink(formation);
@@ -404,8 +409,13 @@ fms_formation_has_cutoff(const FmsFormation *formation)
 const FmsRecord *
 fms_formation_get(const FmsFormation *formation, uint64 position)
 {
+	const FmsEntry *entry = &entries_of(formation)[position];
+
 	Assert(position < formation->count);
-	return record_of(formation, &entries_of(formation)[position]);
+	/* they are asked for one after the other, and lie anywhere */
+	if (position + PREFETCH_ENTRIES < formation->count)
+		__builtin_prefetch(record_of(formation, entry + PREFETCH_ENTRIES));
+	return record_of(formation, entry);
 }
 
 /* How many of the entries, in order of arrival, take so much memory? */
@@ -420,7 +430,8 @@ entries_within(const FmsFormation *formation, Size bytes)
 	{
 		Size		middle = low + (high - low) / 2;
 
-		if (entries[middle].back + (middle + 1) * sizeof(FmsEntry) < bytes)
+		if (fms_entry_back(&entries[middle]) +
+			(middle + 1) * sizeof(FmsEntry) < bytes)
 			low = middle + 1;
 		else
 			high = middle;
@@ -445,7 +456,7 @@ forget_first(FmsFormation *formation, Size count, Size bytes)
 	memmove(records + bytes, records, formation->records_bytes);
 	memmove(entries, entries + count, formation->count * sizeof(FmsEntry));
 	for (i = 0; i < formation->count; i++)
-		entries[i].back -= bytes;
+		entries[i].tail -= bytes;
 }
 
 void
@@ -460,7 +471,7 @@ fms_formation_spill(FmsFormation *formation, FmsRunWriter *writer, Size bytes)
 
 	if (count == 0)
 		return;
-	records_bytes = entries_of(formation)[count - 1].back;
+	records_bytes = fms_entry_back(&entries_of(formation)[count - 1]);
 	sort_first(formation, count, write_entries, &spilling);
 	forget_first(formation, count, records_bytes);
 }

@@ -243,7 +243,7 @@ fms_keys_create(TupleDesc desc, const FmsKeySpec *spec)
 
 	Assert(keys->undecided <= keys->nencoded);
 	keys->prefix_decides = keys->undecided == keys->ncolumns &&
-		fixed_bytes <= (int) sizeof(uint64);
+		fixed_bytes <= FMS_PREFIX_BYTES;
 	return keys;
 }
 

@@ -42,6 +42,14 @@ fms_image_prefix(const FmsKeyImage *image)
 	return image->key_bytes > 0 ? pg_ntoh64(word) : 0;
 }
 
+/* Likewise fms_record_prefix_rest(); bytes past the key are zero. */
+static inline uint16
+fms_image_prefix_rest(const FmsKeyImage *image)
+{
+	return image->bytes[sizeof(uint64)] << 8 |
+		image->bytes[sizeof(uint64) + 1];
+}
+
 typedef struct FmsKeys FmsKeys;
 
 /*
@@ -58,14 +66,14 @@ extern void fms_keys_encode(FmsKeys *keys, TupleTableSlot *slot,
 							FmsKeyImage *image);
 
 /*
- * Do the prefixes (fms_record_prefix) decide alone?  Then records with equal
- * prefixes are equal, and need not be looked at.
+ * Do the prefixes (the first FMS_PREFIX_BYTES) decide alone?  Then records
+ * with equal prefixes are equal, and need not be looked at.
  */
 extern bool fms_keys_prefix_decides(const FmsKeys *keys);
 
 /*
- * Compares two records, either of which may be a fence, whose prefixes are
- * equal.  Returns <0, 0, >0.  May run a type's comparator, so it may do all
+ * Compares two records, either of which may be a fence, whose keys' first
+ * words are equal.  Returns <0, 0, >0.  May run a type's comparator, so it may do all
  * a function call may do: allocate, detoast, ERROR.
  */
 extern int	fms_keys_compare_rest(FmsKeys *keys, const FmsRecord *a,

@@ -56,6 +56,7 @@ typedef enum FmsLeafState
 typedef struct FmsLeaf
 {
 	uint64		prefix;			/* of the record; PG_UINT64_MAX at the end */
+	uint16		prefix_rest;	/* likewise; PG_UINT16_MAX at the end */
 	const FmsRecord *record;	/* head or fence; NULL at the end */
 	FmsLeafState state;
 
@@ -110,6 +111,8 @@ leaf_before(void *arg, int a, int b)
 
 	if (a_leaf->prefix != b_leaf->prefix)
 		return a_leaf->prefix < b_leaf->prefix;
+	if (a_leaf->prefix_rest != b_leaf->prefix_rest)
+		return a_leaf->prefix_rest < b_leaf->prefix_rest;
 	/* a run at its end has the largest prefix, but so may a record */
 	if (a_leaf->record == NULL || b_leaf->record == NULL)
 		return a_leaf->record != NULL ||
@@ -214,6 +217,25 @@ assemble(FmsMerge *merge, int run, uint32 size_bytes)
 	return (const FmsRecord *) leaf->assembly;
 }
 
+/* Makes a record what stands for the leaf in the tree. */
+static inline void
+set_record(FmsLeaf *leaf, FmsLeafState state, const FmsRecord *record)
+{
+	leaf->state = state;
+	leaf->record = record;
+	leaf->prefix = fms_record_prefix(record);
+	leaf->prefix_rest = fms_record_prefix_rest(record);
+}
+
+static void
+set_end(FmsLeaf *leaf)
+{
+	leaf->state = FMS_LEAF_END;
+	leaf->record = NULL;
+	leaf->prefix = PG_UINT64_MAX;
+	leaf->prefix_rest = PG_UINT16_MAX;
+}
+
 /* Makes the next record of the leaf's block its head. */
 static inline void
 take_record(FmsMerge *merge, int run)
@@ -236,9 +258,7 @@ take_record(FmsMerge *merge, int run)
 	else
 		record = assemble(merge, run, record->size_bytes);
 
-	leaf->record = record;
-	leaf->prefix = fms_record_prefix(record);
-	leaf->state = FMS_LEAF_HEAD;
+	set_record(leaf, FMS_LEAF_HEAD, record);
 }
 
 /* The block due to the run arrives; its first record becomes the head. */
@@ -291,15 +311,12 @@ stand_in(FmsMerge *merge, int run)
 
 	if (leaf->blocks_left == 0)
 	{
-		leaf->state = FMS_LEAF_END;
-		leaf->record = NULL;
-		leaf->prefix = PG_UINT64_MAX;
+		set_end(leaf);
 	}
 	else if (merge->plan->mode->ordered)
 	{
-		leaf->state = FMS_LEAF_FENCE;
-		leaf->record = fms_order_fence(merge->input.order, run);
-		leaf->prefix = fms_record_prefix(leaf->record);
+		set_record(leaf, FMS_LEAF_FENCE,
+				   fms_order_fence(merge->input.order, run));
 	}
 	else
 		enter_block(merge, run);
@@ -315,15 +332,11 @@ take_from_rest(FmsMerge *merge, uint64 position)
 	merge->rest_position = position;
 	if (position < fms_formation_count(rest))
 	{
-		leaf->record = fms_formation_get(rest, position);
-		leaf->prefix = fms_record_prefix(leaf->record);
-		leaf->state = FMS_LEAF_HEAD;
+		set_record(leaf, FMS_LEAF_HEAD, fms_formation_get(rest, position));
 	}
 	else
 	{
-		leaf->record = NULL;
-		leaf->prefix = PG_UINT64_MAX;
-		leaf->state = FMS_LEAF_END;
+		set_end(leaf);
 	}
 }
 

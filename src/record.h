@@ -88,11 +88,24 @@ fms_record_key_word(const FmsRecord *record, int i)
 	return pg_ntoh64(word);
 }
 
-/* The first word: what entries and heads of runs carry with them. */
+/*
+ * What entries and heads of runs carry with them: the key's first word, and
+ * the two bytes after it.  Ten bytes are all of most keys: one of eight bytes,
+ * or two of four, with their null bytes.
+ */
+#define FMS_PREFIX_BYTES	10
+
 static inline uint64
 fms_record_prefix(const FmsRecord *record)
 {
 	return record->key_bytes > 0 ? fms_record_key_word(record, 0) : 0;
+}
+
+static inline uint16
+fms_record_prefix_rest(const FmsRecord *record)
+{
+	return record->key_bytes > sizeof(uint64) ?
+		fms_record_key_word(record, 1) >> 48 : 0;
 }
 
 #endif							/* FMS_RECORD_H */

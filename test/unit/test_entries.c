@@ -52,7 +52,7 @@ static bool prefix_decides;
 static const Row *
 row_of(const FmsEntry *entry)
 {
-	return (const Row *) ((const char *) (rows + MAX_ENTRIES) - entry->back);
+	return (const Row *) ((const char *) (rows + MAX_ENTRIES) - fms_entry_back(entry));
 }
 
 static int
@@ -63,9 +63,11 @@ compare(const void *a, const void *b)
 
 	if (x->prefix != y->prefix)
 		return x->prefix < y->prefix ? -1 : 1;
+	if (x->tail >> FMS_ENTRY_BACK_BITS != y->tail >> FMS_ENTRY_BACK_BITS)
+		return x->tail < y->tail ? -1 : 1;
 	if (!prefix_decides && row_of(x)->rest != row_of(y)->rest)
 		return row_of(x)->rest < row_of(y)->rest ? -1 : 1;
-	return x->back < y->back ? -1 : x->back > y->back;
+	return x->tail < y->tail ? -1 : x->tail > y->tail;
 }
 
 static void
@@ -127,7 +129,8 @@ sorts(Shape shape, Size n)
 	{
 		rows[MAX_ENTRIES - 1 - i].rest = shim_below(3);
 		entries[i].prefix = prefix_at(shape, i, n);
-		entries[i].back = (i + 1) * sizeof(Row);
+		entries[i].tail = (i + 1) * sizeof(Row) |
+			(uint64) shim_below(2) << FMS_ENTRY_BACK_BITS;
 	}
 	memcpy(expected, entries, n * sizeof(FmsEntry));
 	qsort(expected, n, sizeof(FmsEntry), compare);
@@ -142,7 +145,7 @@ sorts(Shape shape, Size n)
 	fms_entries_sort_by_arrival(entries, n);
 	for (i = 0; i < n; i++)
 	{
-		if (entries[i].back != (i + 1) * sizeof(Row))
+		if (fms_entry_back(&entries[i]) != (i + 1) * sizeof(Row))
 			return false;
 	}
 	return true;
