@@ -10,13 +10,14 @@
  * piece of address space, one growing from each end until they meet, and
  * that piece has its final size as soon as it is more than a small one:
  *
- *	  up to SMALL_BYTES		palloc'd, doubled and copied: most sorts are
- *							small, and the allocator has such memory at hand
- *	  beyond				mapped, with all of the budget; untouched pages
+ *	  up to SPARE_BYTES		a piece that the process keeps: most sorts are
+ *							small, and need neither allocate nor fault it in
+ *	  beyond, or taken		mapped, with all of the budget; untouched pages
  *							are address space, not memory
  *
- * Ownership: the mapping goes when the arena is freed or its context is
- * reset, whichever comes first; so nothing has to be done on ERROR.
+ * Ownership: an arena's memory goes when the arena is freed or its context is
+ * reset, whichever comes first; so nothing has to be done on ERROR.  The
+ * process keeps one spare piece, which one arena at a time may have.
  *
  *-------------------------------------------------------------------------
  */
@@ -29,17 +30,21 @@
 
 #include "arena.h"
 
-#define FIRST_BYTES		((Size) 8 * 1024)
-#define SMALL_BYTES		((Size) 128 * 1024)
+#define SPARE_BYTES		((Size) 256 * 1024)
 #define HUGE_BYTES		((Size) 16 * 1024 * 1024)
 
+static char *spare = NULL;		/* SPARE_BYTES, once one was needed */
+static bool spare_taken = false;
+
 static void
-unmap(void *arg)
+give_back(void *arg)
 {
 	FmsArena   *arena = arg;
 
 	if (arena->mapped)
 		munmap(arena->base, arena->size_bytes);
+	else if (arena->base)
+		spare_taken = false;
 	arena->mapped = false;
 	arena->base = NULL;
 	arena->size_bytes = 0;
@@ -49,18 +54,16 @@ void
 fms_arena_init(FmsArena *arena)
 {
 	memset(arena, 0, sizeof(*arena));
-	arena->context = CurrentMemoryContext;
-	arena->on_reset.func = unmap;
+	arena->on_reset.func = give_back;
 	arena->on_reset.arg = arena;
-	MemoryContextRegisterResetCallback(arena->context, &arena->on_reset);
+	MemoryContextRegisterResetCallback(CurrentMemoryContext,
+									   &arena->on_reset);
 }
 
 void
 fms_arena_free(FmsArena *arena)
 {
-	if (arena->base && !arena->mapped)
-		pfree(arena->base);
-	unmap(arena);
+	give_back(arena);
 }
 
 static char *
@@ -82,22 +85,37 @@ map(Size bytes)
 	return base;
 }
 
+/* The piece that the process keeps, if it will do and is to be had. */
+static char *
+take_spare(Size bytes)
+{
+	if (spare_taken || bytes > SPARE_BYTES)
+		return NULL;
+	if (spare == NULL)
+		spare = MemoryContextAlloc(TopMemoryContext, SPARE_BYTES);
+	spare_taken = true;
+	return spare;
+}
+
 void
 fms_arena_grow(FmsArena *arena, Size low_bytes, Size high_bytes,
 			   Size needed_bytes, Size limit_bytes)
 {
-	Size		size = Max(FIRST_BYTES, arena->size_bytes * 2);
-	bool		mapped;
-	char	   *base;
+	Size		size = MAXALIGN(Max(limit_bytes, needed_bytes));
+	char	   *base = NULL;
+	bool		mapped = false;
 
 	Assert(low_bytes + high_bytes <= arena->size_bytes);
 
-	size = Max(Min(size, limit_bytes), needed_bytes);
-	mapped = size > SMALL_BYTES;
-	if (mapped)
-		size = Max(limit_bytes, needed_bytes);
-	size = MAXALIGN(size);
-	base = mapped ? map(size) : MemoryContextAlloc(arena->context, size);
+	if (needed_bytes <= SPARE_BYTES)
+		base = take_spare(Min(size, SPARE_BYTES));
+	if (base)
+		size = Min(size, SPARE_BYTES);
+	else
+	{
+		base = map(size);
+		mapped = true;
+	}
 
 	if (arena->base)
 	{
@@ -105,7 +123,7 @@ fms_arena_grow(FmsArena *arena, Size low_bytes, Size high_bytes,
 		memcpy(base + size - high_bytes,
 			   fms_arena_end(arena) - high_bytes, high_bytes);
 	}
-	fms_arena_free(arena);
+	give_back(arena);
 	arena->base = base;
 	arena->size_bytes = size;
 	arena->mapped = mapped;

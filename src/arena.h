@@ -18,8 +18,7 @@ typedef struct FmsArena
 {
 	char	   *base;			/* NULL: nothing allocated yet */
 	Size		size_bytes;
-	bool		mapped;			/* else palloc'd */
-	MemoryContext context;		/* what it goes with */
+	bool		mapped;			/* else the process's spare piece */
 	MemoryContextCallback on_reset;
 } FmsArena;
 
@@ -36,6 +35,7 @@ extern void fms_arena_free(FmsArena *arena);
  * Makes room for so many bytes at both ends together, keeping what is at
  * either end at that end.  Once it is beyond a small size it has limit_bytes
  * at once, or what is needed if that is more; pages not touched cost nothing.
+ * May raise out of memory, with nothing changed.
  */
 extern void fms_arena_grow(FmsArena *arena, Size low_bytes, Size high_bytes,
 						   Size needed_bytes, Size limit_bytes);

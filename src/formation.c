@@ -345,7 +345,9 @@ fms_formation_put(FmsFormation *formation, TupleTableSlot *slot,
 	}
 
 	MemoryContextSwitchTo(caller);
-	MemoryContextReset(formation->scratch);
+	/* most tuples need no memory under way */
+	if (unlikely(!formation->scratch->isReset))
+		MemoryContextReset(formation->scratch);
 	return fits;
 }
 
