@@ -141,6 +141,9 @@ bench:
 	@set -e; for f in test/bench/*; do \
 		if [ -x "$$f" ] && [ -f "$$f" ]; then "$$f"; fi; done
 
+bench-tuplesort:
+	@test/bench/tuplesort/run
+
 clean-build:
 	rm -rf build
 
@@ -154,4 +157,4 @@ have-liburing:
 
 FORCE:
 
-.PHONY: demo test test-core test-sqlsmith lint bench clean-build have-liburing FORCE
+.PHONY: demo test test-core test-sqlsmith lint bench bench-tuplesort clean-build have-liburing FORCE

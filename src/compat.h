@@ -14,7 +14,15 @@
 
 #include "postgres.h"
 
+#ifdef __GLIBC__
+#include <gnu/libc-version.h>
+#endif
+
 #include "access/htup_details.h"
+#include "catalog/pg_collation.h"
+#include "mb/pg_wchar.h"
+#include "utils/builtins.h"
+#include "utils/syscache.h"
 #include "commands/explain.h"
 #include "executor/instrument.h"
 #include "utils/lsyscache.h"
@@ -78,6 +86,50 @@ fms_ordering_op(Oid operator, Oid *family, Oid *type, bool *descending)
 	return true;
 }
 
+/*
+ * Is it libc's C.UTF-8?  It compares bytes, too, but the server does not know:
+ * since 2.35 glibc has it without any table of weights, and compares code
+ * points, whose order is that of their UTF-8 bytes.
+ */
+#if PG_VERSION_NUM < 180000 && defined(__GLIBC__)
+static inline bool
+fms_collation_is_c_utf8(Oid collation)
+{
+	const char *name = NULL;
+	bool		is_c_utf8;
+	HeapTuple	tuple = NULL;
+
+	if (GetDatabaseEncoding() != PG_UTF8 ||
+		strverscmp(gnu_get_libc_version(), "2.35") < 0)
+		return false;
+	if (collation != DEFAULT_COLLATION_OID)
+	{
+		tuple = SearchSysCache1(COLLOID, ObjectIdGetDatum(collation));
+		if (HeapTupleIsValid(tuple) &&
+			((Form_pg_collation) GETSTRUCT(tuple))->collprovider ==
+			COLLPROVIDER_LIBC)
+		{
+			Datum		value;
+			bool		isnull;
+
+			value = SysCacheGetAttr(COLLOID, tuple,
+									Anum_pg_collation_collcollate, &isnull);
+			if (!isnull)
+				name = TextDatumGetCString(value);
+		}
+	}
+	else if (pg_newlocale_from_collation(collation) == NULL)
+		name = setlocale(LC_COLLATE, NULL);
+	is_c_utf8 = name && (pg_strcasecmp(name, "C.UTF-8") == 0 ||
+						 pg_strcasecmp(name, "C.utf8") == 0);
+	if (HeapTupleIsValid(tuple))
+		ReleaseSysCache(tuple);
+	return is_c_utf8;
+}
+#else
+#define fms_collation_is_c_utf8(collation) false
+#endif
+
 /* Does the collation compare bytes?  As the server knows it. */
 static inline bool
 fms_collation_is_c(Oid collation)
@@ -85,7 +137,7 @@ fms_collation_is_c(Oid collation)
 #if PG_VERSION_NUM >= 180000
 	return pg_newlocale_from_collation(collation)->collate_is_c;
 #else
-	return lc_collate_is_c(collation);
+	return lc_collate_is_c(collation) || fms_collation_is_c_utf8(collation);
 #endif
 }
 

@@ -11,6 +11,18 @@
  *				IEEE bits, inverted if negative, else with the sign bit set
  *	  strings	their bytes and a zero byte (which text cannot contain)
  *	  bytea		0x00 becomes 0x00 0xFF, the end is 0x00 0x00
+ *	  bit		as bytea, then how many bits of the last byte count
+ *	  tid		block, offset
+ *	  timetz	the moment (time and zone), then the zone
+ *	  interval	days, then what is left of a day
+ *	  inet		family, network, length of the network, rest of the address
+ *	  numeric	see encode_numeric.h
+ *
+ * An interval is compared as one number of microseconds, a month being 30
+ * days.  That takes 128 bits, of which the first 64 hardly ever differ, and
+ * the first bytes of a key are what a sort compares most (FMS_PREFIX_BYTES).
+ * Whole days and a never negative rest of a day order the same way, in ten
+ * bytes.
  *
  * Each encoding is prefix-free: no key is the beginning of another, so what
  * follows a column never decides before it, and equal bytes mean equal
@@ -31,6 +43,7 @@
 
 #include <math.h>
 
+#include "datatype/timestamp.h"
 #include "port/pg_bswap.h"
 
 typedef struct FmsKeyWriter
@@ -50,23 +63,43 @@ fms_encode_byte(FmsKeyWriter *writer, uint8 byte)
 		writer->truncated = true;
 }
 
+/* Bytes that fit. */
+static inline void
+fms_encode_fitting(FmsKeyWriter *writer, const void *bytes, Size length)
+{
+	uint8	   *out = writer->at;
+	Size		i;
+
+	memcpy(out, bytes, length);
+	if (writer->invert)
+	{
+		for (i = 0; i < length; i++)
+			out[i] = ~out[i];
+	}
+	writer->at += length;
+}
+
 static inline void
 fms_encode_bytes(FmsKeyWriter *writer, const void *bytes, Size length)
 {
 	Size		room = writer->end - writer->at;
-	Size		fits = Min(room, length);
-	uint8	   *out = writer->at;
-	Size		i;
 
-	memcpy(out, bytes, fits);
-	if (writer->invert)
+	/* apart, so that the compiler sees the constant lengths of numbers */
+	if (likely(length <= room))
+		fms_encode_fitting(writer, bytes, length);
+	else
 	{
-		for (i = 0; i < fits; i++)
-			out[i] = ~out[i];
-	}
-	writer->at += fits;
-	if (fits < length)
+		fms_encode_fitting(writer, bytes, room);
 		writer->truncated = true;
+	}
+}
+
+static inline void
+fms_encode_uint16(FmsKeyWriter *writer, uint16 value)
+{
+	uint16		ordered = pg_hton16(value);
+
+	fms_encode_bytes(writer, &ordered, sizeof(ordered));
 }
 
 static inline void
@@ -85,12 +118,19 @@ fms_encode_uint64(FmsKeyWriter *writer, uint64 value)
 	fms_encode_bytes(writer, &ordered, sizeof(ordered));
 }
 
+/* The lower five bytes of it. */
+static inline void
+fms_encode_uint40(FmsKeyWriter *writer, uint64 value)
+{
+	uint64		ordered = pg_hton64(value << 24);
+
+	fms_encode_bytes(writer, &ordered, 5);
+}
+
 static inline void
 fms_encode_int16(FmsKeyWriter *writer, int16 value)
 {
-	uint16		ordered = pg_hton16((uint16) value ^ 0x8000);
-
-	fms_encode_bytes(writer, &ordered, sizeof(ordered));
+	fms_encode_uint16(writer, (uint16) value ^ 0x8000);
 }
 
 static inline void
@@ -146,6 +186,14 @@ fms_encode_float8(FmsKeyWriter *writer, double value)
 	fms_encode_uint64(writer, bits);
 }
 
+/* The beginning of a longer key: leaves open what it does not decide. */
+static inline void
+fms_encode_beginning(FmsKeyWriter *writer, const void *bytes, Size length)
+{
+	fms_encode_bytes(writer, bytes, length);
+	writer->truncated = true;
+}
+
 /* A string without zero bytes. */
 static inline void
 fms_encode_string(FmsKeyWriter *writer, const char *bytes, Size length)
@@ -168,6 +216,74 @@ fms_encode_binary(FmsKeyWriter *writer, const char *bytes, Size length)
 	}
 	fms_encode_byte(writer, 0);
 	fms_encode_byte(writer, 0);
+}
+
+/*
+ * Bits, padded with zeroes to bytes.  Bytes decide first, so a longer string
+ * with equal bytes can only be longer in its last byte.
+ */
+static inline void
+fms_encode_bits(FmsKeyWriter *writer, const char *bytes, Size length,
+				int32 nbits)
+{
+	fms_encode_binary(writer, bytes, length);
+	fms_encode_byte(writer, length > 0 ? nbits - 8 * (length - 1) : 0);
+}
+
+static inline void
+fms_encode_tid(FmsKeyWriter *writer, uint32 block, uint16 offset)
+{
+	fms_encode_uint32(writer, block);
+	fms_encode_uint16(writer, offset);
+}
+
+/* The zone counts seconds west of Greenwich, the time microseconds. */
+static inline void
+fms_encode_timetz(FmsKeyWriter *writer, int64 time, int32 zone)
+{
+	fms_encode_int64(writer, time + zone * USECS_PER_SEC);
+	fms_encode_int32(writer, zone);
+}
+
+static inline void
+fms_encode_interval(FmsKeyWriter *writer, int64 time, int32 day, int32 month)
+{
+	int64		days = month * INT64CONST(30) + day + time / USECS_PER_DAY;
+	int64		rest = time % USECS_PER_DAY;
+
+	if (rest < 0)
+	{
+		rest += USECS_PER_DAY;
+		days--;
+	}
+	/* both fit into 40 bits, whatever the interval */
+	fms_encode_uint40(writer, days + (INT64CONST(1) << 39));
+	fms_encode_uint40(writer, rest);
+}
+
+/*
+ * An address of 4 or 16 bytes, of which the first `bits` bits are the network.
+ * Networks are compared as far as both have bits; where that leaves a tie
+ * the shorter one goes first, which is just what zeroes in place of the rest
+ * do.  The rest itself comes last, from the byte where the network ends.
+ */
+static inline void
+fms_encode_inet(FmsKeyWriter *writer, uint8 family, uint8 bits,
+				const uint8 *address, int size)
+{
+	uint8		network[16] = {0};
+	int			whole;
+
+	bits = Min(bits, 8 * size);
+	whole = bits / 8;
+	memcpy(network, address, whole);
+	if (bits % 8 != 0)
+		network[whole] = address[whole] & (0xFF << (8 - bits % 8));
+
+	fms_encode_byte(writer, family);
+	fms_encode_bytes(writer, network, size);
+	fms_encode_byte(writer, bits);
+	fms_encode_bytes(writer, address + whole, size - whole);
 }
 
 #endif							/* FMS_ENCODE_H */

@@ -176,8 +176,8 @@ copy_tuple(MinimalTuple copy, const FmsTupleView *view)
 }
 
 static void
-add_record(FmsFormation *formation, const FmsKeyImage *image,
-		   const FmsTupleView *tuple, Size size)
+add_record(FmsFormation *formation, TupleTableSlot *slot,
+		   const FmsKeyImage *image, const FmsTupleView *tuple, Size size)
 {
 	char	   *end = fms_arena_end(&formation->arena) -
 		formation->records_bytes;
@@ -185,7 +185,9 @@ add_record(FmsFormation *formation, const FmsKeyImage *image,
 
 	record->size_bytes = size;
 	record->key_bytes = image->key_bytes;
-	record->flags = image->exact ? FMS_RECORD_EXACT : 0;
+	record->flags = image->exact ? FMS_RECORD_EXACT :
+		fms_keys_place(formation->keys, slot, tuple->bytes,
+					   tuple->length_bytes);
 	memcpy(fms_record_key(record), image->bytes, image->key_bytes);
 	/* what the tuple does not fill of its last word goes to disk: zero it */
 	memset(end - MAXIMUM_ALIGNOF, 0, MAXIMUM_ALIGNOF);
@@ -316,7 +318,7 @@ add_tuple(FmsFormation *formation, TupleTableSlot *slot,
 		fms_arena_grow(&formation->arena,
 					   formation->count * sizeof(FmsEntry),
 					   formation->records_bytes, needed, budget_bytes);
-	add_record(formation, image, &tuple, size);
+	add_record(formation, slot, image, &tuple, size);
 	return true;
 }
 

@@ -22,29 +22,41 @@
  * stands for, written to disk beside it.  Why not only the comparator: a
  * function call and two attribute fetches for each of n log n comparisons.
  *
- * Collations.  Text is encoded where its collation compares bytes, and left
- * to the comparator elsewhere.  On PostgreSQL 15 and 16 that means C and
- * POSIX: the server does not take libc's C.UTF-8 for one of them.
+ * Collations.  Text is encoded as its bytes where the collation compares
+ * bytes: C, POSIX, and a recent glibc's C.UTF-8, which servers before 17 do
+ * not take for one of them (compat.h).  Under an ICU collation the key is
+ * ICU's sort key (collation.c), and behind it the bytes if the collation is
+ * deterministic, because these decide between texts that ICU calls equal.
+ * Other collations are left to the comparator.
+ *
+ * Toast.  A value that is compressed or stored elsewhere is fetched; of text
+ * that is compared as bytes only as much as a key can hold.
  *
  * Memory: FmsKeys, comparators' caches and fences lie in the context current
- * at creation or call.  No clean-up is needed on ERROR.
+ * at creation or call, and what is made for a call is freed in it.  No
+ * clean-up is needed on ERROR.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
+#include <sys/socket.h>
+
 #include "access/nbtree.h"
 #include "utils/builtins.h"
 #include "utils/date.h"
 #include "utils/fmgroids.h"
+#include "utils/inet.h"
 #include "utils/lsyscache.h"
 #include "utils/sortsupport.h"
 #include "utils/timestamp.h"
 #include "utils/uuid.h"
 #include "utils/cash.h"
 
+#include "collation.h"
 #include "compat.h"
 #include "encode.h"
+#include "encode_numeric.h"
 #include "keys.h"
 
 typedef enum FmsEncoding
@@ -59,10 +71,18 @@ typedef enum FmsEncoding
 	FMS_ENCODE_FLOAT4,
 	FMS_ENCODE_FLOAT8,
 	FMS_ENCODE_UUID,
+	FMS_ENCODE_MACADDR,
+	FMS_ENCODE_MACADDR8,
+	FMS_ENCODE_TID,
+	FMS_ENCODE_TIMETZ,
+	FMS_ENCODE_INTERVAL,
+	FMS_ENCODE_NAME,
 	FMS_ENCODE_TEXT,
 	FMS_ENCODE_BPCHAR,
-	FMS_ENCODE_NAME,
-	FMS_ENCODE_BYTEA
+	FMS_ENCODE_BYTEA,
+	FMS_ENCODE_BITS,
+	FMS_ENCODE_INET,
+	FMS_ENCODE_NUMERIC
 } FmsEncoding;
 
 typedef struct FmsColumn
@@ -73,6 +93,7 @@ typedef struct FmsColumn
 	uint8		invert;			/* 0xFF if descending */
 	uint8		null_byte;		/* first byte of a null */
 	uint8		value_byte;		/* first byte of any value */
+	FmsSortKeys sort_keys;		/* of text that is not compared as bytes */
 } FmsColumn;
 
 struct FmsKeys
@@ -84,6 +105,8 @@ struct FmsKeys
 	int			undecided;		/* equal keys decide the columns before this
 								 * one; <= nencoded */
 	bool		prefix_decides; /* no key is longer than a prefix */
+	AttrNumber	placed_attno;	/* of column `undecided`, if records say where
+								 * it is; else 0 */
 	MemoryContext context;		/* the one current at creation */
 	FmsRecord  *fence;			/* made last */
 	Size		fence_bytes;	/* allocated for it */
@@ -91,10 +114,11 @@ struct FmsKeys
 };
 
 /*
- * The encoding for what a btree comparison function compares, or NONE.
+ * The encoding for what a btree comparison function compares, or NONE.  If
+ * the function minds a collation, this one compares bytes.
  */
 static FmsEncoding
-encoding_of_function(Oid function, Oid collation)
+encoding_of_function(Oid function)
 {
 	switch (function)
 	{
@@ -123,24 +147,43 @@ encoding_of_function(Oid function, Oid collation)
 			return FMS_ENCODE_FLOAT8;
 		case F_UUID_CMP:
 			return FMS_ENCODE_UUID;
+		case F_MACADDR_CMP:
+			return FMS_ENCODE_MACADDR;
+		case F_MACADDR8_CMP:
+			return FMS_ENCODE_MACADDR8;
+		case F_BTTIDCMP:
+			return FMS_ENCODE_TID;
+		case F_TIMETZ_CMP:
+			return FMS_ENCODE_TIMETZ;
+		case F_INTERVAL_CMP:
+			return FMS_ENCODE_INTERVAL;
+		case F_BTNAMECMP:
+			return FMS_ENCODE_NAME;
+		case F_BTTEXTCMP:
 		case F_BTTEXT_PATTERN_CMP:
 			return FMS_ENCODE_TEXT;
+		case F_BPCHARCMP:
 		case F_BTBPCHAR_PATTERN_CMP:
 			return FMS_ENCODE_BPCHAR;
-		case F_BTTEXTCMP:
-			return fms_collation_is_c(collation) ?
-				FMS_ENCODE_TEXT : FMS_ENCODE_NONE;
-		case F_BPCHARCMP:
-			return fms_collation_is_c(collation) ?
-				FMS_ENCODE_BPCHAR : FMS_ENCODE_NONE;
-		case F_BTNAMECMP:
-			return fms_collation_is_c(collation) ?
-				FMS_ENCODE_NAME : FMS_ENCODE_NONE;
 		case F_BYTEACMP:
 			return FMS_ENCODE_BYTEA;
+		case F_BITCMP:
+		case F_VARBITCMP:
+			return FMS_ENCODE_BITS;
+		case F_NETWORK_CMP:
+			return FMS_ENCODE_INET;
+		case F_NUMERIC_CMP:
+			return FMS_ENCODE_NUMERIC;
 		default:
 			return FMS_ENCODE_NONE;
 	}
+}
+
+static bool
+function_minds_collation(Oid function)
+{
+	return function == F_BTTEXTCMP || function == F_BPCHARCMP ||
+		function == F_BTNAMECMP;
 }
 
 /* Bytes the encoding always needs, or 0 if that depends on the value. */
@@ -163,23 +206,40 @@ encoding_width(FmsEncoding encoding)
 			return 8;
 		case FMS_ENCODE_UUID:
 			return UUID_LEN;
+		case FMS_ENCODE_MACADDR:
+		case FMS_ENCODE_TID:
+			return 6;
+		case FMS_ENCODE_MACADDR8:
+			return 8;
+		case FMS_ENCODE_INTERVAL:
+			return 10;
+		case FMS_ENCODE_TIMETZ:
+			return 12;
 		default:
 			return 0;
 	}
 }
 
-static FmsEncoding
-column_encoding(Oid operator, Oid collation)
+/* Decides how a column is encoded; its comparator is there already. */
+static void
+init_encoding(FmsColumn *column, Oid operator, Oid collation)
 {
 	Oid			family;
 	Oid			type;
+	Oid			function;
 	bool		descending;
 
+	column->encoding = FMS_ENCODE_NONE;
 	if (!fms_ordering_op(operator, &family, &type, &descending))
-		return FMS_ENCODE_NONE;
-	return encoding_of_function(get_opfamily_proc(family, type, type,
-												  BTORDER_PROC),
-								collation);
+		return;
+	function = get_opfamily_proc(family, type, type, BTORDER_PROC);
+	if (function_minds_collation(function) && !fms_collation_is_c(collation))
+	{
+		column->sort_keys = fms_sort_keys_of(collation);
+		if (column->sort_keys.collator == NULL)
+			return;
+	}
+	column->encoding = encoding_of_function(function);
 }
 
 static void
@@ -196,8 +256,7 @@ init_column(FmsColumn *column, const FmsKeySpec *spec, int i)
 	PrepareSortSupportFromOrderingOp(spec->operators[i], comparator);
 
 	column->attno = spec->attnos[i];
-	column->encoding = column_encoding(spec->operators[i],
-									   spec->collations[i]);
+	init_encoding(column, spec->operators[i], spec->collations[i]);
 	column->invert = comparator->ssup_reverse ? 0xFF : 0;
 	column->null_byte = spec->nulls_first[i] ? 0 : 2;
 	column->value_byte = 1;
@@ -242,6 +301,13 @@ fms_keys_create(TupleDesc desc, const FmsKeySpec *spec)
 	}
 
 	Assert(keys->undecided <= keys->nencoded);
+	if (keys->undecided < keys->ncolumns)
+	{
+		AttrNumber	attno = keys->columns[keys->undecided].attno;
+
+		if (!TupleDescAttr(desc, attno - 1)->attbyval)
+			keys->placed_attno = attno;
+	}
 	keys->prefix_decides = keys->undecided == keys->ncolumns &&
 		fixed_bytes <= FMS_PREFIX_BYTES;
 	return keys;
@@ -254,38 +320,157 @@ fms_keys_prefix_decides(const FmsKeys *keys)
 }
 
 /*
- * Text-like values: detoasts a compressed or external key, and frees the
- * copy again.
+ * Text under a collation with sort keys.  A sort key that fills all the room
+ * leaves none for its zero byte, and so counts as cut off.
  */
-static void
-encode_varlena(FmsKeyWriter *writer, FmsEncoding encoding, Datum value)
+static pg_noinline void
+encode_collated(FmsKeyWriter *writer, const FmsSortKeys *sort_keys,
+				const char *bytes, Size length)
 {
-	struct varlena *whole = PG_DETOAST_DATUM_PACKED(value);
-	const char *bytes = VARDATA_ANY(whole);
-	Size		length = VARSIZE_ANY_EXHDR(whole);
+	char		key[FMS_KEY_MAX_BYTES] = {0};
+	Size		room = writer->end - writer->at;
 
-	switch (encoding)
+	if (!sort_keys->exact)
 	{
-		case FMS_ENCODE_TEXT:
-			fms_encode_string(writer, bytes, length);
-			break;
-		case FMS_ENCODE_BPCHAR:
-			fms_encode_string(writer, bytes, bpchartruelen((char *) bytes,
-														   length));
-			break;
-		default:
-			Assert(encoding == FMS_ENCODE_BYTEA);
-			fms_encode_binary(writer, bytes, length);
-			break;
+		fms_sort_key_make(sort_keys, bytes, length, key, FMS_SORT_KEY_TRUSTED);
+		fms_encode_beginning(writer, key, FMS_SORT_KEY_TRUSTED);
+		return;
 	}
-	if ((Pointer) whole != DatumGetPointer(value))
-		pfree(whole);
+	fms_encode_string(writer, key, fms_sort_key_make(sort_keys, bytes, length,
+													 key, room));
+	if (sort_keys->deterministic)
+		fms_encode_string(writer, bytes, length);
 }
 
 static inline void
-encode_value(FmsKeyWriter *writer, FmsEncoding encoding, Datum value)
+encode_text(FmsKeyWriter *writer, const FmsColumn *column, const char *bytes,
+			Size length)
 {
-	switch (encoding)
+	if (column->sort_keys.collator)
+		encode_collated(writer, &column->sort_keys, bytes, length);
+	else
+		fms_encode_string(writer, bytes, length);
+}
+
+static void
+encode_bits(FmsKeyWriter *writer, const char *bytes, Size length)
+{
+	int32		nbits = 0;
+	Size		header_bytes = Min(length, sizeof(nbits));
+
+	memcpy(&nbits, bytes, header_bytes);
+	fms_encode_bits(writer, bytes + header_bytes, length - header_bytes,
+					nbits);
+}
+
+static pg_noinline void
+encode_inet(FmsKeyWriter *writer, const char *bytes, Size length)
+{
+	inet_struct address = {0};
+
+	memcpy(&address, bytes, Min(length, sizeof(address)));
+	fms_encode_inet(writer, address.family, address.bits, address.ipaddr,
+					address.family == PGSQL_AF_INET ? 4 : 16);
+}
+
+/*
+ * The value, plain or with a short header; a copy if it was toasted.  May be
+ * cut off where the key is certainly full: not where blanks at the end, or a
+ * sort key, need to see the end.
+ */
+static inline struct varlena *
+untoasted(const FmsColumn *column, Datum value)
+{
+	struct varlena *varlena = (struct varlena *) DatumGetPointer(value);
+
+	if (!VARATT_IS_EXTERNAL(varlena) && !VARATT_IS_COMPRESSED(varlena))
+		return varlena;
+	if (column->encoding == FMS_ENCODE_BYTEA ||
+		(column->encoding == FMS_ENCODE_TEXT &&
+		 column->sort_keys.collator == NULL))
+		return pg_detoast_datum_slice(varlena, 0, FMS_KEY_MAX_BYTES);
+	return pg_detoast_datum_packed(varlena);
+}
+
+/* Types of variable length.  Kept out of the way of the simple ones. */
+static pg_noinline void
+encode_varlena(FmsKeyWriter *writer, const FmsColumn *column, Datum value)
+{
+	struct varlena *varlena = untoasted(column, value);
+	char	   *bytes = VARDATA_ANY(varlena);
+	Size		length = VARSIZE_ANY_EXHDR(varlena);
+
+	switch (column->encoding)
+	{
+		case FMS_ENCODE_TEXT:
+			encode_text(writer, column, bytes, length);
+			break;
+		case FMS_ENCODE_BPCHAR:
+			encode_text(writer, column, bytes, bpchartruelen(bytes, length));
+			break;
+		case FMS_ENCODE_BYTEA:
+			fms_encode_binary(writer, bytes, length);
+			break;
+		case FMS_ENCODE_BITS:
+			encode_bits(writer, bytes, length);
+			break;
+		case FMS_ENCODE_INET:
+			encode_inet(writer, bytes, length);
+			break;
+		default:
+			Assert(column->encoding == FMS_ENCODE_NUMERIC);
+			fms_encode_numeric(writer, bytes, length);
+			break;
+	}
+	if ((Pointer) varlena != DatumGetPointer(value))
+		pfree(varlena);
+}
+
+/* Types of a fixed length that are more than one number. */
+static pg_noinline void
+encode_fixed(FmsKeyWriter *writer, const FmsColumn *column, Datum value)
+{
+	switch (column->encoding)
+	{
+		case FMS_ENCODE_TID:
+			{
+				ItemPointer tid = (ItemPointer) DatumGetPointer(value);
+
+				fms_encode_tid(writer,
+							   ItemPointerGetBlockNumberNoCheck(tid),
+							   ItemPointerGetOffsetNumberNoCheck(tid));
+				break;
+			}
+		case FMS_ENCODE_TIMETZ:
+			{
+				TimeTzADT  *time = DatumGetTimeTzADTP(value);
+
+				fms_encode_timetz(writer, time->time, time->zone);
+				break;
+			}
+		case FMS_ENCODE_INTERVAL:
+			{
+				Interval   *interval = DatumGetIntervalP(value);
+
+				fms_encode_interval(writer, interval->time, interval->day,
+									interval->month);
+				break;
+			}
+		default:
+			{
+				const char *name = NameStr(*DatumGetName(value));
+
+				Assert(column->encoding == FMS_ENCODE_NAME);
+				encode_text(writer, column, name, strnlen(name, NAMEDATALEN));
+				break;
+			}
+	}
+}
+
+static inline void
+encode_value(FmsKeyWriter *writer, const FmsColumn *column, Datum value)
+{
+	switch (column->encoding)
 	{
 		case FMS_ENCODE_INT16:
 			fms_encode_int16(writer, DatumGetInt16(value));
@@ -314,15 +499,26 @@ encode_value(FmsKeyWriter *writer, FmsEncoding encoding, Datum value)
 		case FMS_ENCODE_UUID:
 			fms_encode_bytes(writer, DatumGetPointer(value), UUID_LEN);
 			break;
+		case FMS_ENCODE_MACADDR:
+			fms_encode_bytes(writer, DatumGetPointer(value), sizeof(macaddr));
+			break;
+		case FMS_ENCODE_MACADDR8:
+			fms_encode_bytes(writer, DatumGetPointer(value),
+							 sizeof(macaddr8));
+			break;
+		case FMS_ENCODE_TID:
+		case FMS_ENCODE_TIMETZ:
+		case FMS_ENCODE_INTERVAL:
 		case FMS_ENCODE_NAME:
-			fms_encode_string(writer, NameStr(*DatumGetName(value)),
-							  strnlen(NameStr(*DatumGetName(value)),
-									  NAMEDATALEN));
+			encode_fixed(writer, column, value);
 			break;
 		case FMS_ENCODE_TEXT:
 		case FMS_ENCODE_BPCHAR:
 		case FMS_ENCODE_BYTEA:
-			encode_varlena(writer, encoding, value);
+		case FMS_ENCODE_BITS:
+		case FMS_ENCODE_INET:
+		case FMS_ENCODE_NUMERIC:
+			encode_varlena(writer, column, value);
 			break;
 		case FMS_ENCODE_NONE:
 			pg_unreachable();
@@ -353,12 +549,52 @@ fms_keys_encode(FmsKeys *keys, TupleTableSlot *slot, FmsKeyImage *image)
 		{
 			fms_encode_byte(&writer, column->value_byte);
 			writer.invert = column->invert;
-			encode_value(&writer, column->encoding, value);
+			encode_value(&writer, column, value);
 		}
 	}
 
 	image->key_bytes = MAXALIGN(writer.at - image->bytes);
 	image->exact = !writer.truncated && keys->nencoded == keys->ncolumns;
+}
+
+/* A minimal tuple, or what is like one, as heap tuples' functions see it. */
+static inline HeapTupleData
+heap_view(const char *tuple, Size tuple_bytes)
+{
+	HeapTupleData view = {0};
+
+	view.t_len = tuple_bytes + MINIMAL_TUPLE_OFFSET;
+	view.t_data = (HeapTupleHeader) (tuple - MINIMAL_TUPLE_OFFSET);
+	return view;
+}
+
+/*
+ * A slot that holds the tuple itself has the column's place at hand; else it
+ * is looked for here, once, and not in every comparison.
+ */
+uint16
+fms_keys_place(FmsKeys *keys, TupleTableSlot *slot, const char *tuple,
+			   Size tuple_bytes)
+{
+	bool		isnull;
+	const char *value;
+
+	if (keys->placed_attno == 0)
+		return 0;
+	value = DatumGetPointer(slot_getattr(slot, keys->placed_attno, &isnull));
+	if (isnull)
+		return 0;
+	if (value <= tuple || value >= tuple + tuple_bytes)
+	{
+		HeapTupleData view = heap_view(tuple, tuple_bytes);
+
+		value = DatumGetPointer(heap_getattr(&view, keys->placed_attno,
+											 keys->desc, &isnull));
+		/* it may come from the catalog: a column added later */
+		if (isnull || value <= tuple || value >= tuple + tuple_bytes)
+			return 0;
+	}
+	return fms_record_place_flags(value - tuple);
 }
 
 /* Column number i of a record, be it a whole one or a fence. */
@@ -367,11 +603,16 @@ record_column(const FmsKeys *keys, const FmsRecord *record, int i,
 			  bool *isnull)
 {
 	MinimalTuple tuple = fms_record_tuple(record);
+	Size		place = record->flags >> FMS_RECORD_PLACE_SHIFT;
 	HeapTupleData view;
 
 	Assert(fms_record_has_tuple(record));
-	view.t_len = tuple->t_len + MINIMAL_TUPLE_OFFSET;
-	view.t_data = (HeapTupleHeader) ((char *) tuple - MINIMAL_TUPLE_OFFSET);
+	if (i == keys->undecided && place > 0)
+	{
+		*isnull = false;
+		return PointerGetDatum((char *) tuple + place);
+	}
+	view = heap_view((const char *) tuple, tuple->t_len);
 	if (record->flags & FMS_RECORD_FENCE)
 		return heap_getattr(&view, i + 1, keys->fence_desc, isnull);
 	return heap_getattr(&view, keys->columns[i].attno, keys->desc, isnull);
@@ -467,7 +708,8 @@ fms_keys_make_fence(FmsKeys *keys, const FmsRecord *record)
 	fence = keys->fence;
 	fence->size_bytes = size;
 	fence->key_bytes = record->key_bytes;
-	fence->flags = record->flags | FMS_RECORD_FENCE;
+	/* its tuple is another, so the place does not hold */
+	fence->flags = (record->flags & FMS_RECORD_EXACT) | FMS_RECORD_FENCE;
 	memcpy(fms_record_key(fence), fms_record_key(record), record->key_bytes);
 	if (tuple)
 	{

@@ -66,6 +66,13 @@ extern void fms_keys_encode(FmsKeys *keys, TupleTableSlot *slot,
 							FmsKeyImage *image);
 
 /*
+ * What a record's flags say about where its columns lie; to be asked if its
+ * key is not exact.  The tuple: from what a minimal tuple begins with.
+ */
+extern uint16 fms_keys_place(FmsKeys *keys, TupleTableSlot *slot,
+							 const char *tuple, Size tuple_bytes);
+
+/*
  * Do the prefixes (the first FMS_PREFIX_BYTES) decide alone?  Then records
  * with equal prefixes are equal, and need not be looked at.
  */
@@ -73,8 +80,8 @@ extern bool fms_keys_prefix_decides(const FmsKeys *keys);
 
 /*
  * Compares two records, either of which may be a fence, whose keys' first
- * words are equal.  Returns <0, 0, >0.  May run a type's comparator, so it may do all
- * a function call may do: allocate, detoast, ERROR.
+ * words are equal.  Returns <0, 0, >0.  May run a type's comparator, so it
+ * may do all a function call may do: allocate, detoast, ERROR.
  */
 extern int	fms_keys_compare_rest(FmsKeys *keys, const FmsRecord *a,
 								  const FmsRecord *b);

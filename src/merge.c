@@ -254,7 +254,11 @@ take_record(FmsMerge *merge, int run)
 		report_bad_block(leaf);
 
 	if (likely(record->size_bytes <= left))
+	{
 		leaf->at_bytes += record->size_bytes;
+		/* the next one's key will be wanted when this one has left */
+		__builtin_prefetch(leaf->frame->block + leaf->at_bytes);
+	}
 	else
 		record = assemble(merge, run, record->size_bytes);
 

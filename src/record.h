@@ -42,6 +42,21 @@
 #define FMS_RECORD_FENCE	0x0002	/* the tuple, if any, holds only the key
 									 * columns */
 
+/*
+ * The other bits: where in the tuple the column lies that is compared first
+ * when the key bytes do not decide, from the tuple's beginning; 0: look for
+ * it.
+ */
+#define FMS_RECORD_PLACE_SHIFT	2
+#define FMS_RECORD_PLACE_MAX	((1 << (16 - FMS_RECORD_PLACE_SHIFT)) - 1)
+
+static inline uint16
+fms_record_place_flags(Size place)
+{
+	return place <= FMS_RECORD_PLACE_MAX ?
+		(uint16) (place << FMS_RECORD_PLACE_SHIFT) : 0;
+}
+
 typedef struct FmsRecord
 {
 	uint32		size_bytes;		/* of all of it, MAXALIGNed */

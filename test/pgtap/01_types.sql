@@ -3,8 +3,13 @@
 -- the arrival number as last key.
 --
 -- Seen to fail with: encode.h leaving -0 alone; keys.c encoding text whatever
--- its collation; null_byte of keys.c not depending on nulls_first; keys.c
--- calling every key exact; node.c losing the collations.
+-- its collation, calling every key exact, with a null_byte that does not
+-- depend on nulls_first, not trimming char(n), taking 16 bytes of a toasted
+-- text or 32 of a toasted char(n), leaving out the offset of a tid, the days
+-- of an interval, the zone of a timetz, the length or the last byte of a bit
+-- string, half an IPv6 address, the text behind a deterministic collation's
+-- sort key, or writing it behind another one's; collation.c taking every
+-- collation's sort keys as exact; node.c losing the collations.
 \set QUIET 1
 \set ON_ERROR_STOP 1
 \pset format unaligned
@@ -121,6 +126,69 @@ INSERT INTO kinds (kind, made) VALUES
   ('all equal', '42'),
   ('all null', 'NULL::int');
 
+-- Random values, extremes, and values that are equal without being the same.
+INSERT INTO kinds (kind, made) VALUES
+  ('numeric, random', 'hashint8extended(i % 700, 1)::numeric /
+    10::numeric ^ (i % 25)'),
+  ('numeric, amounts', '(hashint8extended(i, 1) % 1000000)::numeric / 100'),
+  ('numeric, scales', 'round((i * 7919) % 23 - 11, i % 6)'),
+  ('numeric, large and small', '((ARRAY[0, 1, -1, 1.5, -1.5, 9999, 10000])
+    [1 + i % 7] || ''e'' || (ARRAY[0, 3, 4, -4, 243, 244, 247, 248, 252, 256,
+    260, -240, -244, -248, -256, -260, 1000, -1000])[1 + (i * 7) % 18])
+    ::numeric'),
+  ('numeric, cut off', '(repeat(''9'', 60 + i % 3) || (i * 7919) % 7 || ''.'' ||
+    repeat(''0'', i % 4) || i % 2)::numeric * (i % 2 * 2 - 1)'),
+  ('numeric, 1000 digits', '(repeat(''123456789'', 111) || (i * 7919) % 11)
+    ::numeric / 10::numeric ^ (i % 2 * 1000)'),
+  ('interval, random', 'make_interval(months => hashint4(i) % 500,
+    days => hashint4(i + 1) % 20000, secs => hashint4(i + 2))'),
+  ('interval, equal ones and extremes', '(ARRAY[''1 mon'', ''30 days'',
+    ''720:00'', ''29 days 24:00'', ''2 mons -31 days 24:00'', ''-1 mon'',
+    ''-30 days'', ''-720:00'', ''30 days -00:00:00.000001'', ''0'',
+    ''-00:00:00.000001'', ''1 day -24:00'', ''178956970 years 7 mons'',
+    ''-178956970 years -8 mons'', ''2147483647 days'', ''-2147483648 days'',
+    ''178956970 years 7 mons 2147483647 days 2562047788:00'',
+    ''-178956970 years -8 mons -2147483648 days -2562047788:00'']::interval[])
+    [1 + (i * 7) % 18]'),
+  ('timetz, zones', '(''00:00''::time + hashint4(i) % 86400 *
+    interval ''1 second'' || (ARRAY[''+00'', ''+15:59:59'', ''-15:59:59'',
+    ''+05:30'', ''-00:00:01''])[1 + i % 5])::timetz'),
+  ('timetz, one moment', '(ARRAY[''12:00+00'', ''13:00+01'', ''11:00-01'',
+    ''12:00:01+00:00:01'', ''24:00+12'', ''00:00-12'', ''00:00+00'',
+    ''24:00+00'', ''24:00-15:59'', ''00:00+15:59'']::timetz[])
+    [1 + (i * 7) % 10]'),
+  ('tid, extremes', '(ARRAY[''(0,0)'', ''(0,1)'', ''(1,0)'', ''(256,1)'',
+    ''(1,256)'', ''(0,65535)'', ''(4294967295,65535)'', ''(4294967295,0)'',
+    ''(65536,1)'', ''(2147483648,32768)'']::tid[])[1 + (i * 7) % 10]'),
+  ('macaddr, random', 'left(md5((i % 700)::text), 12)::macaddr'),
+  ('macaddr8', 'left(md5((i % 700)::text), 16)::macaddr8'),
+  ('inet, random', '(((hashint4(i) & 255) || ''.0.'' ||
+    (hashint4(i + 1) & 3) * 85 || ''.'' || (hashint4(i + 2) & 255))
+    || ''/'' || (ARRAY[8, 16, 23, 24, 25, 31, 32])[1 + i % 7])::inet'),
+  ('inet, both families', '(ARRAY[''10.0.0.0/8'', ''10.0.0.0/16'',
+    ''10.0.0.1/8'', ''10.255.0.0/8'', ''10.0.0.0'', ''0.0.0.0/0'',
+    ''1.2.3.4/0'', ''255.255.255.255'', ''10.0.0.128/25'', ''10.0.0.129/25'',
+    ''::/0'', ''::1/0'', ''::1'', ''ffff::/16'', ''2001:db8::/64'',
+    ''2001:db8::1/64'', ''2001:db8:0:0:8000::/64'', ''2001:db8::/65'',
+    ''2001:db8::1'', ''2001:db8::2'', ''::ffff:10.0.0.1'',
+    ''2001:db8::1/127'', ''8000::/1'', ''a000::1/1'']::inet[])
+    [1 + (i * 7) % 24]'),
+  ('inet, longer than a key', '(''2001:db8::'' || to_hex(i % 17) || '':'' ||
+    to_hex((i * 7919) % 101) || ''/'' || i % 3 * 8)::inet'),
+  ('cidr', 'network((((i * 7) % 17) || ''.'' || (hashint4(i) & 255) ||
+    ''.64.0/'' || (ARRAY[6, 8, 11, 15, 16, 18, 24])[1 + i % 7])::inet)'),
+  ('bit', '((i * 7919) % 101)::bit(27)'),
+  ('bit varying, random', 'substring(hashint8extended(i % 700, 1)::bit(64)
+    ::varbit, 1, 1 + i % 64)'),
+  ('bit varying, zeroes', 'substring(repeat(''0'', 8 + i % 2 * 300)::varbit ||
+    B''1000000000'', 1, (i * 7) % 19 + i % 2 * 300)'),
+  ('char(n), below blanks', '(''a'' || (ARRAY['''', chr(1), chr(9), '' b'',
+    ''!''])[1 + i % 5])::char(10) COLLATE "C"'),
+  ('char, trailing blanks', '(''a'' || repeat('' '', (i * 7) % 4))::bpchar
+    COLLATE "C"'),
+  ('name, C', '(repeat(''n'', i % 64) || (i * 7919) % 101)::name
+    COLLATE "C"');
+
 INSERT INTO kinds VALUES
   ('text, ~<~', '''a'' || (i * 7919) % 101', 'v USING ~<~'),
   ('text, ~>~', '''a'' || (i * 7919) % 101', 'v USING ~>~'),
@@ -130,25 +198,52 @@ INSERT INTO kinds VALUES
   ('... and backwards', '(i * 7919) % 101', 'v USING #>'),
   ('int, USING >', '(i * 7919) % 101', 'v USING >');
 
--- Collations that only some servers have.
-INSERT INTO kinds
-SELECT 'text, ' || collname, '(ARRAY[''a'', ''A'', ''ä'', ''Ä'', ''b'', ''B'',
-  '''', ''z'', ''-a'', ''a-'', ''ß'', ''ss'', ''aa''])[1 + (i * 7) % 13]
-  COLLATE ' || quote_ident(collname)
-FROM pg_collation
-WHERE collname IN ('und-x-icu', 'de-x-icu', 'en_US.utf8');
-INSERT INTO kinds
-SELECT 'text, a collation that ignores case', '(ARRAY[''a'', ''A'', ''b'',
-  ''B''])[1 + (i * 7) % 4] COLLATE caseless'
-WHERE EXISTS (SELECT FROM pg_collation WHERE collname = 'und-x-icu');
+-- Collations that only some servers have.  ICU's are compared by sort keys:
+-- by whole ones, by eight bytes of them (vi, natural, shifted), and with
+-- bytes that decide between equal texts, or not (caseless, accentless).
+CREATE TABLE collations (name text, locale text, is_deterministic bool);
+INSERT INTO collations VALUES
+  ('caseless', 'und-u-ks-level2', false),
+  ('accentless', 'und-u-ks-level1', false),
+  ('natural', 'und-u-kn-true', true),
+  ('shifted', 'und-u-ka-shifted-ks-level4', true),
+  ('shifted_caseless', 'und-u-ka-shifted-ks-level2', false);
 DO $$
+DECLARE
+  c collations;
 BEGIN
-  IF EXISTS (SELECT FROM pg_collation WHERE collname = 'und-x-icu') THEN
-    CREATE COLLATION caseless (provider = icu, locale = 'und-u-ks-level2',
-      deterministic = false);
-  END IF;
+  FOR c IN SELECT * FROM collations
+  WHERE EXISTS (SELECT FROM pg_collation WHERE collname = 'und-x-icu')
+  LOOP
+    EXECUTE format('CREATE COLLATION %I (provider = icu, locale = %L,
+      deterministic = %s)', c.name, c.locale, c.is_deterministic::text);
+  END LOOP;
 END
 $$;
+
+INSERT INTO kinds
+SELECT kind || ', ' || collname, format(made, collname)
+FROM pg_collation, (VALUES
+  ('text', '(ARRAY[''a'', ''A'', ''ä'', ''Ä'', ''a'' || chr(776), ''b'',
+    ''B'', '''', ''z'', ''-a'', ''a-'', ''ß'', ''ss'', ''aa''])
+    [1 + (i * 5) %% 14] COLLATE %I'),
+  ('text, two letters', '((ARRAY[''a'', ''A'', ''ä'', ''Ä'',
+    ''a'' || chr(776), ''b'', '''', '' '', ''-''])[1 + i %% 9] ||
+    (ARRAY[''a'', ''A'', ''ä'', ''Ä'', ''a'' || chr(776), ''x'', '''', ''2'',
+    ''10'', ''日本''])[1 + (i * 7) %% 10]) COLLATE %I'),
+  ('text, odd marks', '(ARRAY[chr(10218) || chr(2306) || ''ä'',
+    chr(10218) || ''ä'', ''_'' || chr(2810), ''_'', '' C'',
+    '' '' || chr(2901) || ''C''])[1 + (i * 7) %% 6] COLLATE %I'),
+  ('text, long', '(repeat(''common'', i %% 3 * 9) || md5((i %% 300)::text) ||
+    (ARRAY['''', ''a'', ''A''])[1 + i %% 3]) COLLATE %I'),
+  ('text, around the end of a key', '(repeat(''a'', 5 + i %% 30) ||
+    (ARRAY['''', ''b'', ''B''])[1 + (i * 7) %% 3]) COLLATE %I'),
+  ('char(n)', '(ARRAY[''a'', ''A'', ''a b'', ''A b'', '''', ''ä'', ''b  ''])
+    [1 + (i * 5) %% 7]::char(8) COLLATE %I'),
+  ('name', '(ARRAY[''a'', ''A'', ''aB'', ''Ab'', '''', ''ä'', ''b''])
+    [1 + (i * 5) %% 7]::name COLLATE %I')) m (kind, made)
+WHERE collname IN ('und-x-icu', 'de-x-icu', 'vi-x-icu', 'en_US.utf8') OR
+  collname IN (SELECT name FROM collations);
 
 -- The sequence of the rows, and by what method it was made.
 CREATE FUNCTION sequence(made text, keys text, mode text, memory text)
@@ -214,6 +309,54 @@ FROM (VALUES (2), (3), (8), (40), (300)) c (n),
         ELSE format('(i * %s %% 5)::numeric NULLS FIRST', g) END,
       ', ' ORDER BY g) AS keys
     FROM generate_series(1, n) g) k;
+
+-- Values that are stored compressed, elsewhere, or both, next to plain ones.
+CREATE TABLE stored (i int, kind text, t text COLLATE "C", b bytea,
+  c char(6000) COLLATE "C", v varbit, n numeric);
+ALTER TABLE stored ALTER t SET STORAGE EXTENDED, ALTER b SET STORAGE EXTERNAL,
+  ALTER v SET STORAGE EXTERNAL, ALTER n SET STORAGE EXTERNAL;
+INSERT INTO stored
+SELECT i, CASE WHEN i % 3 = 0 THEN 'short' ELSE 'long' END,
+  repeat('x', (i * 7) % 40) || repeat('y', long) || i % 5,
+  decode(repeat('00', (i * 7) % 40) || repeat('ab', long) ||
+    lpad(to_hex(i % 5), 2, '0'), 'hex'),
+  repeat('x', (i * 7) % 3) || repeat(' ', long) || chr(97 + i % 5),
+  substring(repeat('0', (i * 7) % 40)::varbit || repeat('10', 4 * long)::varbit,
+    1, 8 * long + i % 40),
+  (repeat('1', 1 + (i * 7) % 40) || repeat('2', long) || i % 5)::numeric
+FROM generate_series(1, 400) i,
+  LATERAL (SELECT CASE WHEN i % 3 = 0 THEN 0 ELSE 3000 END) l (long);
+
+SELECT cmp_ok(min(pg_column_size(b)) FILTER (WHERE kind = 'long'), '>', 2000,
+  'some values are long')
+FROM stored;
+SELECT cmp_ok(max(pg_column_size(t)), '<', 1000, 'some are compressed')
+FROM stored;
+
+CREATE FUNCTION stored_sequence(keys text, mode text) RETURNS text
+LANGUAGE plpgsql AS
+$$
+DECLARE
+  result text;
+BEGIN
+  PERFORM set_config('fmsort.mode', mode, true),
+    set_config('work_mem', '64kB', true);
+  EXECUTE format('SELECT string_agg(i::text, '' '')
+    FROM (SELECT i FROM stored ORDER BY %s) s', keys) INTO result;
+  RETURN result;
+END
+$$;
+
+SELECT is(stored_sequence(keys || ending, 'fmsort'),
+  stored_sequence(keys || ending || ', ctid', 'off'),
+  'stored values: ' || keys || ending)
+FROM (VALUES ('t'), ('b'), ('c'), ('v'), ('n')) k (keys),
+  (VALUES (''), (' DESC')) e (ending)
+UNION ALL
+SELECT is(stored_sequence('t COLLATE ' || quote_ident(collname), 'fmsort'),
+  stored_sequence('t COLLATE ' || quote_ident(collname) || ', ctid', 'off'),
+  'stored values: t, ' || collname)
+FROM pg_collation WHERE collname IN ('und-x-icu', 'vi-x-icu', 'caseless');
 
 SELECT * FROM finish();
 ROLLBACK;

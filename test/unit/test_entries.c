@@ -52,7 +52,8 @@ static bool prefix_decides;
 static const Row *
 row_of(const FmsEntry *entry)
 {
-	return (const Row *) ((const char *) (rows + MAX_ENTRIES) - fms_entry_back(entry));
+	return (const Row *) ((const char *) (rows + MAX_ENTRIES) -
+						  fms_entry_back(entry));
 }
 
 static int
