@@ -40,6 +40,9 @@
 /* Runs to expect where the planner says nothing. */
 #define RUNS_UNKNOWN		32
 
+/* Runs that are parts of memory because they are the first (sort.c). */
+#define FIRST_PARTS		4
+
 /* Fences stay in memory up to this part of it. */
 #define FENCES_FRACTION		32
 
@@ -88,7 +91,8 @@ automatic_block_bytes(const FmsOptions *options)
 		options->expected_bytes / options->memory_bytes : RUNS_UNKNOWN;
 	uint32		assist = options->assist_blocks > 0 ?
 		options->assist_blocks : AUTO_ASSIST_USUAL;
-	double		share = options->memory_bytes / (1.25 * runs + assist);
+	double		share = options->memory_bytes /
+		(1.25 * runs + FIRST_PARTS + assist);
 	uint32		bytes = AUTO_BLOCK_MAX_BYTES;
 
 	while (bytes > AUTO_BLOCK_MIN_BYTES && bytes > share)
