@@ -27,7 +27,8 @@ FROM generate_series(1, 60000) i;
 ANALYZE t;
 EOT
 
-# A worker may not be had for want of a slot: ask until both were there.
+# The Gather Merge.  A worker may not be had for want of a slot: ask until both
+# were there.
 sub explain_with_workers
 {
 	my ($settings, $query) = @_;
@@ -39,6 +40,7 @@ sub explain_with_workers
 				"$settings EXPLAIN (ANALYZE, VERBOSE, FORMAT JSON) $query");
 
 			$plan = decode_json($json)->[0]{Plan};
+			$plan = $plan->{Plans}[0] if $plan->{'Node Type'} eq 'Limit';
 			return ($plan->{'Workers Launched'} // 0) == 2;
 		}) or die 'two workers are not to be had';
 	return $plan;
@@ -104,9 +106,9 @@ EOT
 	my $plan = explain_with_workers(
 		'SET parallel_leader_participation = off;',
 		'SELECT * FROM t ORDER BY t, k LIMIT 7');
-	my $sort = $plan->{Plans}[0]{Plans}[0];
+	my $sort = $plan->{Plans}[0];
 
-	is($plan->{Plans}[0]{'Node Type'}, 'Gather Merge', 'LIMIT: a parallel plan');
+	is($plan->{'Node Type'}, 'Gather Merge', 'LIMIT: a parallel plan');
 	is((grep { $_->{'Sort Method'} eq 'top-N' } @{ $sort->{'Sort Workers'} }),
 		2, 'LIMIT: each worker sorts only what is wanted');
 	ok( wait_until(
@@ -152,6 +154,57 @@ foreach my $query (
 
 	like($err, qr/division by zero/, 'an error: ' . $query =~ s/\s+/ /gr);
 	ok(wait_until(sub { !temp_files($node) }), '... leaves no file');
+}
+
+# Workers that die while they sort: one is told to, one is killed.  All rows of
+# a late page sleep, so a worker is certain to have spilled by then.
+sub sort_until_a_worker_sleeps
+{
+	my $session = $node->background_psql('postgres', on_error_stop => 0);
+	my $worker;
+
+	$session->query_until(qr/started/, <<'EOT');
+SET parallel_leader_participation = off;
+\echo started
+SELECT count(pay) FROM (SELECT * FROM t
+  WHERE id NOT BETWEEN 50000 AND 50100 OR pg_sleep(600) IS NOT NULL
+  ORDER BY k OFFSET 0) s;
+EOT
+	wait_until(
+		sub {
+			$worker = $node->safe_psql('postgres', <<'EOT');
+SELECT pid FROM pg_stat_activity
+WHERE backend_type = 'parallel worker' AND wait_event = 'PgSleep' LIMIT 1
+EOT
+			return $worker ne '';
+		}) or die 'no worker went to sleep';
+	return ($session, $worker);
+}
+
+{
+	my ($session, $worker) = sort_until_a_worker_sleeps();
+
+	isnt(join(' ', temp_files($node)), '', 'a worker has spilled');
+	$node->safe_psql('postgres', "SELECT pg_terminate_backend($worker)");
+	$session->{stderr} = '';
+	is($session->query('SELECT 1'), '1',
+		'a worker that is terminated does not end the session');
+	like($session->{stderr}, qr/terminating (connection|background worker)/,
+		'... whose query fails');
+	ok(wait_until(sub { !temp_files($node) }), '... and leaves no file');
+	$session->quit;
+
+	($session, $worker) = sort_until_a_worker_sleeps();
+	kill 'KILL', $worker;
+	ok(wait_until(sub { !-e "/proc/$worker" && connects($node) }),
+		'the server comes back after a worker was killed');
+	eval { $session->quit };
+	ok(wait_until(sub { !temp_files($node) }), '... and no file is left');
+	is( $node->safe_psql('postgres',
+			'SELECT count(*), sum(id) FROM
+			 (SELECT * FROM t ORDER BY k OFFSET 0) s'),
+		'60000|1800030000',
+		'... and the next sort is right');
 }
 
 $node->stop;
