@@ -265,6 +265,17 @@ worth_shrinking(const FmsFormation *formation)
 								formation->bound + SHRINK_MIN_ENTRIES);
 }
 
+/*
+ * Memory is full: would choosing the tuples wanted free a good part of it?  If
+ * not, it would soon be full again, and choosing is sorting.
+ */
+static inline bool
+frees_enough(const FmsFormation *formation)
+{
+	return formation->bound > 0 &&
+		formation->count > formation->bound + formation->bound / 2;
+}
+
 /* Can the key's prefix say that the tuple is behind all tuples wanted? */
 static inline bool
 is_beyond_cutoff(const FmsFormation *formation, const FmsKeyImage *image)
@@ -336,8 +347,7 @@ fms_formation_put(FmsFormation *formation, TupleTableSlot *slot,
 		if (worth_shrinking(formation))
 			shrink(formation);
 		fits = add_tuple(formation, slot, &image, budget_bytes);
-		if (!fits && formation->bound > 0 &&
-			formation->count > formation->bound)
+		if (!fits && frees_enough(formation))
 		{
 			shrink(formation);
 			fits = add_tuple(formation, slot, &image, budget_bytes);
