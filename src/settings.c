@@ -109,7 +109,7 @@ fms_settings_define(void)
 							 NULL, NULL, NULL);
 	DefineCustomEnumVariable("fmsort.direct_io",
 							 "Whether sorts bypass the page cache.",
-							 "\"auto\" does so where the file system allows it; \"on\" raises an error where it does not.",
+							 "\"auto\" does so for all but small spills, where the file system allows it; \"on\" raises an error where it does not.",
 							 &direct_io_setting, FMS_DIRECT_AUTO,
 							 direct_io_values,
 							 PGC_USERSET, GUC_EXPLAIN,

@@ -40,6 +40,7 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
+#include "cache.h"
 #include "clock.h"
 #include "spill.h"
 
@@ -60,6 +61,8 @@ struct FmsSpill
 	int			runs_size;
 	uint32		largest_bytes;	/* of any record in them */
 	uint32		next_run_id;
+	uint64		cache_bytes;	/* past this size the tape leaves the page
+								 * cache; 0: it has, or never will */
 
 	const FmsFormation *rest;	/* goes into the last merge; NULL: nothing */
 	FmsMergePlan plan;			/* of the merge going on */
@@ -74,18 +77,48 @@ close_io(void *arg)
 	fms_io_close(&((FmsSpill *) arg)->io);
 }
 
+/*
+ * Where to write to is up to us: in the page cache, as long as the spill is
+ * small beside the memory available; not at all if the planner knows better.
+ */
+static FmsDirectChoice
+choose_direct(FmsSpill *spill, const FmsOptions *options)
+{
+	uint64		share;
+
+	if (options->direct_io != FMS_DIRECT_AUTO)
+		return options->direct_io;
+	share = fms_cache_share_bytes();
+	if (share == 0 || options->expected_bytes > share)
+		return FMS_DIRECT_AUTO;
+	spill->cache_bytes = share;
+	return FMS_DIRECT_OFF;
+}
+
+/* A run is complete: has the spill outgrown the page cache? */
+static void
+reconsider_direct(FmsSpill *spill)
+{
+	if (spill->cache_bytes == 0 ||
+		fms_tape_end(spill->tape) <= spill->cache_bytes)
+		return;
+	spill->cache_bytes = 0;
+	fms_run_flush(spill->writer);
+	fms_tape_go_direct(spill->tape);
+	spill->counters->uses_direct_io = fms_tape_is_direct(spill->tape);
+}
+
 static void
 open_files(FmsSpill *spill, const FmsOptions *options)
 {
+	FmsDirectChoice direct = choose_direct(spill, options);
 	FmsSizing  *sizing = spill->sizing;
 	FmsCounters *counters = spill->counters;
 	uint32		block_bytes = sizing->block_bytes;
 
 	fms_io_open(&spill->io, options->io_method);
-	spill->tape = fms_tape_open(&spill->io, options->direct_io, block_bytes,
-								counters);
-	spill->fences = fms_fences_create(spill->keys, &spill->io,
-									  options->direct_io,
+	spill->tape = fms_tape_open(&spill->io, direct, block_bytes, counters);
+	spill->fences = fms_fences_create(spill->keys, &spill->io, direct,
 									  sizing->fences_bytes);
 	sizing->fences = spill->fences;
 	spill->writer = fms_run_writer_create(&spill->io, spill->tape,
@@ -154,6 +187,7 @@ fms_spill_run(FmsSpill *spill, FmsFormation *formation, Size bytes)
 	insert_run(spill, run, spill->nruns);
 	spill->counters->runs++;
 	spill->counters->blocks += run->nblocks;
+	reconsider_direct(spill);
 	MemoryContextSwitchTo(caller);
 }
 

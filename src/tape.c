@@ -218,6 +218,13 @@ fms_tape_close(FmsTape *tape)
 	pfree(tape);
 }
 
+void
+fms_tape_go_direct(FmsTape *tape)
+{
+	if (tape->direct_file == 0)
+		(void) open_direct(tape);
+}
+
 bool
 fms_tape_is_direct(const FmsTape *tape)
 {

@@ -55,6 +55,13 @@ typedef struct FmsTape FmsTape;
 extern FmsTape *fms_tape_open(FmsIo *io, FmsDirectChoice direct,
 							  uint32 block_bytes, FmsCounters *counters);
 
+/*
+ * A tape opened with FMS_DIRECT_OFF: transfers from now on go past the page
+ * cache, if the file system lets them.  What is in it already is read
+ * correctly either way.  Buffers must not be in flight.
+ */
+extern void fms_tape_go_direct(FmsTape *tape);
+
 /* Closes and deletes the file.  Nothing may be in flight. */
 extern void fms_tape_close(FmsTape *tape);
 

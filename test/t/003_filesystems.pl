@@ -137,7 +137,7 @@ SKIP:
 
 	foreach my $method (@methods)
 	{
-		foreach my $direct (qw(auto off))
+		foreach my $direct (direct_ways($node, "SET temp_tablespaces = small;"))
 		{
 			my $name = "$method, direct_io = $direct";
 			my $set = "SET fmsort.io_method = $method;

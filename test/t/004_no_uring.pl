@@ -91,7 +91,7 @@ foreach my $pid (@pids)
 
 foreach my $mode (qw(fmsort double_buffering traditional))
 {
-	foreach my $direct (qw(auto off))
+	foreach my $direct (direct_ways($node))
 	{
 		($out) = $node->safe_psql('postgres', "SET fmsort.mode = $mode;
 			SET fmsort.direct_io = $direct; SET fmsort.block_size = 1024;

@@ -52,7 +52,8 @@ my $node = fms_node('generated', 'statement_timeout = 60s',
 
 my %has = (
 	databases  => [],
-	io_methods => uring_works($node) ? [qw(io_uring sync)] : ['sync'],);
+	io_methods => uring_works($node) ? [qw(io_uring sync)] : ['sync'],
+	direct     => [ grep { $_ ne 'off' } direct_ways($node) ],);
 
 sub rows_of
 {

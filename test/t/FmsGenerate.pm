@@ -1827,7 +1827,7 @@ sub settings
 		'fmsort.block_size'    => pick(0, 0, 512, 1024, 8192),
 		'fmsort.assist_blocks' => pick(0, 0, 1, 2, 5, 16, 64),
 		'fmsort.io_method'     => pick(@{ $has->{io_methods} }),
-		'fmsort.direct_io'     => pick(qw(auto off off off)),);
+		'fmsort.direct_io'     => pick(@{ $has->{direct} }, 'off', 'off'),);
 
 	return \%choice;
 }

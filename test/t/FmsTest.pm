@@ -11,7 +11,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 
 our @EXPORT = qw(fms_node temp_files backend_state connects
-  uring_works wait_until);
+  direct_ways uring_works wait_until);
 
 # fms_node(NAME, CONFIGURATION...): initialised and running, the extension
 # created in the database postgres.
@@ -37,6 +37,12 @@ EOT
 	$node->append_conf('postgresql.conf', "$_\n") foreach @configuration;
 	$node->start;
 	$node->safe_psql('postgres', 'CREATE EXTENSION fmsort');
+	# by itself so small a spill would stay in the page cache
+	if (grep { $_ eq 'on' } direct_ways($node))
+	{
+		$node->append_conf('postgresql.conf', 'fmsort.direct_io = on');
+		$node->reload;
+	}
 	return $node;
 }
 
@@ -100,6 +106,20 @@ SELECT count(*) FROM (SELECT g FROM generate_series(1, 20000) g
   ORDER BY -g OFFSET 0) s;
 EOT
 	return $status == 0;
+}
+
+# The values of fmsort.direct_io that work there, with the smallest blocks.
+sub direct_ways
+{
+	my ($node, $settings) = @_;
+	my ($status) = $node->psql('postgres', ($settings // '') . <<'EOT');
+SET fmsort.direct_io = on; SET fmsort.block_size = 512;
+SET work_mem = '64kB';
+SELECT count(*) FROM (SELECT g FROM generate_series(1, 20000) g
+  ORDER BY -g OFFSET 0) s;
+EOT
+
+	return ('auto', 'off', $status == 0 ? 'on' : ());
 }
 
 # Asks until the answer is true or a generous time has passed.
