@@ -109,14 +109,19 @@ EOT
 	my $sort = $plan->{Plans}[0];
 
 	is($plan->{'Node Type'}, 'Gather Merge', 'LIMIT: a parallel plan');
-	is((grep { $_->{'Sort Method'} eq 'top-N' } @{ $sort->{'Sort Workers'} }),
-		2, 'LIMIT: each worker sorts only what is wanted');
+	# one of them may have got next to no rows, and sorted those in memory
+	my @methods = map { $_->{'Sort Method'} } @{ $sort->{'Sort Workers'} };
+	is((grep { $_ eq 'top-N' || $_ eq 'in-memory' } @methods),
+		2, 'LIMIT: each worker keeps only what is wanted');
+	ok((grep { $_ eq 'top-N' } @methods), 'LIMIT: ... and drops the rest');
 	ok( wait_until(
 			sub {
-				$node->safe_psql('postgres', <<'EOT') eq "7\n2|60000|top-N";
+				$node->safe_psql('postgres', <<'EOT') eq "7\n2|60000|0";
 SET parallel_leader_participation = off;
 SELECT count(*) FROM (SELECT * FROM t ORDER BY t, k LIMIT 7) s;
-SELECT count(*), sum(tuples), min(sort_method) FROM fmsort_last_sort();
+SELECT count(*), sum(tuples),
+  count(*) FILTER (WHERE sort_method = 'external merge')
+FROM fmsort_last_sort();
 EOT
 			}),
 		'LIMIT: fmsort_last_sort() has a row a worker');
