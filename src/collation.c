@@ -5,8 +5,8 @@
  *
  * Comparing two texts under an ICU collation walks through both of them each
  * time; ICU can instead make a key of a text, once, that compares by itself.
- * This file makes the beginning of such keys, as long as a record has room
- * for, with the collator that the server holds for the collation.
+ * This file makes such keys, or their first FMS_SORT_KEY_MAX bytes, with the
+ * collator that the server holds for the collation.
  *
  * Which collations.  libc's have strxfrm(), but it is known to disagree with
  * strcoll(), so the server does not use it, and neither do we.  ICU's sort
@@ -30,7 +30,9 @@
  * Why not through the server.  pg_strxfrm_prefix() came with 16, and says
  * nothing about attributes.  The abbreviated keys of SortSupport exist in all
  * versions, but have only eight bytes: hardly longer than the first word, too
- * short for whatever starts with the same one, and never exact.
+ * short for whatever starts with the same one, and never exact.  Sixteen
+ * leave short texts exact, which makes ties cheap and lets the next column
+ * into the key; all that a record has room for take ICU too long.
  *
  * Only in UTF-8 databases: elsewhere a text would first have to be converted.
  *

@@ -23,6 +23,12 @@ typedef struct FmsSortKeys
 
 #define FMS_SORT_KEY_TRUSTED	8
 
+/*
+ * What is asked for at most.  ICU takes its time for each byte: thirty of
+ * them cost more than the comparisons that they save.
+ */
+#define FMS_SORT_KEY_MAX		16
+
 /* Looks a collation up, which must not be C.  May ERROR (there is none). */
 extern FmsSortKeys fms_sort_keys_of(Oid collation);
 

@@ -25,9 +25,9 @@
  * Collations.  Text is encoded as its bytes where the collation compares
  * bytes: C, POSIX, and a recent glibc's C.UTF-8, which servers before 17 do
  * not take for one of them (compat.h).  Under an ICU collation the key is
- * ICU's sort key (collation.c), and behind it the bytes if the collation is
- * deterministic, because these decide between texts that ICU calls equal.
- * Other collations are left to the comparator.
+ * ICU's sort key (collation.c), up to a length.  Behind a whole one stand the
+ * bytes if the collation is deterministic, because these decide between texts
+ * that ICU calls equal.  Other collations are left to the comparator.
  *
  * Toast.  A value that is compressed or stored elsewhere is fetched; of text
  * that is compared as bytes only as much as a key can hold.
@@ -320,24 +320,26 @@ fms_keys_prefix_decides(const FmsKeys *keys)
 }
 
 /*
- * Text under a collation with sort keys.  A sort key that fills all the room
- * leaves none for its zero byte, and so counts as cut off.
+ * Text under a collation with sort keys.  Those that reach the limit are cut
+ * off there, all at the same byte; those that do not are whole.
  */
 static pg_noinline void
 encode_collated(FmsKeyWriter *writer, const FmsSortKeys *sort_keys,
 				const char *bytes, Size length)
 {
-	char		key[FMS_KEY_MAX_BYTES] = {0};
+	char		key[FMS_SORT_KEY_MAX] = {0};
 	Size		room = writer->end - writer->at;
+	Size		limit = Min(room, sort_keys->exact ? FMS_SORT_KEY_MAX :
+							FMS_SORT_KEY_TRUSTED);
+	Size		key_bytes = fms_sort_key_make(sort_keys, bytes, length, key,
+											  limit);
 
-	if (!sort_keys->exact)
+	if (key_bytes == limit || !sort_keys->exact)
 	{
-		fms_sort_key_make(sort_keys, bytes, length, key, FMS_SORT_KEY_TRUSTED);
-		fms_encode_beginning(writer, key, FMS_SORT_KEY_TRUSTED);
+		fms_encode_beginning(writer, key, limit);
 		return;
 	}
-	fms_encode_string(writer, key, fms_sort_key_make(sort_keys, bytes, length,
-													 key, room));
+	fms_encode_string(writer, key, key_bytes);
 	if (sort_keys->deterministic)
 		fms_encode_string(writer, bytes, length);
 }
