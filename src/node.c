@@ -66,7 +66,8 @@ enum
 	PRIVATE_OPERATORS,			/* oids */
 	PRIVATE_COLLATIONS,			/* oids */
 	PRIVATE_NULLS_FIRST,		/* ints, 0 or 1 */
-	PRIVATE_PRESORTED			/* one int: number of presorted columns */
+	PRIVATE_PRESORTED,			/* one int: number of presorted columns */
+	PRIVATE_LISTS
 };
 
 /* A group of presorted input is not worth a sort if it is smaller. */
@@ -186,6 +187,20 @@ fms_node_from_sort(Sort *sort, bool below_gather)
 
 /* ---- beginning and ending ---- */
 
+/*
+ * A session that has loaded the library before it was replaced starts
+ * parallel workers that load the new one.
+ */
+static void
+check_plan(const CustomScan *plan)
+{
+	if (list_length(plan->custom_private) != PRIVATE_LISTS)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("this plan was made by another version of fmsort"),
+				 errhint("Connect again: this session has loaded the library before it was replaced.")));
+}
+
 static void
 read_spec(const CustomScan *plan, FmsKeySpec *spec)
 {
@@ -221,6 +236,7 @@ begin_node(CustomScanState *css, EState *estate, int eflags)
 	TupleDesc	desc;
 
 	nodes_begun++;
+	check_plan(plan);
 	read_spec(plan, &state->spec);
 	state->presorted = linitial_int(list_nth(plan->custom_private,
 											 PRIVATE_PRESORTED));
