@@ -601,6 +601,7 @@ estimate_shared(CustomScanState *css, ParallelContext *context)
 	return workers_size(context->nworkers);
 }
 
+/* For the first time, or for workers that are started again. */
 static void
 begin_shared(CustomScanState *css, ParallelContext *context, void *memory)
 {
@@ -609,13 +610,6 @@ begin_shared(CustomScanState *css, ParallelContext *context, void *memory)
 	state->shared = memory;
 	memset(state->shared, 0, workers_size(context->nworkers));
 	state->shared->nworkers = context->nworkers;
-}
-
-static void
-begin_shared_again(CustomScanState *css, ParallelContext *context,
-				   void *memory)
-{
-	begin_shared(css, context, memory);
 }
 
 static void
@@ -680,7 +674,7 @@ static const CustomExecMethods exec_methods = {
 	.RestrPosCustomScan = restore_node,
 	.EstimateDSMCustomScan = estimate_shared,
 	.InitializeDSMCustomScan = begin_shared,
-	.ReInitializeDSMCustomScan = begin_shared_again,
+	.ReInitializeDSMCustomScan = begin_shared,
 	.InitializeWorkerCustomScan = join_shared,
 	.ShutdownCustomScan = shutdown_node,
 	.ExplainCustomScan = explain_node

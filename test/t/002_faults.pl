@@ -67,14 +67,6 @@ sub open_files
 	  grep { !m{/(base|global|pg_wal|pg_xact)/\d} } @links;
 }
 
-sub address_space_kb
-{
-	my ($pid) = @_;
-	my ($kb) = slurp_file("/proc/$pid/status") =~ /^VmSize:\s+(\d+) kB/m;
-
-	return $kb;
-}
-
 # Starts a statement that will be waiting in pg_sleep(), and waits for that.
 sub start_and_sleep
 {
@@ -208,9 +200,9 @@ foreach my $method (uring_works($node) ? qw(io_uring sync) : 'sync')
 		ask($session, "SET work_mem = '2MB'; SET fmsort.block_size = '256kB';
 			SET fmsort.assist_blocks = 64");
 		ask($session, $sql) foreach 1 .. 3;
-		my $before = address_space_kb($pid);
+		my $before = status_kb($pid, 'VmSize');
 		ask($session, $sql) foreach 1 .. 6;
-		my $grown = address_space_kb($pid) - $before;
+		my $grown = status_kb($pid, 'VmSize') - $before;
 		cmp_ok($grown, '<', 1024, "$method, $fault: no mapping stays (kB)");
 		ask($session, 'RESET work_mem; RESET fmsort.block_size;
 			RESET fmsort.assist_blocks');

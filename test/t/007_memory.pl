@@ -29,23 +29,6 @@ EOT
 my $query = 'SELECT count(pay), min(t) FROM
 	(SELECT * FROM t ORDER BY k OFFSET 1) s';
 
-sub status_kb
-{
-	my ($pid, $field) = @_;
-	my ($kb) = slurp_file("/proc/$pid/status") =~ /^$field:\s+(\d+) kB/m;
-
-	return $kb;
-}
-
-# Sets the peak of a process's resident memory to what is resident now.
-sub reset_peak
-{
-	my ($pid) = @_;
-
-	open my $reset, '>', "/proc/$pid/clear_refs" or return 0;
-	return defined syswrite $reset, '5';
-}
-
 plan skip_all => 'the peak of a process\'s memory cannot be reset here'
   unless reset_peak($$);
 

@@ -55,25 +55,8 @@ sub private_kb
 	return $sum;
 }
 
-sub resident_peak_kb
-{
-	my ($pid) = @_;
-	my ($kb) = slurp_file("/proc/$pid/status") =~ /^VmHWM:\s+(\d+) kB/m;
-
-	return $kb;
-}
-
-# Sets the peak of a process's resident memory to what is resident now.
-sub reset_resident_peak
-{
-	my ($pid) = @_;
-
-	open my $reset, '>', "/proc/$pid/clear_refs" or return 0;
-	return defined syswrite $reset, '5';
-}
-
 plan skip_all => 'a process\'s memory cannot be looked at here'
-  unless private_kb($$) && reset_resident_peak($$);
+  unless private_kb($$) && reset_peak($$);
 
 # Runs the query; its answer, and the largest private memory on the way.
 sub watch
@@ -119,12 +102,12 @@ sub check
 
 	sort_few($session, $settings, $query);
 	$session->query_safe("SET work_mem = $work_mem_kb");
-	reset_resident_peak($pid);
-	$resident = resident_peak_kb($pid);
+	reset_peak($pid);
+	$resident = status_kb($pid, 'VmHWM');
 
 	($answer, $peak, $looks) =
 	  watch($session, $pid, $query =~ s/FEW/id > 0/r);
-	$resident = resident_peak_kb($pid) - $resident;
+	$resident = status_kb($pid, 'VmHWM') - $resident;
 
 	is($answer, $right, "$what: right");
 	is( $session->query_safe(

@@ -11,7 +11,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 
 our @EXPORT = qw(fms_node temp_files backend_state connects
-  direct_ways uring_works wait_until);
+  direct_ways reset_peak status_kb uring_works wait_until);
 
 # fms_node(NAME, CONFIGURATION...): initialised and running, the extension
 # created in the database postgres.
@@ -106,6 +106,24 @@ SELECT count(*) FROM (SELECT g FROM generate_series(1, 20000) g
   ORDER BY -g OFFSET 0) s;
 EOT
 	return $status == 0;
+}
+
+# A line of /proc/PID/status.
+sub status_kb
+{
+	my ($pid, $field) = @_;
+	my ($kb) = slurp_file("/proc/$pid/status") =~ /^$field:\s+(\d+) kB/m;
+
+	return $kb;
+}
+
+# Sets the peak of a process's resident memory to what is resident now.
+sub reset_peak
+{
+	my ($pid) = @_;
+
+	open my $reset, '>', "/proc/$pid/clear_refs" or return 0;
+	return defined syswrite $reset, '5';
 }
 
 # The values of fmsort.direct_io that work there, with the smallest blocks.
