@@ -8,10 +8,13 @@
  * distance back from the memory's end; that grows with arrival, so comparing
  * it last makes the sort stable whatever algorithm sorts.
  *
- * Entries are dealt into buckets by the leading significant bits of their
- * first words (of all values between the smallest and the largest one, so it
- * does not matter which bytes of the key vary).  Buckets are in order
- * already; a large one is dealt again, a small one is sorted by comparing.
+ * Entries that are in order already are recognised at once, and so are those
+ * in descending order: both take one look at each entry, no more.
+ *
+ * Others are packed into a word each and sorted as numbers, if their keys
+ * differ in few enough bits (packed.c).  If not, they are dealt into buckets
+ * by the leading bits in which they differ; buckets are in order already,
+ * and in a bucket the keys differ in fewer bits.
  *
  *	  prefixes  low ......................................... high
  *	  buckets   |   0   |   1   |   2   | ..             | n - 1 |
@@ -22,11 +25,20 @@
  * is written, the device writes the first buckets while the processor sorts
  * the later ones.
  *
- * Entries that are in order already are recognised at once, and so are those
- * in descending order: both take one look at each entry, no more.
+ * Entries whose ten bytes are the same, where these do not decide, look at
+ * the next ten bytes of their keys, as far as keys are kept:
+ *
+ *	  key       C l e r k # 0 0 0 | 0 0 0 9 5 1 .. | ...
+ *	  depth     0                  10               20
+ *
+ * and take these for their prefixes while they are sorted by them.  So keys
+ * that begin alike are sorted like others, and only what all of the bytes
+ * leave open is compared in the records.
  *
  * Memory: the stack (two arrays of bucket ends a level, few levels).  A
- * comparator may ERROR; then the entries are in some order, none lost.
+ * comparator may ERROR; then the entries are in some order, none lost, but
+ * their prefixes may be those of a later part of the key: they can only be
+ * forgotten.
  *
  *-------------------------------------------------------------------------
  */
@@ -35,12 +47,19 @@
 #include "miscadmin.h"
 
 #include "entries.h"
+#include "packed.h"
 
 /* As many buckets as leave some entries for each, up to what a cache holds. */
 #define MAX_BUCKETS			2048
 #define ENTRIES_A_BUCKET	8
 /* Fewer entries than this are sorted by comparing. */
-#define DEAL_MIN_ENTRIES	256
+#define PACK_MIN_ENTRIES	16
+/* Fewer than this, with the same prefix, compare their records. */
+#define DEEPEN_MIN_ENTRIES	64
+/* The taker gets so many at least, to be able to look ahead. */
+#define TAKE_MIN_ENTRIES	256
+/* Records looked at are fetched so far ahead. */
+#define AHEAD				8
 
 #define ST_SORT sort_by_comparing
 #define ST_ELEMENT_TYPE FmsEntry
@@ -82,8 +101,8 @@ bucket_of(const FmsDeal *deal, const FmsEntry *entry)
 	return (int) ((entry->prefix - deal->low) >> deal->shift);
 }
 
-/* Chooses buckets for the entries.  False: all prefixes are the same. */
-static bool
+/* Chooses buckets for entries whose prefixes are not all the same. */
+static void
 choose_buckets(FmsDeal *deal, const FmsEntry *entries, Size count)
 {
 	uint64		high = entries[0].prefix;
@@ -95,13 +114,14 @@ choose_buckets(FmsDeal *deal, const FmsEntry *entries, Size count)
 		deal->low = Min(deal->low, entries[i].prefix);
 		high = Max(high, entries[i].prefix);
 	}
+	Assert(deal->low < high);
 	deal->nbuckets = MAX_BUCKETS;
-	while ((Size) deal->nbuckets * ENTRIES_A_BUCKET > count)
+	while (deal->nbuckets > 2 &&
+		   (Size) deal->nbuckets * ENTRIES_A_BUCKET > count)
 		deal->nbuckets /= 2;
 	deal->shift = 0;
 	while ((high - deal->low) >> deal->shift >= (uint64) deal->nbuckets)
 		deal->shift++;
-	return deal->low < high;
 }
 
 /*
@@ -159,35 +179,150 @@ take_until(FmsEntriesSort *sort, const FmsEntry **taken, const FmsEntry *end)
 	*taken = end;
 }
 
-/* Sorts entries; those before them are sorted already. */
+/*
+ * Entries to be sorted by part of their keys: ten bytes from depth on.  What
+ * comes before is the same in all of them.
+ */
+typedef struct FmsPiece
+{
+	FmsEntry   *entries;
+	Size		count;
+	int			depth;
+	bool		in_arrival;		/* in order of arrival */
+} FmsPiece;
+
+static void sort_piece(FmsEntriesSort *sort, const FmsPiece *piece,
+					   const FmsEntry **taken);
+
+/* The entries get the part of their keys that begins at depth. */
 static void
-sort_in_pieces(FmsEntriesSort *sort, FmsEntry *entries, Size count,
-			   const FmsEntry **taken)
+look_at(const FmsEntriesSort *sort, FmsEntry *entries, Size count, int depth)
+{
+	const char *end = sort->records_end;
+	Size		i;
+
+	for (i = 0; i < count; i++)
+	{
+		const FmsRecord *record = fms_entry_record(end, &entries[i]);
+
+		if (i + AHEAD < count)
+			__builtin_prefetch(fms_entry_record(end, &entries[i + AHEAD]));
+		entries[i] = fms_entry_of_key(fms_record_key_part(record, depth),
+									  fms_entry_back(&entries[i]));
+	}
+}
+
+/* Sorts entries whose prefixes are the same. */
+static void
+sort_alike(FmsEntriesSort *sort, const FmsPiece *piece)
+{
+	FmsEntry   *entries = piece->entries;
+	Size		count = piece->count;
+	const FmsRecord *record = fms_entry_record(sort->records_end, entries);
+	int			deeper = piece->depth + FMS_PREFIX_BYTES;
+	bool		all_seen = deeper >= record->key_bytes;
+
+	/* keys are prefix-free, so what holds for one record holds for all */
+	if (sort->prefix_decides ||
+		(all_seen && (record->flags & FMS_RECORD_EXACT)))
+	{
+		FmsPacking	packing = fms_packing_of(entries, count);
+
+		fms_packed_sort(&packing, entries, count, piece->in_arrival);
+	}
+	else if (all_seen || count < DEEPEN_MIN_ENTRIES)
+		sort_by_comparing(entries, count, sort);
+	else
+	{
+		uint128		key = fms_entry_key(entries);
+		FmsPiece	below = *piece;
+		Size		i;
+
+		check_stack_depth();
+		below.depth = deeper;
+		look_at(sort, entries, count, deeper);
+		sort_piece(sort, &below, NULL);
+		for (i = 0; i < count; i++)
+			entries[i] = fms_entry_of_key(key, fms_entry_back(&entries[i]));
+	}
+}
+
+/* The entries are in order of their prefixes; sorts those that are alike. */
+static void
+sort_ties(FmsEntriesSort *sort, const FmsPiece *piece)
+{
+	Size		start = 0;
+	Size		i;
+
+	for (i = 1; i <= piece->count; i++)
+	{
+		FmsPiece	alike = *piece;
+
+		if (i < piece->count && fms_entry_key(&piece->entries[i]) ==
+			fms_entry_key(&piece->entries[start]))
+			continue;
+		alike.entries += start;
+		alike.count = i - start;
+		alike.in_arrival = true;
+		if (alike.count > 1)
+			sort_alike(sort, &alike);
+		start = i;
+	}
+}
+
+/* Sorts bucket by bucket. */
+static void
+sort_dealt(FmsEntriesSort *sort, const FmsPiece *piece,
+		   const FmsEntry **taken)
 {
 	FmsDeal		deal;
+	FmsPiece	bucket = *piece;
 	Size		start = 0;
 	int			b;
 
-	CHECK_FOR_INTERRUPTS();
-	if (count < DEAL_MIN_ENTRIES || !choose_buckets(&deal, entries, count))
-	{
-		sort_by_comparing(entries, count, sort);
-		/* not less, so that the taker can look ahead */
-		if (entries + count - *taken >= DEAL_MIN_ENTRIES)
-			take_until(sort, taken, entries + count);
-		return;
-	}
-
 	/* each level uses up some of the prefix's 64 bits, so this ends */
 	check_stack_depth();
-	deal_entries(&deal, entries, count);
+	choose_buckets(&deal, piece->entries, piece->count);
+	deal_entries(&deal, piece->entries, piece->count);
+	bucket.in_arrival = false;
 	for (b = 0; b < deal.nbuckets; b++)
 	{
-		if (deal.ends[b] > start)
-			sort_in_pieces(sort, entries + start, deal.ends[b] - start,
-						   taken);
+		bucket.entries = piece->entries + start;
+		bucket.count = deal.ends[b] - start;
+		if (bucket.count > 0)
+			sort_piece(sort, &bucket, taken);
 		start = deal.ends[b];
 	}
+}
+
+/* Sorts entries; those before them are sorted already. */
+static void
+sort_piece(FmsEntriesSort *sort, const FmsPiece *piece,
+		   const FmsEntry **taken)
+{
+	const FmsEntry *end = piece->entries + piece->count;
+
+	CHECK_FOR_INTERRUPTS();
+	if (piece->count < PACK_MIN_ENTRIES)
+		sort_by_comparing(piece->entries, piece->count, sort);
+	else
+	{
+		FmsPacking	packing = fms_packing_of(piece->entries, piece->count);
+
+		if (packing.key_bits == 0)
+			sort_alike(sort, piece);
+		else if (fms_packing_fits(&packing))
+		{
+			fms_packed_sort(&packing, piece->entries, piece->count,
+							piece->in_arrival);
+			if (!sort->prefix_decides)
+				sort_ties(sort, piece);
+		}
+		else
+			sort_dealt(sort, piece, taken);
+	}
+	if (taken && end - *taken >= TAKE_MIN_ENTRIES)
+		take_until(sort, taken, end);
 }
 
 /* How many entries from the first on are in ascending order? */
@@ -246,7 +381,11 @@ fms_entries_sort(FmsEntriesSort *sort, FmsEntry *entries, Size count)
 		if (descending(entries, count))
 			turn_round(entries, count);
 		else
-			sort_in_pieces(sort, entries, count, &taken);
+		{
+			FmsPiece	all = {entries, count, 0, true};
+
+			sort_piece(sort, &all, &taken);
+		}
 	}
 	take_until(sort, &taken, entries + count);
 }

@@ -41,6 +41,24 @@ fms_entry_back(const FmsEntry *entry)
 	return entry->tail & ((UINT64CONST(1) << FMS_ENTRY_BACK_BITS) - 1);
 }
 
+/* What an entry holds of its key, as a number that compares like it. */
+static inline uint128
+fms_entry_key(const FmsEntry *entry)
+{
+	return (uint128) entry->prefix << 16 |
+		entry->tail >> FMS_ENTRY_BACK_BITS;
+}
+
+static inline FmsEntry
+fms_entry_of_key(uint128 key, uint64 back)
+{
+	FmsEntry	entry;
+
+	entry.prefix = (uint64) (key >> 16);
+	entry.tail = (uint64) key << FMS_ENTRY_BACK_BITS | back;
+	return entry;
+}
+
 /*
  * Takes entries as soon as they are in their final order, while later ones
  * are still being sorted: each call gets the ones after those of the last.

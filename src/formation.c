@@ -52,8 +52,15 @@
 #include "entries.h"
 #include "formation.h"
 
-/* How far ahead of the copying its records are fetched into the cache. */
-#define PREFETCH_ENTRIES	8
+/*
+ * Records lie anywhere when they are asked for in order.  How far ahead of
+ * that they are fetched into the cache: first the line that says how long
+ * one is, then the others.
+ */
+#define PREFETCH_ENTRIES	24
+#define PREFETCH_WHOLE		12
+#define PREFETCH_LINES_MAX	8
+#define CACHE_LINE_BYTES	64
 
 /* Below so many entries more than the bound it is not worth shrinking. */
 #define SHRINK_MIN_ENTRIES	1024
@@ -84,6 +91,28 @@ static inline const FmsRecord *
 record_of(const FmsFormation *formation, const FmsEntry *entry)
 {
 	return fms_entry_record(fms_arena_end(&formation->arena), entry);
+}
+
+/* Fetches what will be asked for soon after the record of that position. */
+static inline void
+fetch_ahead(const char *records_end, const FmsEntry *entries, Size position,
+			Size count)
+{
+	if (position + PREFETCH_ENTRIES < count)
+		__builtin_prefetch(fms_entry_record(records_end,
+											&entries[position +
+													 PREFETCH_ENTRIES]));
+	if (position + PREFETCH_WHOLE < count)
+	{
+		const FmsRecord *record =
+			fms_entry_record(records_end, &entries[position + PREFETCH_WHOLE]);
+		const char *line = (const char *) record + CACHE_LINE_BYTES;
+		const char *end = (const char *) record +
+			Min(record->size_bytes, PREFETCH_LINES_MAX * CACHE_LINE_BYTES);
+
+		for (; line < end; line += CACHE_LINE_BYTES)
+			__builtin_prefetch(line);
+	}
 }
 
 FmsFormation *
@@ -373,9 +402,7 @@ write_entries(void *arg, const FmsEntry *entries, Size count)
 
 	for (i = 0; i < count; i++)
 	{
-		if (i + PREFETCH_ENTRIES < count)
-			__builtin_prefetch(fms_entry_record(end, entries + i +
-												PREFETCH_ENTRIES));
+		fetch_ahead(end, entries, i, count);
 		fms_run_append(spilling->writer, fms_entry_record(end, &entries[i]));
 	}
 }
@@ -426,9 +453,9 @@ fms_formation_get(const FmsFormation *formation, uint64 position)
 	const FmsEntry *entry = &entries_of(formation)[position];
 
 	Assert(position < formation->count);
-	/* they are asked for one after the other, and lie anywhere */
-	if (position + PREFETCH_ENTRIES < formation->count)
-		__builtin_prefetch(record_of(formation, entry + PREFETCH_ENTRIES));
+	/* the caller may not look at all of it */
+	if (position + PREFETCH_WHOLE < formation->count)
+		__builtin_prefetch(record_of(formation, entry + PREFETCH_WHOLE));
 	return record_of(formation, entry);
 }
 

@@ -29,6 +29,9 @@
 
 #include "io.h"
 
+/* Mappings of this size can be made of huge pages. */
+#define HUGE_BYTES			((Size) 2 * 1024 * 1024)
+
 /* Stands in the mapping's own first page, before the buffers. */
 typedef struct FmsMapping
 {
@@ -145,6 +148,9 @@ fms_io_map(FmsIo *io, Size bytes)
 				 errmsg("out of memory"),
 				 errdetail("Failed to map %zu bytes of sort buffers.",
 						   total)));
+	/* the device works on few large pages faster than on many small ones */
+	if (total >= HUGE_BYTES)
+		(void) madvise(mapping, total, MADV_HUGEPAGE);
 	mapping->bytes = total;
 	dlist_push_head(&io->mappings, &mapping->link);
 	return (char *) mapping + FMS_IO_ALIGN_BYTES;

@@ -116,6 +116,24 @@ fms_record_prefix(const FmsRecord *record)
 	return record->key_bytes > 0 ? fms_record_key_word(record, 0) : 0;
 }
 
+/*
+ * Ten bytes of the key from a depth on that is less than the key's length,
+ * as a number; what lies behind the key's end counts as zero.
+ */
+static inline uint128
+fms_record_key_part(const FmsRecord *record, int depth)
+{
+	uint8		bytes[sizeof(uint64) + sizeof(uint16)] = {0};
+	uint64		word;
+	uint16		rest;
+
+	memcpy(bytes, fms_record_key(record) + depth,
+		   Min((int) sizeof(bytes), record->key_bytes - depth));
+	memcpy(&word, bytes, sizeof(word));
+	memcpy(&rest, bytes + sizeof(word), sizeof(rest));
+	return (uint128) pg_ntoh64(word) << 16 | pg_ntoh16(rest);
+}
+
 static inline uint16
 fms_record_prefix_rest(const FmsRecord *record)
 {
