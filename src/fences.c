@@ -51,6 +51,7 @@
 /* Fences follow the header, in memory and on tape. */
 typedef struct FmsFenceChunk
 {
+	FmsSeal		seal;			/* on tape only */
 	struct FmsFenceChunk *next; /* in memory only */
 	uint32		magic;
 	uint32		number;			/* on tape: in its run */
@@ -58,7 +59,8 @@ typedef struct FmsFenceChunk
 	uint32		used_bytes;		/* header included */
 } FmsFenceChunk;
 
-StaticAssertDecl(sizeof(FmsFenceChunk) == 24,
+StaticAssertDecl(sizeof(FmsFenceChunk) == 32 &&
+				 offsetof(FmsFenceChunk, seal) == 0,
 				 "chunks go to disk: their header must not be padded");
 
 struct FmsFenceStore
@@ -180,6 +182,7 @@ close_chunk(FmsFenceStore *store)
 
 	memset((char *) chunk + chunk->used_bytes, 0,
 		   chunk->size_bytes - chunk->used_bytes);
+	fms_tape_seal(store->tape, &chunk->seal, chunk->size_bytes);
 	fms_stream_done(store->stream, chunk->size_bytes);
 	store->open = NULL;
 }
@@ -351,21 +354,38 @@ read_large_chunk(FmsFenceReader *reader, FmsChunkSlot *slot, Size size)
 	return (const FmsFenceChunk *) slot->extra;
 }
 
-static void
-check_chunk(const FmsFenceReader *reader, const FmsFenceChunk *chunk)
+pg_noinline static void
+report_bad_chunk(const FmsFenceReader *reader, const FmsFenceChunk *chunk)
 {
-	if (chunk->magic != CHUNK_MAGIC || chunk->next != NULL ||
+	fms_tape_report_corrupted(reader->store->tape,
+							  psprintf(_("The block read order's chunk %u is wrong: number %u, magic %08X."),
+									   reader->next_number, chunk->number,
+									   chunk->magic));
+}
+
+/*
+ * The chunk's first part has arrived.  What it says of its size is needed
+ * before all of it can be read, so the size is held against what was written.
+ */
+static const FmsFenceChunk *
+check_chunk(FmsFenceReader *reader, FmsChunkSlot *slot)
+{
+	const FmsFenceChunk *chunk = (const FmsFenceChunk *) slot->buffer;
+	Size		size = chunk->size_bytes;
+
+	if (size % CHUNK_BYTES != 0 || size < CHUNK_BYTES ||
+		size > reader->store->largest_bytes ||
+		size > reader->end_offset - reader->next_offset)
+		report_bad_chunk(reader, chunk);
+	if (size > CHUNK_BYTES)
+		chunk = read_large_chunk(reader, slot, size);
+	if (!fms_tape_seal_holds(reader->store->tape, &chunk->seal, size) ||
+		chunk->magic != CHUNK_MAGIC || chunk->next != NULL ||
 		chunk->number != reader->next_number ||
-		chunk->size_bytes % CHUNK_BYTES != 0 ||
-		chunk->size_bytes > reader->end_offset - reader->next_offset ||
 		chunk->used_bytes < sizeof(FmsFenceChunk) ||
-		chunk->used_bytes > chunk->size_bytes)
-		ereport(ERROR,
-				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("block read order in sort temporary file is corrupted"),
-				 errdetail("Expected chunk %u, found chunk %u with magic %08X.",
-						   reader->next_number, chunk->number,
-						   chunk->magic)));
+		chunk->used_bytes > size)
+		report_bad_chunk(reader, chunk);
+	return chunk;
 }
 
 /* Waits for the next chunk on tape, and requests the one after it. */
@@ -389,11 +409,7 @@ enter_tape_chunk(FmsFenceReader *reader)
 	reader->slot = 1 - reader->slot;
 	slot = &reader->slots[reader->slot];
 	fms_tape_wait(reader->store->tape, &slot->request);
-	reader->chunk = (const FmsFenceChunk *) slot->buffer;
-	check_chunk(reader, reader->chunk);
-	if (reader->chunk->size_bytes > CHUNK_BYTES)
-		reader->chunk = read_large_chunk(reader, slot,
-										 reader->chunk->size_bytes);
+	reader->chunk = check_chunk(reader, slot);
 	reader->next_offset += reader->chunk->size_bytes;
 	reader->next_number++;
 	request_chunk(reader, &reader->slots[1 - reader->slot]);

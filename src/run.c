@@ -34,6 +34,7 @@
 
 struct FmsRunWriter
 {
+	FmsTape    *tape;
 	FmsStream  *stream;
 	FmsFenceStore *fences;
 	FmsCounters *counters;
@@ -75,6 +76,7 @@ fms_run_writer_create(FmsIo *io, FmsTape *tape, FmsFenceStore *fences,
 {
 	FmsRunWriter *writer = palloc0(sizeof(FmsRunWriter));
 
+	writer->tape = tape;
 	writer->fences = fences;
 	writer->counters = counters;
 	writer->block_bytes = block_bytes;
@@ -134,6 +136,7 @@ close_block(FmsRunWriter *writer)
 	/* what an earlier use of the buffer left behind stays in this process */
 	memset((char *) block + block->used_bytes, 0,
 		   writer->block_bytes - block->used_bytes);
+	fms_tape_seal(writer->tape, &block->seal, writer->block_bytes);
 	fms_stream_done(writer->stream, writer->block_bytes);
 	writer->block = NULL;
 }

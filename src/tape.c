@@ -63,6 +63,7 @@ struct FmsTape
 	File		file;			/* accounting, buffered */
 	File		direct_file;	/* O_DIRECT on the same path, or 0 */
 	uint32		block_bytes;
+	uint32		salt;			/* in the seal of all that is written */
 	uint64		end_bytes;		/* written or being written */
 	uint64		charged_bytes;	/* reserved; end_bytes <= charged_bytes */
 	uint64		uncounted_read_bytes;	/* not yet a whole block in */
@@ -190,6 +191,7 @@ fms_tape_open(FmsIo *io, FmsDirectChoice direct, uint32 block_bytes,
 	tape->io = io;
 	tape->counters = counters;
 	tape->block_bytes = block_bytes;
+	tape->salt = fms_seal_new_salt();
 	PrepareTempTablespaces();
 	tape->file = OpenTemporaryFile(false);
 
@@ -414,22 +416,54 @@ fms_tape_wait(FmsTape *tape, FmsIoRequest *request)
 }
 
 void
+fms_tape_seal(const FmsTape *tape, FmsSeal *piece, Size bytes)
+{
+	fms_seal_close(piece, bytes, tape->salt);
+}
+
+bool
+fms_tape_seal_holds(const FmsTape *tape, const FmsSeal *piece, Size bytes)
+{
+	return fms_seal_holds(piece, bytes, tape->salt);
+}
+
+void
+fms_tape_report_corrupted(const FmsTape *tape, const char *detail)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("sort temporary file \"%s\" is corrupted",
+					FilePathName(tape->file)),
+			 errdetail_internal("%s", detail),
+			 errhint("The storage below it did not return what was written. Check the device before you run the query again.")));
+}
+
+pg_noinline static void
+report_bad_block(const FmsTape *tape, const FmsBlockHeader *header,
+				 uint32 run, uint32 number)
+{
+	fms_tape_report_corrupted(tape,
+							  header->run == run && header->number == number ?
+							  psprintf(_("Block %u of run %u has a wrong checksum."),
+									   number, run) :
+							  psprintf(_("Expected block %u of run %u, found block %u of run %u with magic %08X."),
+									   number, run, header->number,
+									   header->run, header->magic));
+}
+
+void
 fms_tape_check_block(const FmsTape *tape, const char *block, uint32 run,
 					 uint32 number)
 {
 	const FmsBlockHeader *header = (const FmsBlockHeader *) block;
 
-	if (unlikely(header->magic != FMS_BLOCK_MAGIC ||
+	if (unlikely(!fms_tape_seal_holds(tape, &header->seal,
+									  tape->block_bytes) ||
+				 header->magic != FMS_BLOCK_MAGIC ||
 				 header->run != run || header->number != number ||
 				 header->used_bytes > tape->block_bytes ||
 				 header->used_bytes < sizeof(FmsBlockHeader) ||
 				 header->continued_bytes >
 				 header->used_bytes - sizeof(FmsBlockHeader)))
-		ereport(ERROR,
-				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("sort temporary file \"%s\" is corrupted",
-						FilePathName(tape->file)),
-				 errdetail("Expected block %u of run %u, found block %u of run %u with magic %08X.",
-						   number, run, header->number, header->run,
-						   header->magic)));
+		report_bad_block(tape, header, run, number);
 }

@@ -13,16 +13,18 @@
 
 #include "counters.h"
 #include "io.h"
+#include "seal.h"
 
 /*
- * Every block begins with this.  It names the block, so that a wrong or
- * stale one is an error and never a wrong answer.
+ * Every block begins with this.  It names the block and seals it, so that a
+ * wrong or stale one is an error and never a wrong answer.
  *
  *	  | header | continued_bytes | record | record | ... | unused |
  *	  |<---------------------- used_bytes -------------->|
  */
 typedef struct FmsBlockHeader
 {
+	FmsSeal		seal;
 	uint32		magic;			/* FMS_BLOCK_MAGIC */
 	uint32		run;			/* id of the run it belongs to */
 	uint32		number;			/* position in that run, from 0 */
@@ -34,7 +36,8 @@ typedef struct FmsBlockHeader
 
 #define FMS_BLOCK_MAGIC 0x464D5342	/* "FMSB" */
 
-StaticAssertDecl(sizeof(FmsBlockHeader) == 24,
+StaticAssertDecl(sizeof(FmsBlockHeader) == 32 &&
+				 offsetof(FmsBlockHeader, seal) == 0,
 				 "blocks go to disk: their header must not be padded");
 
 /* Room for records in a block of that size. */
@@ -90,8 +93,24 @@ extern void fms_tape_read(FmsTape *tape, FmsIoRequest **requests, int n);
 extern void fms_tape_wait(FmsTape *tape, FmsIoRequest *request);
 
 /*
- * Checks that a block just read is the one that was asked for and that its
- * header is sane.  ERRCODE_DATA_CORRUPTED otherwise.
+ * Seals a piece that is to be appended, and says whether one just read is
+ * what was sealed for this tape.
+ */
+extern void fms_tape_seal(const FmsTape *tape, FmsSeal *piece, Size bytes);
+extern bool fms_tape_seal_holds(const FmsTape *tape, const FmsSeal *piece,
+								Size bytes);
+
+/*
+ * Raises ERRCODE_DATA_CORRUPTED for a piece that is not what was written.
+ * The detail, if not NULL, is a palloc'd sentence.
+ */
+extern void fms_tape_report_corrupted(const FmsTape *tape,
+									  const char *detail)
+			pg_attribute_noreturn();
+
+/*
+ * Checks that a block just read is the one that was asked for, is as it was
+ * written, and that its header is sane.  ERRCODE_DATA_CORRUPTED otherwise.
  */
 extern void fms_tape_check_block(const FmsTape *tape, const char *block,
 								 uint32 run, uint32 number);

@@ -102,6 +102,49 @@ shim_below(uint32 below)
 MemoryContext CurrentMemoryContext = NULL;
 MemoryContext TopMemoryContext = NULL;
 int64		shim_live_chunks = 0;
+jmp_buf    *shim_catcher = NULL;
+
+/* Allocated since the last SHIM_CATCH() began, and live. */
+static void **caught = NULL;
+static int	ncaught = 0;
+
+static void
+catch_chunk(void *chunk)
+{
+	caught = realloc(caught, (ncaught + 1) * sizeof(void *));
+	if (caught == NULL)
+		abort();
+	caught[ncaught++] = chunk;
+}
+
+static bool
+uncatch_chunk(void *chunk)
+{
+	int			i;
+
+	for (i = ncaught - 1; i >= 0 && caught[i] != chunk; i--)
+		;
+	if (i < 0)
+		return false;
+	caught[i] = caught[--ncaught];
+	return true;
+}
+
+void
+shim_begin_catch(jmp_buf *catcher)
+{
+	shim_catcher = catcher;
+	ncaught = 0;
+}
+
+void
+shim_forget_raised(void)
+{
+	while (ncaught > 0)
+		pfree(caught[ncaught - 1]);
+	free(caught);
+	caught = NULL;
+}
 
 void *
 palloc(Size size)
@@ -111,6 +154,8 @@ palloc(Size size)
 	if (chunk == NULL)
 		abort();
 	shim_live_chunks++;
+	if (shim_catcher)
+		catch_chunk(chunk);
 	/* nobody may count on zeroes */
 	memset(chunk, 0x7E, size);
 	return chunk;
@@ -155,9 +200,13 @@ MemoryContextAllocExtended(MemoryContext context, Size size, int flags)
 void *
 repalloc(void *chunk, Size size)
 {
+	bool		was_caught = uncatch_chunk(chunk);
+
 	chunk = realloc(chunk, size);
 	if (chunk == NULL)
 		abort();
+	if (was_caught)
+		catch_chunk(chunk);
 	return chunk;
 }
 
@@ -171,12 +220,12 @@ void
 pfree(void *chunk)
 {
 	shim_live_chunks--;
+	(void) uncatch_chunk(chunk);
 	free(chunk);
 }
 
 /* ---- errors ---- */
 
-jmp_buf    *shim_catcher = NULL;
 char		shim_message[1024];
 int			shim_logged = 0;
 static int	level;

@@ -42,14 +42,21 @@ extern uint32 shim_below(uint32 below);
 extern jmp_buf *shim_catcher;
 extern char shim_message[1024];
 
-/* True if the statement raised an error; shim_message then has it. */
+/*
+ * True if the statement raised an error; shim_message then has it.  What the
+ * statement had allocated by then is freed by shim_forget_raised(), which does
+ * what resetting a memory context does in the server.
+ */
+extern void shim_forget_raised(void);
+extern void shim_begin_catch(jmp_buf *catcher);
+
 #define SHIM_CATCH(statement) \
 	__extension__ ({ \
 		jmp_buf shim_here; \
 		bool shim_raised = setjmp(shim_here) != 0; \
 		if (!shim_raised) \
 		{ \
-			shim_catcher = &shim_here; \
+			shim_begin_catch(&shim_here); \
 			statement; \
 		} \
 		shim_catcher = NULL; \

@@ -1,4 +1,4 @@
-/* links: order fences stream io io_uring io_sync */
+/* links: order fences stream io io_uring io_sync seal */
 /*
  * The block read order against all fences sorted by (key, run, position).
  *
@@ -11,7 +11,8 @@
  * chain counted as one block; skip_empty_chunks() of fences.c not looking for
  * the next chunk in memory; read_large_chunk() reading from the wrong offset;
  * a reader freed while its read is in flight; skip_fences() of order.c taking
- * a chain for one block, or not counting a block that was entered.
+ * a chain for one block, or not counting a block that was entered;
+ * check_chunk() of fences.c not asking for the seal.
  */
 #include "postgres.h"
 
@@ -74,7 +75,10 @@ struct FmsTape
 	uint64		end_bytes;
 };
 
+#define SALT		0x5EA1ED
+
 static int	tapes_open = 0;
+static int	newest_fd;			/* of the tape opened last */
 
 FmsTape *
 fms_tape_open(FmsIo *io, FmsDirectChoice direct, uint32 block_bytes,
@@ -91,6 +95,7 @@ fms_tape_open(FmsIo *io, FmsDirectChoice direct, uint32 block_bytes,
 	if (tape->fd < 0)
 		abort();
 	unlink(path);
+	newest_fd = tape->fd;
 	tapes_open++;
 	return tape;
 }
@@ -148,6 +153,25 @@ fms_tape_wait(FmsTape *tape, FmsIoRequest *request)
 				(unsigned long long) request->offset_bytes, request->result);
 		abort();
 	}
+}
+
+void
+fms_tape_seal(const FmsTape *tape, FmsSeal *piece, Size bytes)
+{
+	fms_seal_close(piece, bytes, SALT);
+}
+
+bool
+fms_tape_seal_holds(const FmsTape *tape, const FmsSeal *piece, Size bytes)
+{
+	return fms_seal_holds(piece, bytes, SALT);
+}
+
+void
+fms_tape_report_corrupted(const FmsTape *tape, const char *detail)
+{
+	elog(ERROR, "%s", detail);
+	abort();
 }
 
 /* ---- runs and what to expect of them ---- */
@@ -453,6 +477,74 @@ each_run_alone(Size share_bytes)
 }
 
 static void
+read_order(const FmsFences *const *all)
+{
+	FmsOrder   *order = fms_order_begin(NULL, store, &counters, nruns, all,
+										NULL);
+	int			i;
+
+	for (i = 0; i < nblocks; i++)
+	{
+		(void) fms_order_next(order);
+		fms_order_demanded(order, blocks[i].run);
+	}
+	fms_order_end(order);
+}
+
+static void
+flip(uint64 offset_bytes)
+{
+	char		byte;
+
+	if (pread(newest_fd, &byte, 1, offset_bytes) != 1)
+		abort();
+	byte ^= 1 << shim_below(8);
+	if (pwrite(newest_fd, &byte, 1, offset_bytes) != 1)
+		abort();
+}
+
+/* Any bit of the fences on tape, flipped, is an error. */
+static bool
+corruption_is_noticed(FmsIoChoice choice, bool long_fences)
+{
+	const FmsFences *all[MAX_RUNS];
+	const FmsFences *victim;
+	bool		raised;
+	int			i;
+
+	fms_io_open(&io, choice);
+	do
+	{
+		make_runs(50, false, long_fences, 0);
+		victim = &fences[shim_below(nruns)];
+		if (victim->tape_bytes == 0)
+			forget_runs();
+	} while (victim->tape_bytes == 0);
+	for (i = 0; i < nruns; i++)
+		all[i] = &fences[i];
+
+	flip(victim->tape_offset_bytes + shim_below(victim->tape_bytes));
+	raised = SHIM_CATCH(read_order(all));
+	/* in the order of the server's clean-up: the channel, the memory */
+	fms_io_close(&io);
+	shim_forget_raised();
+	forget_runs();
+	return raised;
+}
+
+static void
+test_corruption(FmsIoChoice choice)
+{
+	int			noticed = 0;
+	int			round;
+
+	for (round = 0; round < 200; round++)
+		noticed += corruption_is_noticed(choice, round % 2);
+	shim_ok(noticed == 200, "a flipped bit of the fences is an error: %d of 200",
+			noticed);
+}
+
+static void
 test_method(FmsIoChoice choice)
 {
 	static const uint32 ranges[] = {1, 2, 50, 1000000000};
@@ -482,6 +574,7 @@ test_method(FmsIoChoice choice)
 				"%s: each run alone, %zu bytes of memory", io.method->name,
 				shares[j]);
 	fms_io_close(&io);
+	test_corruption(choice);
 }
 
 int

@@ -90,12 +90,29 @@ fms_tape_wait(FmsTape *tape, FmsIoRequest *request)
 }
 
 void
+fms_tape_seal(const FmsTape *tape, FmsSeal *piece, Size bytes)
+{
+	abort();
+}
+
+bool
+fms_tape_seal_holds(const FmsTape *tape, const FmsSeal *piece, Size bytes)
+{
+	abort();
+}
+
+void
+fms_tape_report_corrupted(const FmsTape *tape, const char *detail)
+{
+	abort();
+}
+
+void
 fms_tape_check_block(const FmsTape *tape, const char *block, uint32 run,
 					 uint32 number)
 {
 	abort();
 }
-
 
 /* ---- the grid ---- */
 
