@@ -203,8 +203,9 @@ turn_to_tape(FmsFenceStore *store, FmsFences *fences)
 {
 	if (store->tape == NULL)
 	{
+		/* there is little of it, so checksums cost next to nothing */
 		store->tape = fms_tape_open(store->io, store->direct,
-									FMS_BLOCK_QUANTUM_BYTES,
+									FMS_BLOCK_QUANTUM_BYTES, true,
 									&store->counters);
 		store->stream = fms_stream_create(store->io, store->tape,
 										  BUFFER_BYTES,

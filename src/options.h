@@ -49,6 +49,7 @@ typedef struct FmsOptions
 	FmsModeChoice mode;			/* never FMS_MODE_OFF inside a sort */
 	FmsIoChoice io_method;
 	FmsDirectChoice direct_io;
+	bool		checksums;		/* of blocks on disk */
 	uint32		assist_blocks;	/* l; 0 = automatic */
 	uint32		block_bytes;	/* 0 = automatic, else a multiple of 512 */
 	Size		memory_bytes;	/* work_mem: the ceiling for everything */

@@ -13,7 +13,7 @@
 
 typedef struct FmsSeal
 {
-	uint32		checksum;		/* CRC32C of the rest of the piece */
+	uint32		checksum;		/* CRC32C of the rest of the piece, or 0 */
 	uint32		salt;			/* of the tape: no other one's piece has it */
 } FmsSeal;
 
@@ -27,9 +27,14 @@ extern uint32 fms_seal_new_salt(void);
  * Seals a piece of so many bytes, which begins with the seal and is complete
  * but for it.
  */
-extern void fms_seal_close(FmsSeal *seal, Size bytes, uint32 salt);
+extern void fms_seal_close(FmsSeal *seal, Size bytes, uint32 salt,
+						   bool checksum);
 
-/* Are these the bytes that were sealed with that salt? */
-extern bool fms_seal_holds(const FmsSeal *seal, Size bytes, uint32 salt);
+/*
+ * Are these the bytes that were sealed with that salt?  Without a checksum,
+ * only the salt can tell.
+ */
+extern bool fms_seal_holds(const FmsSeal *seal, Size bytes, uint32 salt,
+						   bool checksum);
 
 #endif							/* FMS_SEAL_H */

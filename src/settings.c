@@ -22,6 +22,7 @@ static int	assist_blocks_setting = 0;
 static int	block_size_setting = 0;
 static int	io_method_setting = FMS_IO_AUTO;
 static int	direct_io_setting = FMS_DIRECT_AUTO;
+static bool checksums_setting = false;
 
 static const struct config_enum_entry mode_values[] = {
 	{"fmsort", FMS_MODE_FMSORT, false},
@@ -114,6 +115,12 @@ fms_settings_define(void)
 							 direct_io_values,
 							 PGC_USERSET, GUC_EXPLAIN,
 							 NULL, NULL, NULL);
+	DefineCustomBoolVariable("fmsort.checksums",
+							 "Whether the blocks that sorts write carry checksums.",
+							 "Bytes that storage has changed are an error then. That a block is the one asked for is checked in any case.",
+							 &checksums_setting, false,
+							 PGC_USERSET, GUC_EXPLAIN,
+							 NULL, NULL, NULL);
 	MarkGUCPrefixReserved("fmsort");
 }
 
@@ -142,6 +149,7 @@ fms_settings_snapshot(FmsOptions *options, double expected_bytes)
 	options->mode = mode_setting;
 	options->io_method = io_method_setting;
 	options->direct_io = direct_io_setting;
+	options->checksums = checksums_setting;
 	options->assist_blocks = assist_blocks_setting;
 	options->block_bytes = block_size_setting;
 	options->memory_bytes = (Size) work_mem * 1024;

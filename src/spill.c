@@ -117,7 +117,8 @@ open_files(FmsSpill *spill, const FmsOptions *options)
 	uint32		block_bytes = sizing->block_bytes;
 
 	fms_io_open(&spill->io, options->io_method);
-	spill->tape = fms_tape_open(&spill->io, direct, block_bytes, counters);
+	spill->tape = fms_tape_open(&spill->io, direct, block_bytes,
+								options->checksums, counters);
 	spill->fences = fms_fences_create(spill->keys, &spill->io, direct,
 									  sizing->fences_bytes);
 	sizing->fences = spill->fences;

@@ -64,6 +64,7 @@ struct FmsTape
 	File		direct_file;	/* O_DIRECT on the same path, or 0 */
 	uint32		block_bytes;
 	uint32		salt;			/* in the seal of all that is written */
+	bool		checksums;		/* likewise */
 	uint64		end_bytes;		/* written or being written */
 	uint64		charged_bytes;	/* reserved; end_bytes <= charged_bytes */
 	uint64		uncounted_read_bytes;	/* not yet a whole block in */
@@ -182,7 +183,7 @@ open_direct(FmsTape *tape)
 
 FmsTape *
 fms_tape_open(FmsIo *io, FmsDirectChoice direct, uint32 block_bytes,
-			  FmsCounters *counters)
+			  bool checksums, FmsCounters *counters)
 {
 	FmsTape    *tape = palloc0(sizeof(FmsTape));
 
@@ -192,6 +193,7 @@ fms_tape_open(FmsIo *io, FmsDirectChoice direct, uint32 block_bytes,
 	tape->counters = counters;
 	tape->block_bytes = block_bytes;
 	tape->salt = fms_seal_new_salt();
+	tape->checksums = checksums;
 	PrepareTempTablespaces();
 	tape->file = OpenTemporaryFile(false);
 
@@ -418,13 +420,13 @@ fms_tape_wait(FmsTape *tape, FmsIoRequest *request)
 void
 fms_tape_seal(const FmsTape *tape, FmsSeal *piece, Size bytes)
 {
-	fms_seal_close(piece, bytes, tape->salt);
+	fms_seal_close(piece, bytes, tape->salt, tape->checksums);
 }
 
 bool
 fms_tape_seal_holds(const FmsTape *tape, const FmsSeal *piece, Size bytes)
 {
-	return fms_seal_holds(piece, bytes, tape->salt);
+	return fms_seal_holds(piece, bytes, tape->salt, tape->checksums);
 }
 
 void

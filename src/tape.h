@@ -53,10 +53,12 @@ typedef struct FmsTape FmsTape;
  * Opens a tape: a temporary file under the current resource owner, which
  * counts it, limits it, logs it and deletes it.  Under FMS_DIRECT_ON raises
  * an error where the file system has no direct I/O for this block size;
- * under FMS_DIRECT_AUTO uses the page cache there.
+ * under FMS_DIRECT_AUTO uses the page cache there.  With checksums, seals hold
+ * only for bytes that have not changed.
  */
 extern FmsTape *fms_tape_open(FmsIo *io, FmsDirectChoice direct,
-							  uint32 block_bytes, FmsCounters *counters);
+							  uint32 block_bytes, bool checksums,
+							  FmsCounters *counters);
 
 /*
  * A tape opened with FMS_DIRECT_OFF: transfers from now on go past the page

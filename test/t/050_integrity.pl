@@ -28,7 +28,8 @@ my $BLOCK_MAGIC = 0x464D5342;
 my $CHUNK_MAGIC = 0x464D5346;
 
 my $node = fms_node('integrity', "work_mem = '64kB'",
-	"fmsort.block_size = $BLOCK", 'fmsort.assist_blocks = 1');
+	"fmsort.block_size = $BLOCK", 'fmsort.assist_blocks = 1',
+	'fmsort.checksums = on');
 
 $node->safe_psql('postgres', <<'EOS');
 CREATE TABLE t AS SELECT i AS id, (i::bigint * 7919 % 10007)::int AS k,
@@ -282,6 +283,45 @@ foreach my $way (sort keys %ways)
 
 	is($session->query('SELECT id FROM t ORDER BY k'),
 		$right, "$way: the next sort is right");
+	$session->quit;
+}
+
+# ---- without checksums, a block still has to be the right one ----------------------
+
+{
+	my $session = session('fmsort.checksums = off', 'fmsort.direct_io = off');
+	my $bytes;
+
+	foreach my $field (qw(checksum salt magic run number))
+	{
+		noticed($session, "no checksums: a bit in its field $field",
+			sub {
+				my $victim = unread_block(@_);
+				my ($i) = grep { $HEADER[$_] eq $field } 0 .. $#HEADER;
+				flip($victim->{file}, $victim->{offset} + 4 * $i);
+			});
+	}
+	noticed($session, 'no checksums: a block that was never written',
+		sub {
+			my $victim = unread_block(@_);
+			write_at($victim->{file}, $victim->{offset}, "\0" x $BLOCK);
+		});
+	my $old = unread_block(open_cursor($session, 'k'));
+	$bytes = read_at($old->{file}, $old->{offset}, $BLOCK);
+	read_on($session);
+	noticed($session, 'no checksums: the block of an earlier sort',
+		sub {
+			my $victim = unread_block(@_);
+			write_at($victim->{file}, $victim->{offset}, $bytes);
+		});
+
+	my $victim = unread_block(open_cursor($session, 'k'));
+	flip($victim->{file}, $victim->{offset} + $BLOCK - 1);
+	my ($rows, $messages) = read_on($session);
+	is("$messages|$rows", '|' . join("\n", (split /\n/, $right)[ 1 .. 19999 ]),
+		'no checksums: nobody looks at the padding');
+	is($session->query('SELECT id FROM t ORDER BY k'),
+		$right, 'no checksums: the next sort is right');
 	$session->quit;
 }
 

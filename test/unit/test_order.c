@@ -82,7 +82,7 @@ static int	newest_fd;			/* of the tape opened last */
 
 FmsTape *
 fms_tape_open(FmsIo *io, FmsDirectChoice direct, uint32 block_bytes,
-			  FmsCounters *counters)
+			  bool checksums, FmsCounters *counters)
 {
 	const char *dir = getenv("TMPDIR");
 	FmsTape    *tape = palloc0(sizeof(FmsTape));
@@ -158,13 +158,13 @@ fms_tape_wait(FmsTape *tape, FmsIoRequest *request)
 void
 fms_tape_seal(const FmsTape *tape, FmsSeal *piece, Size bytes)
 {
-	fms_seal_close(piece, bytes, SALT);
+	fms_seal_close(piece, bytes, SALT, true);
 }
 
 bool
 fms_tape_seal_holds(const FmsTape *tape, const FmsSeal *piece, Size bytes)
 {
-	return fms_seal_holds(piece, bytes, SALT);
+	return fms_seal_holds(piece, bytes, SALT, true);
 }
 
 void

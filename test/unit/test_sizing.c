@@ -47,7 +47,7 @@ fms_formation_get(const FmsFormation *formation, uint64 position)
 
 FmsTape *
 fms_tape_open(FmsIo *io, FmsDirectChoice direct, uint32 block_bytes,
-			  FmsCounters *counters)
+			  bool checksums, FmsCounters *counters)
 {
 	abort();
 }
