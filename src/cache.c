@@ -3,22 +3,24 @@
  * cache.c
  *	  How much a sort may leave in the page cache.
  *
- * A spill that is small beside the memory that is free is best written to
- * the page cache: it is read back and deleted before the kernel has begun to
- * write it to the device.  A large one is written to the device anyway, and
- * pushes others' pages out; past the cache it goes at the device's speed and
- * harms nobody.  The line is drawn at a small part of the memory that is
- * available: what the kernel could give without swapping, or the limit of
- * the control group this process runs in, if that is less (a container's
- * page cache counts against its limit).
+ * A spill that stays in the page cache costs two copies in memory: it is read
+ * back and deleted before the kernel has begun to write it to the device.
+ * One that the kernel does begin to write goes to the device anyway, more
+ * slowly than past the cache, and pushes others' pages out.  So the line is
+ * drawn where the kernel draws it (vm.dirty_background_ratio), less what is
+ * waiting to be written already, ours and others'; and at a small part of the
+ * memory that is available, or that the control group which this process
+ * runs in may have (a container's page cache counts against its limit).
  *
- *	  available memory  |##########################################|
- *	  a sort's share    |#|
+ *	  available   |###################################################|
+ *	  background  |#####|			where the kernel begins to write
+ *	  dirty       |##|
+ *	  room           |##|			a sort takes a part, and asks again
  *
- * Asked once for each sort that spills; reading these files takes some tens
- * of microseconds.  Where there is no /proc, the share is 0.
+ * Asked when a sort begins to spill, and again when it has used up the part
+ * it was given; reading these files takes some tens of microseconds.  Where
+ * there is no /proc, there is no room.
  *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
@@ -26,8 +28,18 @@
 
 #include "cache.h"
 
-/* A sort's part of what is available; many may run at once. */
-#define SHARE_FRACTION	32
+/* A sort's part of the memory that is available; many may run at once. */
+#define AVAILABLE_FRACTION	16
+/* It gets the room that there is in parts, since others may want it, too. */
+#define ROOM_FRACTION		8
+
+/* What the kernel says of memory, in bytes. */
+typedef struct FmsMemory
+{
+	uint64		available;
+	uint64		dirty;			/* in the page cache, to be written or being
+								 * written */
+} FmsMemory;
 
 /* The number in a file that holds just one; PG_UINT64_MAX if there is none. */
 static uint64
@@ -44,22 +56,38 @@ number_in(const char *path)
 	return found ? (uint64) number : PG_UINT64_MAX;
 }
 
-static uint64
-available_bytes(void)
+static FmsMemory
+ask_memory(void)
 {
 	FILE	   *file = AllocateFile("/proc/meminfo", "r");
-	unsigned long long kb = 0;
+	FmsMemory	memory = {0, 0};
+	unsigned long long kb;
 	char		line[256];
 
 	if (file == NULL)
-		return 0;
+		return memory;
 	while (fgets(line, sizeof(line), file))
 	{
 		if (sscanf(line, "MemAvailable: %llu kB", &kb) == 1)
-			break;
+			memory.available = (uint64) kb * 1024;
+		else if (sscanf(line, "Dirty: %llu kB", &kb) == 1 ||
+				 sscanf(line, "Writeback: %llu kB", &kb) == 1)
+			memory.dirty += (uint64) kb * 1024;
 	}
 	FreeFile(file);
-	return (uint64) kb * 1024;
+	return memory;
+}
+
+/* How much may be dirty before the kernel begins to write it? */
+static uint64
+background_bytes(uint64 available)
+{
+	uint64		bytes = number_in("/proc/sys/vm/dirty_background_bytes");
+	uint64		ratio = number_in("/proc/sys/vm/dirty_background_ratio");
+
+	if (bytes > 0 && bytes < PG_UINT64_MAX)
+		return bytes;
+	return ratio <= 100 ? available / 100 * ratio : 0;
 }
 
 /* The smallest limit of a group and those it is in. */
@@ -116,10 +144,20 @@ group_limit_bytes(void)
 }
 
 uint64
-fms_cache_share_bytes(void)
+fms_cache_room_bytes(uint64 taken_bytes)
 {
-	uint64		available = available_bytes();
-	uint64		limit = group_limit_bytes();
+	FmsMemory	memory = ask_memory();
+	uint64		available = Min(memory.available, group_limit_bytes());
+	uint64		background = background_bytes(available);
+	uint64		share = available / AVAILABLE_FRACTION;
 
-	return Min(available, limit) / SHARE_FRACTION;
+	if (background <= memory.dirty || share <= taken_bytes)
+		return 0;
+	return Min(background - memory.dirty, share - taken_bytes);
+}
+
+uint64
+fms_cache_part_bytes(uint64 room_bytes)
+{
+	return room_bytes / ROOM_FRACTION;
 }

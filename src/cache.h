@@ -11,9 +11,12 @@
 #include "postgres.h"
 
 /*
- * Bytes of temporary files that one sort may have in the page cache without
- * harm; 0 where that cannot be told.  Never fails.
+ * Bytes that a sort which has taken so many already may still leave in the
+ * page cache without harm; 0 where that cannot be told.  Never fails.
  */
-extern uint64 fms_cache_share_bytes(void);
+extern uint64 fms_cache_room_bytes(uint64 taken_bytes);
+
+/* How many of them to use before asking again. */
+extern uint64 fms_cache_part_bytes(uint64 room_bytes);
 
 #endif							/* FMS_CACHE_H */

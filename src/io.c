@@ -200,21 +200,41 @@ fms_io_complete(FmsIoRequest *request, int result)
 		(*request->group)--;
 }
 
-int
-fms_io_transfer(int fd, const FmsIoRequest *request)
+/* One piece of it; bytes moved, or -errno. */
+static int
+transfer_piece(int fd, const FmsIoRequest *request, uint32 at_bytes)
 {
+	char	   *buffer = request->buffer + at_bytes;
+	uint32		bytes = fms_io_piece_bytes(request, at_bytes);
+	off_t		offset = (off_t) (request->offset_bytes + at_bytes);
 	ssize_t		moved;
 
 	do
 	{
 		if (request->is_write)
-			moved = pwrite(fd, request->buffer, request->length_bytes,
-						   (off_t) request->offset_bytes);
+			moved = pwrite(fd, buffer, bytes, offset);
 		else
-			moved = pread(fd, request->buffer, request->length_bytes,
-						  (off_t) request->offset_bytes);
+			moved = pread(fd, buffer, bytes, offset);
 	} while (moved < 0 && errno == EINTR);
 	return moved < 0 ? -errno : (int) moved;
+}
+
+int
+fms_io_transfer(int fd, const FmsIoRequest *request)
+{
+	uint32		moved = 0;
+
+	while (moved < request->length_bytes)
+	{
+		int			result = transfer_piece(fd, request, moved);
+
+		if (result < 0)
+			return result;
+		if ((uint32) result < fms_io_piece_bytes(request, moved))
+			return moved + result;
+		moved += result;
+	}
+	return moved;
 }
 
 void

@@ -48,6 +48,7 @@ typedef struct FmsIoRequest
 	/* what to do: set before submitting */
 	bool		is_write;
 	uint32		length_bytes;
+	uint32		piece_bytes;	/* to be moved in pieces of this; 0: at once */
 	char	   *buffer;
 	uint64		offset_bytes;
 
@@ -55,11 +56,29 @@ typedef struct FmsIoRequest
 	FmsIoState	state;
 	int			result;			/* bytes moved, or -errno; valid when DONE */
 
-	/* kept by the channel */
+	/* kept by the channel and its method */
 	FmsIo	   *io;
+	uint32		pieces_left;	/* of those that are on their way */
 	uint32	   *group;			/* if not NULL, counts its group's requests
 								 * in flight */
 } FmsIoRequest;
+
+/* Of how many pieces a request consists. */
+static inline uint32
+fms_io_pieces(const FmsIoRequest *request)
+{
+	return request->piece_bytes == 0 ? 1 :
+		(request->length_bytes - 1) / request->piece_bytes + 1;
+}
+
+/* Length of the piece that begins so far into a request. */
+static inline uint32
+fms_io_piece_bytes(const FmsIoRequest *request, uint32 at_bytes)
+{
+	uint32		left = request->length_bytes - at_bytes;
+
+	return request->piece_bytes == 0 ? left : Min(left, request->piece_bytes);
+}
 
 /*
  * How requests are carried out.  None of these raises an error, and none

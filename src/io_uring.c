@@ -17,6 +17,9 @@
  * by interrupting the merge.  No SQPOLL (it would occupy a core), no IOPOLL
  * (needs polled queues that few devices offer).
  *
+ * A request may be cut into pieces (see tape.c), an entry each; it is complete
+ * when all of them are.
+ *
  * A batch costs one system call.  If the kernel refuses to take a request
  * (it does so only for want of memory or by a fault of ours), the request is
  * completed with the error and the ring is not used for new ones: entries
@@ -108,6 +111,21 @@ uring_close(void)
 	}
 }
 
+/* Another piece of the request has moved so many bytes, or failed. */
+static void
+complete_piece(FmsIoRequest *request, int result)
+{
+	Assert(request->pieces_left > 0);
+
+	/* the first error stays, as do the bytes if a piece is short */
+	if (result < 0 && request->result >= 0)
+		request->result = result;
+	else if (result > 0 && request->result >= 0)
+		request->result += result;
+	if (--request->pieces_left == 0)
+		fms_io_complete(request, request->result);
+}
+
 /* Takes the completions that are there. */
 static void
 reap(void)
@@ -120,7 +138,7 @@ reap(void)
 		unsigned int i;
 
 		for (i = 0; i < n; i++)
-			fms_io_complete(io_uring_cqe_get_data(cqes[i]), cqes[i]->res);
+			complete_piece(io_uring_cqe_get_data(cqes[i]), cqes[i]->res);
 		io_uring_cq_advance(&ring, n);
 		ring_in_flight -= n;
 	}
@@ -157,6 +175,68 @@ push(void)
 	return 0;
 }
 
+/* An entry of the submission queue; NULL, with the error, if there is none. */
+static struct io_uring_sqe *
+get_entry(int *error)
+{
+	struct io_uring_sqe *sqe = io_uring_get_sqe(&ring);
+
+	if (sqe == NULL)
+	{
+		*error = push();
+		if (*error == 0)
+			sqe = io_uring_get_sqe(&ring);
+	}
+	return sqe;
+}
+
+/* Queues the pieces of a request; counts them as they are queued. */
+static int
+queue(int fd, FmsIoRequest *request, int *queued)
+{
+	int			error = 0;
+	uint32		at = 0;
+
+	while (at < request->length_bytes)
+	{
+		uint32		bytes = fms_io_piece_bytes(request, at);
+		struct io_uring_sqe *sqe = get_entry(&error);
+
+		if (sqe == NULL)
+			break;
+		if (request->is_write)
+			io_uring_prep_write(sqe, fd, request->buffer + at, bytes,
+								request->offset_bytes + at);
+		else
+			io_uring_prep_read(sqe, fd, request->buffer + at, bytes,
+							   request->offset_bytes + at);
+		io_uring_sqe_set_data(sqe, request);
+		(*queued)++;
+		at += bytes;
+	}
+	return error;
+}
+
+/*
+ * The kernel has not taken more than the first pieces of the requests.  The
+ * others fail with the error.
+ */
+static void
+give_up(FmsIoRequest **requests, int n, int taken, int error)
+{
+	int			i;
+
+	for (i = 0; i < n; i++)
+	{
+		int			pieces = fms_io_pieces(requests[i]);
+		int			lost = pieces - Min(taken, pieces);
+
+		taken -= pieces - lost;
+		for (; lost > 0; lost--)
+			complete_piece(requests[i], error);
+	}
+}
+
 static void
 uring_submit(int fd, FmsIoRequest **requests, int n)
 {
@@ -164,29 +244,13 @@ uring_submit(int fd, FmsIoRequest **requests, int n)
 	int			error = ring_error;
 	int			i;
 
-	for (i = 0; i < n && error == 0; i++)
+	for (i = 0; i < n; i++)
 	{
-		FmsIoRequest *request = requests[i];
-		struct io_uring_sqe *sqe = io_uring_get_sqe(&ring);
-
-		if (sqe == NULL)
-		{
-			error = push();
-			if (error != 0)
-				break;
-			sqe = io_uring_get_sqe(&ring);
-		}
-		if (request->is_write)
-			io_uring_prep_write(sqe, fd, request->buffer,
-								request->length_bytes,
-								request->offset_bytes);
-		else
-			io_uring_prep_read(sqe, fd, request->buffer,
-							   request->length_bytes,
-							   request->offset_bytes);
-		io_uring_sqe_set_data(sqe, request);
-		queued++;
+		requests[i]->result = 0;
+		requests[i]->pieces_left = fms_io_pieces(requests[i]);
 	}
+	for (i = 0; i < n && error == 0; i++)
+		error = queue(fd, requests[i], &queued);
 	if (error == 0)
 		error = push();
 
@@ -198,8 +262,7 @@ uring_submit(int fd, FmsIoRequest **requests, int n)
 		if (ring_error == 0)
 			taken = queued - (int) io_uring_sq_ready(&ring);
 		ring_error = error;
-		for (i = taken; i < n; i++)
-			fms_io_complete(requests[i], error);
+		give_up(requests, n, taken, error);
 	}
 }
 

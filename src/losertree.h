@@ -72,6 +72,26 @@ fms_losertree_replay(FmsLoserTree *tree, FmsLeafBefore before, void *arg)
 }
 
 /*
+ * The leaf that would go first if the winner did not: the best of those that
+ * have lost to it.  -1 if there is no other.  As long as the winner goes
+ * before this one nothing has to be played.
+ */
+static pg_attribute_always_inline int
+fms_losertree_runner_up(const FmsLoserTree *tree, FmsLeafBefore before,
+						void *arg)
+{
+	int			best = -1;
+	int			node;
+
+	for (node = (tree->nleaves + tree->nodes[0]) / 2; node > 0; node /= 2)
+	{
+		if (best < 0 || before(arg, tree->nodes[node], best))
+			best = tree->nodes[node];
+	}
+	return best;
+}
+
+/*
  * Builds the tree over leaves 0 .. nleaves-1 in the caller's array.  Each
  * leaf climbs until it meets an empty node and waits there for its opponent;
  * the last one to climb finds opponents all the way up.

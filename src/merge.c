@@ -25,6 +25,11 @@
  * block when the last one is used up demands blocks in another order, and
  * with few assist blocks it stalls, or loses tuples.)
  *
+ * A run often wins many times in a row: its keys are equal, or the runs hardly
+ * overlap.  Then the runner-up is looked for once, and as long as the winner
+ * stays before it nothing else is compared.  Merging runs that do not overlap
+ * at all thus costs a comparison a record, whatever their number.
+ *
  * The winner moves on at the next call, not before: the record handed out
  * lies in its sort block and has to stay there while the parent looks at it.
  *
@@ -45,6 +50,9 @@
 #include "clock.h"
 #include "losertree.h"
 #include "merge.h"
+
+/* So many wins in a row make looking for the runner-up worth it. */
+#define WINS_IN_A_ROW		3
 
 typedef enum FmsLeafState
 {
@@ -81,6 +89,8 @@ struct FmsMerge
 	uint64		rest_position;	/* of the rest's head */
 	bool		prefix_decides; /* fms_keys_prefix_decides() */
 	bool		handed_out;		/* the winner's record has left */
+	int			wins;			/* matches in a row that the winner has won */
+	int			runner_up;		/* goes next after the winner; -1: not known */
 	double		load_us;
 };
 
@@ -387,6 +397,7 @@ fms_merge_begin(const FmsMergePlan *plan, int nruns, FmsRun **runs,
 	Assert(nruns >= 1);
 
 	merge->plan = plan;
+	merge->runner_up = -1;
 	merge->prefix_decides = fms_keys_prefix_decides(plan->keys);
 	merge->nleaves = nruns + (plan->rest ? 1 : 0);
 	merge->leaves = palloc0(merge->nleaves * sizeof(FmsLeaf));
@@ -421,15 +432,37 @@ fms_merge_begin(const FmsMergePlan *plan, int nruns, FmsRun **runs,
 	return merge;
 }
 
+/* The winner's head has changed: who is the winner now? */
+static inline void
+play(FmsMerge *merge, int run)
+{
+	FmsLoserTree *tree = &merge->tree;
+
+	if (merge->runner_up >= 0)
+	{
+		if (leaf_before(merge, run, merge->runner_up))
+			return;
+		merge->runner_up = -1;
+		merge->wins = 0;
+	}
+	fms_losertree_replay(tree, leaf_before, merge);
+	if (fms_losertree_winner(tree) != run)
+		merge->wins = 0;
+	else if (++merge->wins >= WINS_IN_A_ROW)
+		merge->runner_up = fms_losertree_runner_up(tree, leaf_before, merge);
+}
+
 /* Moves on from the record handed out last, if that has not been done. */
 static inline void
 move_on(FmsMerge *merge)
 {
+	int			run = fms_losertree_winner(&merge->tree);
+
 	if (!merge->handed_out)
 		return;
 	merge->handed_out = false;
-	advance(merge, fms_losertree_winner(&merge->tree));
-	fms_losertree_replay(&merge->tree, leaf_before, merge);
+	advance(merge, run);
+	play(merge, run);
 }
 
 static FmsPosition

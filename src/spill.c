@@ -44,6 +44,9 @@
 #include "clock.h"
 #include "spill.h"
 
+/* For less than that it is not worth staying in the page cache. */
+#define CACHE_PART_MIN_BYTES	((uint64) 1024 * 1024)
+
 struct FmsSpill
 {
 	MemoryContext context;
@@ -61,8 +64,9 @@ struct FmsSpill
 	int			runs_size;
 	uint32		largest_bytes;	/* of any record in them */
 	uint32		next_run_id;
-	uint64		cache_bytes;	/* past this size the tape leaves the page
-								 * cache; 0: it has, or never will */
+	uint64		cache_bytes;	/* past this size it is asked again whether
+								 * the tape may grow in the page cache; 0: it
+								 * does not, or always will */
 
 	const FmsFormation *rest;	/* goes into the last merge; NULL: nothing */
 	FmsMergePlan plan;			/* of the merge going on */
@@ -78,30 +82,41 @@ close_io(void *arg)
 }
 
 /*
- * Where to write to is up to us: in the page cache, as long as the spill is
- * small beside the memory available; not at all if the planner knows better.
+ * Where to write to is up to us: in the page cache, as long as there is room
+ * for more; not at all if the planner knows better.
  */
 static FmsDirectChoice
 choose_direct(FmsSpill *spill, const FmsOptions *options)
 {
-	uint64		share;
+	uint64		room;
 
 	if (options->direct_io != FMS_DIRECT_AUTO)
 		return options->direct_io;
-	share = fms_cache_share_bytes();
-	if (share == 0 || options->expected_bytes > share)
+	room = fms_cache_room_bytes(0);
+	if (room == 0 || options->expected_bytes > room)
 		return FMS_DIRECT_AUTO;
-	spill->cache_bytes = share;
+	spill->cache_bytes = Max(fms_cache_part_bytes(room), 1);
 	return FMS_DIRECT_OFF;
 }
 
-/* A run is complete: has the spill outgrown the page cache? */
+/*
+ * A run is complete: may the next one go into the page cache, too?  If not,
+ * what is there already stays there.
+ */
 static void
 reconsider_direct(FmsSpill *spill)
 {
-	if (spill->cache_bytes == 0 ||
-		fms_tape_end(spill->tape) <= spill->cache_bytes)
+	uint64		taken = fms_tape_end(spill->tape);
+	uint64		part;
+
+	if (spill->cache_bytes == 0 || taken <= spill->cache_bytes)
 		return;
+	part = fms_cache_part_bytes(fms_cache_room_bytes(taken));
+	if (part >= CACHE_PART_MIN_BYTES)
+	{
+		spill->cache_bytes = taken + part;
+		return;
+	}
 	spill->cache_bytes = 0;
 	fms_run_flush(spill->writer);
 	fms_tape_go_direct(spill->tape);

@@ -53,6 +53,14 @@
 #include "compat.h"
 #include "tape.h"
 
+/*
+ * Writes to the page cache go in pieces of this.  Large ones would be given
+ * large folios, which have to be made of memory that has been free for long;
+ * on a virtual machine that hands free memory back to its host they are
+ * several times slower than those that have just been used.
+ */
+#define CACHED_WRITE_BYTES	8192
+
 #define RESERVE_MIN_BYTES	((uint64) 64 * 1024)
 #define RESERVE_MAX_BYTES	((uint64) 8 * 1024 * 1024)
 
@@ -62,6 +70,7 @@ struct FmsTape
 	FmsCounters *counters;
 	File		file;			/* accounting, buffered */
 	File		direct_file;	/* O_DIRECT on the same path, or 0 */
+	uint64		direct_from_bytes;	/* what lies before is in the page cache */
 	uint32		block_bytes;
 	uint32		salt;			/* in the seal of all that is written */
 	bool		checksums;		/* likewise */
@@ -71,11 +80,12 @@ struct FmsTape
 	uint64		uncounted_write_bytes;	/* pgBufferUsage; < BLCKSZ */
 };
 
-/* The file that block transfers use. */
+/* The file that transfers at that place use. */
 static inline File
-transfer_file(const FmsTape *tape)
+transfer_file(const FmsTape *tape, uint64 offset_bytes)
 {
-	return tape->direct_file > 0 ? tape->direct_file : tape->file;
+	return tape->direct_file > 0 && offset_bytes >= tape->direct_from_bytes ?
+		tape->direct_file : tape->file;
 }
 
 /*
@@ -83,18 +93,19 @@ transfer_file(const FmsTape *tape)
  * that makes fd.c reopen a file it has closed.
  */
 static int
-transfer_fd(FmsTape *tape)
+transfer_fd(FmsTape *tape, uint64 offset_bytes)
 {
-	int			fd = FileGetRawDesc(transfer_file(tape));
+	File		file = transfer_file(tape, offset_bytes);
+	int			fd = FileGetRawDesc(file);
 
 	if (fd < 0)
 	{
-		if (FileSize(transfer_file(tape)) < 0)
+		if (FileSize(file) < 0)
 			ereport(ERROR,
 					(errcode_for_file_access(),
 					 errmsg("could not reopen sort temporary file \"%s\": %m",
 							FilePathName(tape->file))));
-		fd = FileGetRawDesc(transfer_file(tape));
+		fd = FileGetRawDesc(file);
 	}
 	Assert(fd >= 0);
 	return fd;
@@ -145,7 +156,8 @@ direct_io_works(FmsTape *tape)
 	ssize_t		got;
 
 	reserve(tape, 2 * FMS_IO_ALIGN_BYTES);
-	got = pread(transfer_fd(tape), buffer, piece, piece);
+	got = pread(transfer_fd(tape, tape->direct_from_bytes), buffer, piece,
+				piece);
 	fms_io_unmap(tape->io, buffer);
 	return got == (ssize_t) piece;
 }
@@ -225,8 +237,10 @@ fms_tape_close(FmsTape *tape)
 void
 fms_tape_go_direct(FmsTape *tape)
 {
-	if (tape->direct_file == 0)
-		(void) open_direct(tape);
+	if (tape->direct_file > 0)
+		return;
+	tape->direct_from_bytes = tape->end_bytes;
+	(void) open_direct(tape);
 }
 
 bool
@@ -253,11 +267,15 @@ fms_tape_append(FmsTape *tape, FmsIoRequest *request, char *buffer,
 	request->is_write = true;
 	request->buffer = buffer;
 	request->length_bytes = length_bytes;
+	request->piece_bytes =
+		transfer_file(tape, tape->end_bytes) == tape->direct_file ? 0 :
+		CACHED_WRITE_BYTES;
 	request->offset_bytes = tape->end_bytes;
 	tape->end_bytes += length_bytes;
 	tape->counters->writes++;
 	tape->counters->written_bytes += length_bytes;
-	fms_io_submit(tape->io, transfer_fd(tape), &request, 1);
+	fms_io_submit(tape->io, transfer_fd(tape, request->offset_bytes), &request,
+				  1);
 }
 
 void
@@ -274,23 +292,38 @@ fms_tape_trim(FmsTape *tape)
 	tape->charged_bytes = tape->end_bytes;
 }
 
-/* Counts the time since start as spent waiting for such a request. */
+/* Counts the time since start as spent waiting for a read or a write. */
 static void
-count_blocked(FmsTape *tape, const FmsIoRequest *request, instr_time start)
+count_blocked(FmsTape *tape, bool is_write, instr_time start)
 {
 	instr_time	spent;
 
 	INSTR_TIME_SET_CURRENT(spent);
 	INSTR_TIME_SUBTRACT(spent, start);
-	if (!request->is_write)
+	if (!is_write)
 		tape->counters->blocked_us += INSTR_TIME_GET_DOUBLE(spent) * 1e6;
 	if (track_io_timing)
 	{
-		instr_time *total = request->is_write ? fms_temp_write_time() :
+		instr_time *total = is_write ? fms_temp_write_time() :
 			fms_temp_read_time();
 
 		INSTR_TIME_ADD(*total, spent);
 	}
+}
+
+/* How many of the requests, from the first on, go to the same file? */
+static int
+same_file(const FmsTape *tape, FmsIoRequest **requests, int n)
+{
+	File		file = transfer_file(tape, requests[0]->offset_bytes);
+	int			i;
+
+	for (i = 1; i < n; i++)
+	{
+		if (transfer_file(tape, requests[i]->offset_bytes) != file)
+			break;
+	}
+	return i;
 }
 
 void
@@ -302,15 +335,25 @@ fms_tape_read(FmsTape *tape, FmsIoRequest **requests, int n)
 	for (i = 0; i < n; i++)
 	{
 		requests[i]->is_write = false;
+		requests[i]->piece_bytes = 0;
 		tape->counters->read_bytes += requests[i]->length_bytes;
 	}
 	tape->counters->reads += n;
 	tape->counters->read_batches++;
 
 	start = fms_clock_now();
-	fms_io_submit(tape->io, transfer_fd(tape), requests, n);
+	while (n > 0)
+	{
+		int			now = same_file(tape, requests, n);
+
+		fms_io_submit(tape->io,
+					  transfer_fd(tape, requests[0]->offset_bytes), requests,
+					  now);
+		requests += now;
+		n -= now;
+	}
 	if (tape->io->method->submit_blocks)
-		count_blocked(tape, requests[0], start);
+		count_blocked(tape, false, start);
 }
 
 static void
@@ -390,7 +433,7 @@ wait_for_kernel(FmsTape *tape, FmsIoRequest *request)
 	}
 	pgstat_report_wait_end();
 
-	count_blocked(tape, request, start);
+	count_blocked(tape, request->is_write, start);
 }
 
 void
@@ -410,7 +453,8 @@ fms_tape_wait(FmsTape *tape, FmsIoRequest *request)
 
 		/* short or interrupted: do it once more, whole and synchronously */
 		if (result > 0 || result == -EINTR || result == -EAGAIN)
-			result = fms_io_transfer(transfer_fd(tape), request);
+			result = fms_io_transfer(transfer_fd(tape, request->offset_bytes),
+									 request);
 		if (result != (int) request->length_bytes)
 			report_failure(tape, request, result);
 	}

@@ -61,9 +61,9 @@ extern FmsTape *fms_tape_open(FmsIo *io, FmsDirectChoice direct,
 							  FmsCounters *counters);
 
 /*
- * A tape opened with FMS_DIRECT_OFF: transfers from now on go past the page
- * cache, if the file system lets them.  What is in it already is read
- * correctly either way.  Buffers must not be in flight.
+ * A tape opened with FMS_DIRECT_OFF: what is appended from now on goes past
+ * the page cache, if the file system lets it, and comes back that way.  What
+ * is in the cache is read from there.  Nothing may be in flight.
  */
 extern void fms_tape_go_direct(FmsTape *tape);
 

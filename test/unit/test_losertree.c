@@ -1,10 +1,10 @@
 /* links: */
 /*
  * The tree of losers against a sorted reference: order, stability, number of
- * comparisons.
+ * comparisons, who comes next after the winner.
  *
  * Seen to fail with: replay() leaving out the first match; a second
- * comparison in each match.
+ * comparison in each match; runner_up() leaving out the last match.
  */
 #include "postgres.h"
 
@@ -54,6 +54,21 @@ static int
 compare_ints(const void *a, const void *b)
 {
 	return *(const int *) a - *(const int *) b;
+}
+
+/* The leaf that goes first of all but one. */
+static int
+first_but(int n, int one)
+{
+	int			best = -1;
+	int			i;
+
+	for (i = 0; i < n; i++)
+	{
+		if (i != one && (best < 0 || before(NULL, i, best)))
+			best = i;
+	}
+	return best;
 }
 
 static int
@@ -123,6 +138,19 @@ merges_well(int n, int range)
 			shim_note("n=%d range=%d: item %d from leaf %d, not %d", n, range,
 					  i, winner, expected[i].leaf);
 			return false;
+		}
+		if (i % 7 == 0)
+		{
+			uint64		before_that = comparisons;
+			int			next = fms_losertree_runner_up(&tree, before, NULL);
+
+			if (next != first_but(n, winner))
+			{
+				shim_note("n=%d range=%d: item %d is followed by leaf %d", n,
+						  range, i, next);
+				return false;
+			}
+			comparisons = before_that;
 		}
 		leaves[winner].at++;
 		fms_losertree_replay(&tree, before, NULL);
