@@ -51,6 +51,9 @@
 #include "losertree.h"
 #include "merge.h"
 
+/* Space is given back in pieces of this, or a run at its end. */
+#define GIVE_BACK_BYTES		((Size) 4 * 1024 * 1024)
+
 /* So many wins in a row make looking for the runner-up worth it. */
 #define WINS_IN_A_ROW		3
 
@@ -73,6 +76,7 @@ typedef struct FmsLeaf
 	uint32		at_bytes;		/* of the next record in the block */
 	uint32		records_left;	/* in this block, the head not counted */
 	uint32		blocks_left;	/* of the run, not asked for yet */
+	uint32		given_back;		/* blocks whose space on the disk has been */
 
 	char	   *assembly;		/* head, if it did not fit into one block */
 	Size		assembly_bytes;
@@ -152,13 +156,36 @@ load_block(FmsMerge *merge, int run)
 	merge->load_us += fms_clock_since_us(start);
 }
 
+/*
+ * The run's blocks up to that number have been read.  Their space goes back
+ * in large pieces: each is a change of the file's map, and holds up the reads
+ * that are going on.
+ */
+static void
+give_back(FmsMerge *merge, FmsLeaf *leaf, uint32 number)
+{
+	const FmsMergePlan *plan = merge->plan;
+	const FmsRun *run = merge->input.runs[leaf - merge->leaves];
+	Size		bytes = (Size) (number + 1 - leaf->given_back) *
+		plan->block_bytes;
+
+	if (!plan->once ||
+		(bytes < GIVE_BACK_BYTES && number + 1 < run->nblocks))
+		return;
+	fms_tape_give_back(plan->tape, run->offset_bytes +
+					   (uint64) leaf->given_back * plan->block_bytes, bytes);
+	leaf->given_back = number + 1;
+}
+
 static void
 drop_block(FmsMerge *merge, FmsLeaf *leaf)
 {
 	instr_time	start = fms_clock_now();
+	uint32		number = leaf->frame->number;
 
 	merge->plan->mode->exhausted(&merge->input, leaf->frame);
 	leaf->frame = NULL;
+	give_back(merge, leaf, number);
 	merge->load_us += fms_clock_since_us(start);
 }
 

@@ -27,6 +27,9 @@ typedef struct FmsMergePlan
 	uint32		block_bytes;
 	uint32		assist_blocks;	/* l, if the mode uses it */
 
+	/* no other merge needs these runs: give back what has been read */
+	bool		once;
+
 	/* sorted tuples in memory that arrived after all runs, or NULL */
 	const FmsFormation *rest;
 } FmsMergePlan;

@@ -30,7 +30,7 @@
 /* Writes this large are sequential enough for any device. */
 #define BUFFER_MAX_BYTES	((Size) 1024 * 1024)
 /* All buffers together take this part of the memory, if blocks let them. */
-#define MEMORY_FRACTION		16
+#define MEMORY_FRACTION		8
 
 struct FmsRunWriter
 {

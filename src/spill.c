@@ -24,7 +24,9 @@
  * as if they were the last run.
  *
  * The last merge can be begun again, at its start or anywhere it has been
- * before: the runs are still there.
+ * before: the runs are still there, if it was said at the beginning that they
+ * may be asked for again.  If not, and in every merge before the last, blocks
+ * that have been read give their space on the disk back.
  *
  * Ownership.  Everything lies in one memory context of its own, a child of
  * the one current at the beginning.  Its reset callback closes the I/O
@@ -68,6 +70,7 @@ struct FmsSpill
 								 * the tape may grow in the page cache; 0: it
 								 * does not, or always will */
 
+	bool		once;			/* the last merge is not begun again */
 	const FmsFormation *rest;	/* goes into the last merge; NULL: nothing */
 	FmsMergePlan plan;			/* of the merge going on */
 	FmsMerge   *merge;			/* NULL: none */
@@ -166,6 +169,7 @@ fms_spill_begin(FmsKeys *keys, const FmsOptions *options, FmsSizing *sizing,
 	spill->keys = keys;
 	spill->sizing = sizing;
 	spill->counters = counters;
+	spill->once = !(options->again || options->backward || options->marks);
 	open_files(spill, options);
 	MemoryContextSwitchTo(caller);
 	return spill;
@@ -234,6 +238,7 @@ begin_merge(FmsSpill *spill, int first, int n, bool writes,
 	plan->counters = spill->counters;
 	plan->block_bytes = spill->sizing->block_bytes;
 	plan->rest = writes ? NULL : spill->rest;
+	plan->once = writes || spill->once;
 	plan->assist_blocks =
 		fms_sizing_assist(spill->sizing, n, spill->largest_bytes, writes);
 	spill->counters->assist_blocks = plan->assist_blocks;

@@ -76,6 +76,7 @@ struct FmsTape
 	bool		checksums;		/* likewise */
 	uint64		end_bytes;		/* written or being written */
 	uint64		charged_bytes;	/* reserved; end_bytes <= charged_bytes */
+	bool		makes_holes;	/* the file system has not refused yet */
 	uint64		uncounted_read_bytes;	/* not yet a whole block in */
 	uint64		uncounted_write_bytes;	/* pgBufferUsage; < BLCKSZ */
 };
@@ -89,13 +90,12 @@ transfer_file(const FmsTape *tape, uint64 offset_bytes)
 }
 
 /*
- * A descriptor for submitting to, now.  FileSize() is the cheapest call
- * that makes fd.c reopen a file it has closed.
+ * A descriptor to use now.  FileSize() is the cheapest call that makes fd.c
+ * reopen a file it has closed.
  */
 static int
-transfer_fd(FmsTape *tape, uint64 offset_bytes)
+raw_fd(FmsTape *tape, File file)
 {
-	File		file = transfer_file(tape, offset_bytes);
 	int			fd = FileGetRawDesc(file);
 
 	if (fd < 0)
@@ -109,6 +109,12 @@ transfer_fd(FmsTape *tape, uint64 offset_bytes)
 	}
 	Assert(fd >= 0);
 	return fd;
+}
+
+static int
+transfer_fd(FmsTape *tape, uint64 offset_bytes)
+{
+	return raw_fd(tape, transfer_file(tape, offset_bytes));
 }
 
 /*
@@ -204,6 +210,7 @@ fms_tape_open(FmsIo *io, FmsDirectChoice direct, uint32 block_bytes,
 	tape->io = io;
 	tape->counters = counters;
 	tape->block_bytes = block_bytes;
+	tape->makes_holes = true;
 	tape->salt = fms_seal_new_salt();
 	tape->checksums = checksums;
 	PrepareTempTablespaces();
@@ -290,6 +297,21 @@ fms_tape_trim(FmsTape *tape)
 				 errmsg("could not truncate sort temporary file \"%s\": %m",
 						FilePathName(tape->file))));
 	tape->charged_bytes = tape->end_bytes;
+}
+
+void
+fms_tape_give_back(FmsTape *tape, uint64 offset_bytes, Size length_bytes)
+{
+	uint64		from = FMS_IO_ALIGN(offset_bytes);
+	uint64		to = FMS_IO_ALIGN_DOWN(offset_bytes + length_bytes);
+
+	if (!tape->makes_holes || from >= to)
+		return;
+	/* what it cannot give back it keeps until the file goes: no error */
+	if (fallocate(raw_fd(tape, tape->file),
+				  FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+				  (off_t) from, (off_t) (to - from)) != 0 && errno != EINTR)
+		tape->makes_holes = false;
 }
 
 /* Counts the time since start as spent waiting for a read or a write. */

@@ -84,6 +84,14 @@ extern uint64 fms_tape_end(const FmsTape *tape);
 /* Gives back the space that was reserved past the end; nothing in flight. */
 extern void fms_tape_trim(FmsTape *tape);
 
+/*
+ * What lies there is not needed any more: its whole pages' space goes back to
+ * the file system, if that can do so.  temp_file_limit counts it all the
+ * same.  Must not be in flight.
+ */
+extern void fms_tape_give_back(FmsTape *tape, uint64 offset_bytes,
+							   Size length_bytes);
+
 /* Starts reads; offset, length and buffer stand in the requests. */
 extern void fms_tape_read(FmsTape *tape, FmsIoRequest **requests, int n);
 

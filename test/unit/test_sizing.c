@@ -78,6 +78,12 @@ fms_tape_trim(FmsTape *tape)
 }
 
 void
+fms_tape_give_back(FmsTape *tape, uint64 offset_bytes, Size length_bytes)
+{
+	abort();
+}
+
+void
 fms_tape_read(FmsTape *tape, FmsIoRequest **requests, int n)
 {
 	abort();
