@@ -4,13 +4,16 @@
 #   make demo, test, bench, lint, unit, ...  see DEVELOPING.md
 #
 # WERROR=1 makes warnings errors, ASSERT=1 compiles our assertions in; both
-# are for development.  PG_CONFIG=... chooses the server.
+# are for development.  PG_CONFIG=... chooses the server, and so does PG_MAJOR=17
+# among Debian's.
 
 all:
 
+# The same choice as pg_config() of script/lib/common.sh: Debian's of PG_MAJOR,
+# or its newest, else the PATH's.
 ifeq ($(origin PG_CONFIG),undefined)
-PG_CONFIG := $(firstword $(wildcard /usr/lib/postgresql/15/bin/pg_config) \
-	pg_config)
+PG_CONFIG := $(lastword pg_config $(sort \
+	$(wildcard /usr/lib/postgresql/$(or $(PG_MAJOR),*)/bin/pg_config)))
 endif
 
 EXTENSION = fmsort
@@ -128,6 +131,9 @@ demo:
 test:
 	@script/test
 
+test-matrix:
+	@script/test-matrix
+
 test-core:
 	@script/test-core
 
@@ -157,4 +163,4 @@ have-liburing:
 
 FORCE:
 
-.PHONY: demo test test-core test-sqlsmith lint bench bench-tuplesort clean-build have-liburing FORCE
+.PHONY: demo test test-matrix test-core test-sqlsmith lint bench bench-tuplesort clean-build have-liburing FORCE

@@ -23,11 +23,23 @@ SHOW fmsort.block_size;
 SET fmsort.block_size = 1000;
 SET fmsort.block_size = 511;
 SET fmsort.block_size = 1;
-SET fmsort.block_size = -512;
-SET fmsort.block_size = '4097kB';
-SET fmsort.block_size = '8MB';
 SET fmsort.block_size = 'large';
 RESET fmsort.block_size;
+
+-- out of range: newer servers give the range with units
+CREATE FUNCTION refused(size text) RETURNS text LANGUAGE plpgsql AS
+$$
+BEGIN
+  PERFORM set_config('fmsort.block_size', size, false);
+  RETURN 'taken';
+EXCEPTION WHEN invalid_parameter_value THEN
+  RETURN regexp_replace(sqlerrm, '\((\d+) B \.\. (\d+) B\)$', '(\1 .. \2)');
+END
+$$;
+SELECT refused('-512');
+SELECT refused('4097kB');
+SELECT refused('8MB');
+DROP FUNCTION refused(text);
 
 SET fmsort.assist_blocks = 1;
 SET fmsort.assist_blocks = 1024;

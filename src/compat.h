@@ -141,6 +141,19 @@ fms_collation_is_c(Oid collation)
 #endif
 }
 
+/*
+ * What a failed Assert() calls has these parameters: one less since 16.  The
+ * unit tests have their own.
+ */
+#if PG_VERSION_NUM >= 160000
+#define FMS_ASSERT_FAILED_PARAMS \
+	const char *conditionName, const char *fileName, int lineNumber
+#else
+#define FMS_ASSERT_FAILED_PARAMS \
+	const char *conditionName, const char *errorType, \
+	const char *fileName, int lineNumber
+#endif
+
 /* Time blocked on temporary files, where this server keeps it. */
 static inline instr_time *
 fms_temp_read_time(void)

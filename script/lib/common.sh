@@ -21,11 +21,18 @@ version() {
     sed -n "s/^default_version = '\(.*\)'/\1/p" "$FMSORT_ROOT/fmsort.control"
 }
 
+# Debian's newest server here, or the one of PG_MAJOR.
+debian_pg_config() {
+    compgen -G "/usr/lib/postgresql/${PG_MAJOR:-*}/bin/pg_config" |
+        sort | tail -n 1 || true
+}
+
 # Like the Makefile: the server the user chose, else Debian's, else the PATH's.
 pg_config() {
-    local tool=${PG_CONFIG:-/usr/lib/postgresql/15/bin/pg_config}
+    local tool=${PG_CONFIG:-}
 
-    [[ -x $tool || -n ${PG_CONFIG:-} ]] || tool=$(type -P pg_config) ||
+    [[ -n $tool ]] || tool=$(debian_pg_config)
+    [[ -n $tool ]] || tool=$(type -P pg_config) ||
         die "no pg_config found; 'script/setup build' installs one"
     "$tool" "$@"
 }

@@ -101,14 +101,14 @@ EOT
 my %faults = (
 	'temp_file_limit' => [
 		"SET temp_file_limit = '1MB'; $check; RESET temp_file_limit",
-		qr/ERROR:  53400: temporary file size exceeds temp_file_limit/
+		qr/ERROR:  53400: temporary file size exceeds "?temp_file_limit/
 	],
 	'temp_file_limit in a merge pass' => [
 		"SET temp_file_limit = '6MB'; SET fmsort.block_size = 16384;
 		 SET fmsort.assist_blocks = 1; $check;
 		 RESET temp_file_limit; RESET fmsort.block_size;
 		 RESET fmsort.assist_blocks",
-		qr/ERROR:  53400: temporary file size exceeds temp_file_limit/
+		qr/ERROR:  53400: temporary file size exceeds "?temp_file_limit/
 	],
 	'statement_timeout in formation' => [
 		"SET statement_timeout = '500ms'; $sleep_in_formation;

@@ -43,7 +43,7 @@ my @only = split /[\s,]+/, $ENV{FMSORT_GEN_ONLY} // '';
 
 note "seed $seed";
 
-my $node = fms_node('generated', 'statement_timeout = 60s',
+my $node = fms_node('generated', 'statement_timeout = 10min',
 	'temp_file_limit = 1GB', 'client_min_messages = error',
 	'max_worker_processes = 8', 'max_parallel_workers = 8',
 	'unix_socket_permissions = 0700');

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "compat.h"
 #include "miscadmin.h"
 #include "storage/fd.h"
 #include "utils/memutils.h"
@@ -304,10 +305,10 @@ errhint(const char *format,...)
 }
 
 void
-ExceptionalCondition(const char *condition, const char *type,
-					 const char *file, int line)
+ExceptionalCondition(FMS_ASSERT_FAILED_PARAMS)
 {
-	printf("Bail out! %s(\"%s\") %s:%d\n", type, condition, file, line);
+	printf("Bail out! failed Assert(\"%s\") %s:%d\n", conditionName, fileName,
+		   lineNumber);
 	fflush(stdout);
 	abort();
 }
