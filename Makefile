@@ -23,7 +23,8 @@ FMSORT_VERSION := $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" fmsort.con
 MODULE_big = fmsort
 SOURCES := $(wildcard src/*.c)
 OBJS = $(SOURCES:.c=.o)
-DATA = fmsort--$(FMSORT_VERSION).sql
+# Every version's, so that each can be had and updated.
+DATA = $(wildcard fmsort--*.sql)
 
 # Every test in sql/ finds the extension created, and its session has the
 # library loaded however the server is configured.
