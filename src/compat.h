@@ -20,7 +20,9 @@
 
 #include "access/htup_details.h"
 #include "catalog/pg_collation.h"
+#include "catalog/pg_database.h"
 #include "mb/pg_wchar.h"
+#include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/syscache.h"
 #include "commands/explain.h"
@@ -89,56 +91,77 @@ fms_ordering_op(Oid operator, Oid *family, Oid *type, bool *descending)
 /*
  * Is it libc's C.UTF-8?  It compares bytes, too, but the server does not know:
  * since 2.35 glibc has it without any table of weights, and compares code
- * points, whose order is that of their UTF-8 bytes.
+ * points, whose order is that of their UTF-8 bytes.  The name is taken from
+ * the catalogs, because pg_locale_t has another shape in each version.
  */
-#if PG_VERSION_NUM < 180000 && defined(__GLIBC__)
+#ifdef __GLIBC__
+static inline bool
+fms_is_libc_c_utf8(char provider, Datum name, bool isnull)
+{
+	char	   *locale;
+
+	if (provider != COLLPROVIDER_LIBC || isnull)
+		return false;
+	locale = TextDatumGetCString(name);
+	return pg_strcasecmp(locale, "C.UTF-8") == 0 ||
+		pg_strcasecmp(locale, "C.utf8") == 0;
+}
+
 static inline bool
 fms_collation_is_c_utf8(Oid collation)
 {
-	const char *name = NULL;
-	bool		is_c_utf8;
-	HeapTuple	tuple = NULL;
+	bool		is_default = collation == DEFAULT_COLLATION_OID;
+	bool		is_c_utf8 = false;
+	bool		isnull;
+	HeapTuple	tuple;
+	Datum		name;
 
 	if (GetDatabaseEncoding() != PG_UTF8 ||
 		strverscmp(gnu_get_libc_version(), "2.35") < 0)
 		return false;
-	if (collation != DEFAULT_COLLATION_OID)
+	tuple = is_default ?
+		SearchSysCache1(DATABASEOID, ObjectIdGetDatum(MyDatabaseId)) :
+		SearchSysCache1(COLLOID, ObjectIdGetDatum(collation));
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	if (is_default)
 	{
-		tuple = SearchSysCache1(COLLOID, ObjectIdGetDatum(collation));
-		if (HeapTupleIsValid(tuple) &&
-			((Form_pg_collation) GETSTRUCT(tuple))->collprovider ==
-			COLLPROVIDER_LIBC)
-		{
-			Datum		value;
-			bool		isnull;
-
-			value = SysCacheGetAttr(COLLOID, tuple,
-									Anum_pg_collation_collcollate, &isnull);
-			if (!isnull)
-				name = TextDatumGetCString(value);
-		}
+		name = SysCacheGetAttr(DATABASEOID, tuple,
+							   Anum_pg_database_datcollate, &isnull);
+		is_c_utf8 = fms_is_libc_c_utf8(((Form_pg_database)
+										GETSTRUCT(tuple))->datlocprovider,
+									   name, isnull);
 	}
-	else if (pg_newlocale_from_collation(collation) == NULL)
-		name = setlocale(LC_COLLATE, NULL);
-	is_c_utf8 = name && (pg_strcasecmp(name, "C.UTF-8") == 0 ||
-						 pg_strcasecmp(name, "C.utf8") == 0);
-	if (HeapTupleIsValid(tuple))
-		ReleaseSysCache(tuple);
+	else
+	{
+		name = SysCacheGetAttr(COLLOID, tuple,
+							   Anum_pg_collation_collcollate, &isnull);
+		is_c_utf8 = fms_is_libc_c_utf8(((Form_pg_collation)
+										GETSTRUCT(tuple))->collprovider,
+									   name, isnull);
+	}
+	ReleaseSysCache(tuple);
 	return is_c_utf8;
 }
 #else
 #define fms_collation_is_c_utf8(collation) false
 #endif
 
-/* Does the collation compare bytes?  As the server knows it. */
+/*
+ * Does the collation compare bytes?  As the server knows it: that holds for C
+ * and POSIX, and since 17 for all of the builtin provider's.
+ */
 static inline bool
 fms_collation_is_c(Oid collation)
 {
 #if PG_VERSION_NUM >= 180000
-	return pg_newlocale_from_collation(collation)->collate_is_c;
+	if (pg_newlocale_from_collation(collation)->collate_is_c)
+		return true;
 #else
-	return lc_collate_is_c(collation) || fms_collation_is_c_utf8(collation);
+	if (lc_collate_is_c(collation))
+		return true;
 #endif
+	return fms_collation_is_c_utf8(collation);
 }
 
 /*
