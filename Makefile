@@ -135,6 +135,15 @@ test:
 test-matrix:
 	@script/test-matrix
 
+test-packages:
+	@script/test-packages
+
+dist:
+	@script/dist
+
+deb:
+	@script/deb
+
 test-core:
 	@script/test-core
 
@@ -164,4 +173,4 @@ have-liburing:
 
 FORCE:
 
-.PHONY: demo test test-matrix test-core test-sqlsmith lint bench bench-tuplesort clean-build have-liburing FORCE
+.PHONY: demo test test-matrix test-packages dist deb test-core test-sqlsmith lint bench bench-tuplesort clean-build have-liburing FORCE

@@ -1,0 +1,49 @@
+# shellcheck shell=bash
+# Root directories of Debian's releases, in which scripts install, build and
+# test.  Needs common.sh, root's rights and script/setup's profile "matrix".
+
+# root_make CODENAME DIRECTORY.  An archive that is a snapshot has a Release
+# file that is past its date, which apt would not take.
+root_make() {
+    [[ ! -e $2/etc/fmsort-root ]] || return 0
+    rm -rf --one-file-system "$2"
+    mkdir -p "$2"
+    mmdebstrap --variant=minbase --mode=root --skip=check/empty \
+        --aptopt='Acquire::Check-Valid-Until "false"' \
+        "$1" "$2" ${DEBIAN_MIRROR:+"$DEBIAN_MIRROR"} || return
+    touch "$2/etc/fmsort-root"
+}
+
+# The tree as it is here, without what was made from it, at /usr/src/fmsort.
+root_copy_tree() {
+    local tree=$1/usr/src/fmsort
+
+    rm -rf "$tree" "$1"/var/tmp/fmsort*
+    mkdir -p "$tree"
+    tar -C "$FMSORT_ROOT" -c --exclude=./build --exclude=./.git \
+        --exclude='*.o' --exclude='*.d' --exclude='*.so' . |
+        tar -C "$tree" -x --no-same-owner
+}
+
+# root_run DIRECTORY COMMAND...: mounts and processes of what runs there are in
+# namespaces of its own, which are gone with it, whatever it dies of.  A root
+# that is not a mount point itself (we may be in a chroot) has no propagation
+# to be set.
+root_run() {
+    local root=$1 propagation=()
+    shift
+
+    cp -L /etc/resolv.conf "$root/etc/resolv.conf"
+    unshare --mount true 2>/dev/null || propagation=(--propagation unchanged)
+    # shellcheck disable=SC2016 # expanded by the shell inside
+    unshare --mount "${propagation[@]}" --pid --fork --kill-child \
+        bash -euc '
+            root=$1
+            shift
+            mount -t proc proc "$root/proc"
+            mount --rbind /sys "$root/sys"
+            mount --rbind /dev "$root/dev"
+            exec env -u PG_CONFIG -u PG_MAJOR HOME=/root LC_ALL=C.UTF-8 \
+                PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+                FMSORT_TMP=/var/tmp chroot "$root" "$@"' root "$root" "$@"
+}
