@@ -58,6 +58,32 @@ fms_last_sort_remember(const FmsCounters *counters)
 	kept[kept_total++ % KEPT_SORTS] = *counters;
 }
 
+/* Kept sorts, of whichever statement. */
+static int
+kept_count(void)
+{
+	return (int) Min(kept_total, KEPT_SORTS);
+}
+
+static uint64
+first_kept(void)
+{
+	return kept_total - kept_count();
+}
+
+int
+fms_last_sort_kept(void)
+{
+	return kept_statement == statement ? kept_count() : 0;
+}
+
+const FmsCounters *
+fms_last_sort_get(int number)
+{
+	Assert(number < kept_count());
+	return &kept[(first_kept() + number) % KEPT_SORTS];
+}
+
 static Datum
 milliseconds(double us)
 {
@@ -106,16 +132,16 @@ Datum
 fmsort_last_sort(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
-	uint64		first = kept_total > KEPT_SORTS ? kept_total - KEPT_SORTS : 0;
-	uint64		i;
+	int			i;
 
 	InitMaterializedSRF(fcinfo, 0);
-	for (i = first; i < kept_total; i++)
+	for (i = 0; i < kept_count(); i++)
 	{
 		Datum		values[RESULT_COLUMNS];
 		bool		nulls[RESULT_COLUMNS];
 
-		fill_row(&kept[i % KEPT_SORTS], (int) i + 1, values, nulls);
+		fill_row(fms_last_sort_get(i), (int) first_kept() + i + 1, values,
+				 nulls);
 		tuplestore_putvalues(result->setResult, result->setDesc, values,
 							 nulls);
 	}
