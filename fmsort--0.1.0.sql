@@ -60,6 +60,120 @@ LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION fmsort_compare(text, text[], int) IS
 'Runs a SELECT under several ways of sorting and returns a row for each: times in milliseconds (medians of the repetitions), runs, merge passes, blocks and their size (bytes), the input buffer (kB), MB read from and written to temporary files, and how many times as fast as the first mode. The modes traditional, double_buffering and fmsort get the same input buffer; stock is PostgreSQL''s sort, automatic is fmsort with nothing set. Errors: the query is not a single SELECT, or changes something; an unknown mode.';
 
+CREATE FUNCTION fmsort_stat(
+	OUT datid oid,
+	OUT sorts bigint,
+	OUT sorts_in_memory bigint,
+	OUT sorts_top_n bigint,
+	OUT sorts_external bigint,
+	OUT tuples bigint,
+	OUT bytes_spilled bigint,
+	OUT bytes_read bigint,
+	OUT bytes_written bigint,
+	OUT runs bigint,
+	OUT merge_passes bigint,
+	OUT sorts_multi_pass bigint,
+	OUT blocks bigint,
+	OUT reads bigint,
+	OUT read_batches bigint,
+	OUT writes bigint,
+	OUT run_formation_ms double precision,
+	OUT input_ms double precision,
+	OUT block_order_ms double precision,
+	OUT merge_ms double precision,
+	OUT blocked_ms double precision,
+	OUT spills_avoided bigint,
+	OUT bytes_kept bigint,
+	OUT io_uring_refused bigint,
+	OUT direct_io_refused bigint,
+	OUT block_size_lowered bigint,
+	OUT left_to_server bigint,
+	OUT fallbacks bigint,
+	OUT stats_since timestamptz)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'fmsort_stat'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION fmsort_stat() IS
+'The function behind the view fmsort_stat.';
+
+CREATE VIEW fmsort_stat AS
+SELECT s.datid, d.datname, s.sorts, s.sorts_in_memory, s.sorts_top_n,
+	s.sorts_external, s.tuples, s.bytes_spilled, s.bytes_read,
+	s.bytes_written, s.runs, s.merge_passes, s.sorts_multi_pass, s.blocks,
+	s.reads, s.read_batches, s.writes, s.run_formation_ms, s.input_ms,
+	s.block_order_ms, s.merge_ms, s.blocked_ms, s.spills_avoided,
+	s.bytes_kept, s.io_uring_refused, s.direct_io_refused,
+	s.block_size_lowered, s.left_to_server, s.fallbacks, s.stats_since
+FROM @extschema@.fmsort_stat() s
+	LEFT JOIN pg_catalog.pg_database d
+		ON d.oid OPERATOR(pg_catalog.=) s.datid;
+
+COMMENT ON VIEW fmsort_stat IS
+'What fmsort has done since the server started or fmsort_stat_reset(): one row a database. Needs fmsort in shared_preload_libraries; an error says so otherwise.';
+
+GRANT SELECT ON fmsort_stat TO PUBLIC;
+
+CREATE FUNCTION fmsort_stat_reset()
+RETURNS void
+AS 'MODULE_PATHNAME', 'fmsort_stat_reset'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION fmsort_stat_reset() IS
+'Sets the counters of fmsort_stat to zero, in all databases. Needs fmsort in shared_preload_libraries; an error says so otherwise.';
+
+REVOKE ALL ON FUNCTION fmsort_stat_reset() FROM PUBLIC;
+
+CREATE FUNCTION fmsort_progress(
+	OUT pid int,
+	OUT leader_pid int,
+	OUT datid oid,
+	OUT usesysid oid,
+	OUT phase text,
+	OUT percent double precision,
+	OUT started timestamptz,
+	OUT estimated_end timestamptz,
+	OUT tuples bigint,
+	OUT tuples_expected bigint,
+	OUT runs bigint,
+	OUT runs_left int,
+	OUT blocks_done bigint,
+	OUT blocks_total bigint,
+	OUT bytes_read bigint,
+	OUT bytes_written bigint,
+	OUT blocked_ms double precision,
+	OUT work_mem_kb bigint,
+	OUT merge_mode text,
+	OUT block_size int,
+	OUT assist_blocks int,
+	OUT io_method text,
+	OUT direct_io boolean,
+	OUT bound bigint,
+	OUT presorted boolean)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'fmsort_progress'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION fmsort_progress() IS
+'The function behind the view fmsort_progress.';
+
+CREATE VIEW fmsort_progress AS
+SELECT p.pid, p.leader_pid, p.datid, d.datname,
+	pg_catalog.pg_get_userbyid(p.usesysid) AS usename, p.phase, p.percent,
+	p.started, p.estimated_end, p.tuples, p.tuples_expected, p.runs,
+	p.runs_left, p.blocks_done, p.blocks_total, p.bytes_read,
+	p.bytes_written, p.blocked_ms, p.work_mem_kb, p.merge_mode,
+	p.block_size, p.assist_blocks, p.io_method, p.direct_io, p.bound,
+	p.presorted
+FROM @extschema@.fmsort_progress() p
+	LEFT JOIN pg_catalog.pg_database d
+		ON d.oid OPERATOR(pg_catalog.=) p.datid;
+
+COMMENT ON VIEW fmsort_progress IS
+'One row for each sort that fmsort is running: phase, percentage and estimated end, tuples, runs, blocks, bytes, time blocked (milliseconds) and the settings in force. Rows of other users need pg_read_all_stats. Needs fmsort in shared_preload_libraries; an error says so otherwise.';
+
+GRANT SELECT ON fmsort_progress TO PUBLIC;
+
 /*
  * The library is loaded in this session now, and in no other one unless a
  * preload setting says so.

@@ -3,10 +3,17 @@
  * counters.h
  *	  What a sort did, in numbers.
  *
- * One struct without a pointer in it, so that it can be copied into shared
- * memory, kept after its sort is gone, and handed to EXPLAIN, to
- * fmsort_last_sort() and to a test alike.  Each layer counts what it alone
- * knows; nobody adds the same thing twice.
+ * One struct without a pointer in it, so that it can lie in shared memory, be
+ * kept after its sort is gone, and be handed to EXPLAIN, to fmsort_last_sort()
+ * and to a test alike.  Each layer counts what it alone knows; nobody adds the
+ * same thing twice.
+ *
+ * Whoever begins a sort says where it counts.  If that is shared memory, other
+ * processes read along while it runs (progress.c).  Most fields are counts
+ * that mean something by themselves; they are stored as they grow, which costs
+ * what counting costs.  Fields that are read together change together, between
+ * fms_counters_begin_change() and _end_change(): a reader who finds `changes`
+ * odd, or another one after copying than before, copies again.
  *
  *-------------------------------------------------------------------------
  */
@@ -14,6 +21,9 @@
 #define FMS_COUNTERS_H
 
 #include "c.h"
+
+#include "port/atomics.h"
+#include "portability/instr_time.h"
 
 #include "options.h"
 
@@ -25,18 +35,52 @@ typedef enum FmsSortMethod
 	FMS_METHOD_EXTERNAL_MERGE
 } FmsSortMethod;
 
+/* What a sort is doing. */
+typedef enum FmsPhase
+{
+	FMS_PHASE_LOADING,			/* run formation */
+	FMS_PHASE_PASSES,			/* merging runs into runs */
+	FMS_PHASE_MERGING,			/* the last merge, which feeds the parent */
+	FMS_PHASE_IN_MEMORY			/* handing out tuples from memory */
+} FmsPhase;
+
+/* Why the page cache is bypassed, or not. */
+typedef enum FmsDirectReason
+{
+	FMS_DIRECT_AS_SET,			/* the setting says so */
+	FMS_DIRECT_SMALL,			/* not: little, beside the free memory */
+	FMS_DIRECT_EXPECTED,		/* the planner expected too much for that */
+	FMS_DIRECT_OUTGROWN			/* it was small at first */
+} FmsDirectReason;
+
 typedef struct FmsCounters
 {
+	uint32		changes;		/* see above */
+	FmsOptions	options;		/* the settings it runs under */
+	instr_time	began;
+
 	/* what happened (sort.c) */
+	FmsPhase	phase;
 	FmsSortMethod method;
 	FmsModeChoice mode;
 	uint64		sorts;			/* 1, or groups of presorted input */
 	uint64		tuples;			/* put into the sort */
 	uint64		memory_bytes;	/* tuples and entries at the end of input */
+	uint64		input_bytes;	/* tuples and entries, if memory had held them
+								 * all; estimated where a bound dropped some */
+	uint64		kept_bytes;		/* of them, merged from memory, not written */
 
 	/* run formation and passes (formation.c, sort.c) */
 	uint64		runs;			/* written by run formation */
 	uint32		merge_passes;	/* 1 = every tuple was written once */
+
+	/* the merge going on (spill.c, merge.c) */
+	uint32		runs_at_first;	/* before any merge */
+	uint32		runs_at_last;	/* what the last merge can take */
+	uint32		runs_left;		/* when this merge began */
+	uint32		merge_runs;		/* of them, in this merge */
+	uint64		merge_blocks;	/* of these; that is what it will read */
+	uint64		merge_blocks_done;	/* of these, asked for */
 
 	/* the tape and its blocks (tape.c, run.c, merge.c) */
 	uint64		blocks;			/* written by run formation */
@@ -44,6 +88,7 @@ typedef struct FmsCounters
 	uint32		assist_blocks;	/* l of the last merge; 0 outside fmsort */
 	bool		uses_uring;
 	bool		uses_direct_io;
+	FmsDirectReason direct_reason;
 	uint64		spilled_bytes;	/* size of the temporary files */
 	uint64		read_bytes;
 	uint64		written_bytes;
@@ -60,6 +105,31 @@ typedef struct FmsCounters
 	double		blocked_us;		/* of that, waiting for reads */
 } FmsCounters;
 
+/* Around a change of several fields; nothing in between may fail. */
+static inline void
+fms_counters_begin_change(FmsCounters *counters)
+{
+	(*(volatile uint32 *) &counters->changes)++;
+	pg_write_barrier();
+}
+
+static inline void
+fms_counters_end_change(FmsCounters *counters)
+{
+	pg_write_barrier();
+	(*(volatile uint32 *) &counters->changes)++;
+}
+
+/* All zero again, as one change. */
+static inline void
+fms_counters_clear(FmsCounters *counters)
+{
+	fms_counters_begin_change(counters);
+	memset((char *) counters + sizeof(counters->changes), 0,
+		   sizeof(FmsCounters) - sizeof(counters->changes));
+	fms_counters_end_change(counters);
+}
+
 /*
  * Adds one sort's numbers to those of the sorts before it: the groups of a
  * presorted input, which count as one.  What a sum makes no sense of is the
@@ -74,6 +144,8 @@ fms_counters_add(FmsCounters *total, const FmsCounters *one)
 	sum.sorts += total->sorts;
 	sum.tuples += total->tuples;
 	sum.memory_bytes = Max(total->memory_bytes, one->memory_bytes);
+	sum.input_bytes += total->input_bytes;
+	sum.kept_bytes += total->kept_bytes;
 	sum.runs += total->runs;
 	sum.merge_passes = Max(total->merge_passes, one->merge_passes);
 	sum.blocks += total->blocks;
@@ -93,6 +165,32 @@ fms_counters_add(FmsCounters *total, const FmsCounters *one)
 	sum.merge_us += total->merge_us;
 	sum.blocked_us += total->blocked_us;
 	*total = sum;
+}
+
+/* io_uring was to be used if possible, and was not. */
+static inline bool
+fms_counters_uring_refused(const FmsCounters *counters)
+{
+	return counters->method == FMS_METHOD_EXTERNAL_MERGE &&
+		counters->options.io_method == FMS_IO_AUTO && !counters->uses_uring;
+}
+
+/* Direct I/O was to be used if possible, and was not. */
+static inline bool
+fms_counters_direct_refused(const FmsCounters *counters)
+{
+	return counters->method == FMS_METHOD_EXTERNAL_MERGE &&
+		counters->options.direct_io == FMS_DIRECT_AUTO &&
+		!counters->uses_direct_io &&
+		counters->direct_reason != FMS_DIRECT_SMALL;
+}
+
+/* work_mem holds no two runs' blocks of the size that was set. */
+static inline bool
+fms_counters_block_lowered(const FmsCounters *counters)
+{
+	return counters->method == FMS_METHOD_EXTERNAL_MERGE &&
+		counters->options.block_bytes > counters->block_bytes;
 }
 
 /* Is it the kind of sort that writes to disk? */

@@ -10,6 +10,9 @@
  * ProcessUtility_hook	tell the client's statements apart, for
  *						fmsort_last_sort(): what runs inside another
  *						statement (a function, DO, CALL) is part of that one
+ * shmem_request_hook,
+ * shmem_startup_hook	make room for statistics and progress, if the library
+ *						is loaded when the server starts
  *
  * Each calls whoever was there before.
  *
@@ -20,7 +23,10 @@
 #include "access/parallel.h"
 #include "executor/executor.h"
 #include "fmgr.h"
+#include "miscadmin.h"
 #include "optimizer/planner.h"
+#include "storage/ipc.h"
+#include "storage/lwlock.h"
 #include "tcop/utility.h"
 
 #include "bound.h"
@@ -28,7 +34,9 @@
 #include "last_sort.h"
 #include "node.h"
 #include "planner.h"
+#include "progress.h"
 #include "settings.h"
+#include "stat.h"
 
 PG_MODULE_MAGIC;
 
@@ -38,6 +46,8 @@ static planner_hook_type previous_planner = NULL;
 static ExecutorStart_hook_type previous_start = NULL;
 static ExecutorRun_hook_type previous_run = NULL;
 static ProcessUtility_hook_type previous_utility = NULL;
+static shmem_request_hook_type previous_request = NULL;
+static shmem_startup_hook_type previous_startup = NULL;
 
 /* 0 outside any statement, 1 in the client's, more in those inside it */
 static int	statement_depth = 0;
@@ -126,6 +136,25 @@ run_utility(PlannedStmt *statement, const char *query_string,
 	PG_END_TRY();
 }
 
+static void
+request_memory(void)
+{
+	if (previous_request)
+		previous_request();
+	RequestAddinShmemSpace(fms_stat_shared_bytes());
+	RequestAddinShmemSpace(fms_progress_shared_bytes());
+	RequestNamedLWLockTranche("fmsort", 1);
+}
+
+static void
+share_memory(void)
+{
+	if (previous_startup)
+		previous_startup();
+	fms_stat_share();
+	fms_progress_share();
+}
+
 void
 _PG_init(void)
 {
@@ -140,4 +169,10 @@ _PG_init(void)
 	ExecutorRun_hook = run_query;
 	previous_utility = ProcessUtility_hook;
 	ProcessUtility_hook = run_utility;
+	if (!process_shared_preload_libraries_in_progress)
+		return;
+	previous_request = shmem_request_hook;
+	shmem_request_hook = request_memory;
+	previous_startup = shmem_startup_hook;
+	shmem_startup_hook = share_memory;
 }

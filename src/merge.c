@@ -150,6 +150,7 @@ load_block(FmsMerge *merge, int run)
 
 	leaf->frame = merge->plan->mode->next(&merge->input, run);
 	leaf->blocks_left--;
+	merge->plan->counters->merge_blocks_done++;
 	header = (const FmsBlockHeader *) leaf->frame->block;
 	leaf->at_bytes = sizeof(FmsBlockHeader);
 	leaf->records_left = header->records;

@@ -56,8 +56,10 @@
 #include "groups.h"
 #include "last_sort.h"
 #include "node.h"
+#include "progress.h"
 #include "settings.h"
 #include "sort.h"
+#include "stat.h"
 
 /* custom_private: one list each, all but the last of the same length. */
 enum
@@ -95,6 +97,7 @@ typedef struct FmsSortState
 	uint64		bound;			/* 0: all tuples */
 
 	FmsSort    *sort;			/* NULL: never loaded */
+	FmsCounters *counters;		/* the sort's; others may look on */
 	bool		started;		/* something has been loaded */
 	bool		loaded;			/* the sort is ready to be read */
 	bool		input_done;
@@ -292,8 +295,13 @@ finish_sort(FmsSortState *state)
 	ExecClearTuple(state->css.ss.ss_ScanTupleSlot);
 	count_node(state, &counters);
 	if (counters.method != FMS_METHOD_STILL_LOADING)
+	{
 		fms_last_sort_remember(&counters);
+		fms_stat_add(&counters);
+	}
 	memset(&state->earlier, 0, sizeof(state->earlier));
+	if (state->groups)
+		fms_progress_next_group(state->counters, 0);
 	state->started = false;
 	state->loaded = false;
 	state->input_done = false;
@@ -387,6 +395,7 @@ next_input(FmsSortState *state)
 	start = fms_clock_now();
 	slot = ExecProcNode(child);
 	fms_sampler_add(&state->input, fms_clock_since_us(start));
+	state->counters->input_us = state->input.total_us;
 	return slot;
 }
 
@@ -429,8 +438,14 @@ prepare_sort(FmsSortState *state)
 	if (state->sort)
 		fms_sort_reset(state->sort, &options);
 	else
+	{
+		state->counters =
+			fms_progress_begin(outerPlan(plan)->plan_rows,
+							   state->groups != NULL);
 		state->sort = fms_sort_begin(ExecGetResultType(outerPlanState(state)),
-									 &state->spec, &options);
+									 &state->spec, &options,
+									 state->counters);
+	}
 	MemoryContextSwitchTo(caller);
 }
 
@@ -505,6 +520,8 @@ load(FmsSortState *state)
 	fms_sort_perform(state->sort);
 	estate->es_direction = direction;
 	state->loaded = true;
+	if (state->groups && state->input_done)
+		fms_progress_last_group(state->counters);
 	report(state);
 }
 
@@ -514,6 +531,7 @@ finish_group(FmsSortState *state)
 {
 	count_node(state, &state->earlier);
 	state->loaded = false;
+	fms_progress_next_group(state->counters, state->earlier.tuples);
 }
 
 static TupleTableSlot *

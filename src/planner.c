@@ -11,7 +11,7 @@
  *
  * Not touched:
  * - the Sorts on Agg.chain, which only describe later phases of grouping
- *   sets and are never run as nodes;
+ *   sets and are never run as nodes (they are counted: fmsort_stat);
  * - a ForeignScan's lefttree, a local join that only EvalPlanQual runs.
  *
  *-------------------------------------------------------------------------
@@ -23,6 +23,7 @@
 
 #include "node.h"
 #include "planner.h"
+#include "stat.h"
 
 static void replace(Plan **link, bool below_gather);
 
@@ -38,6 +39,21 @@ replace_list(List *plans, bool below_gather)
 		replace(&plan, below_gather);
 		lfirst(cell) = plan;
 	}
+}
+
+/* Sorts of later phases, which stay PostgreSQL's. */
+static void
+count_chain(const Agg *agg)
+{
+	int			sorts = 0;
+	ListCell   *cell;
+
+	foreach(cell, agg->chain)
+	{
+		if (((Agg *) lfirst(cell))->plan.lefttree)
+			sorts++;
+	}
+	fms_stat_left_to_server(sorts);
 }
 
 /*
@@ -73,6 +89,9 @@ replace(Plan **link, bool below_gather)
 			break;
 		case T_ForeignScan:
 			return;
+		case T_Agg:
+			count_chain((Agg *) plan);
+			break;
 		case T_Gather:
 		case T_GatherMerge:
 			below_gather = true;

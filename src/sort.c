@@ -44,22 +44,14 @@
 /* Less than this part of the tuples in memory is not kept for the merge. */
 #define REST_FRACTION	4
 
-typedef enum FmsPhase
-{
-	FMS_PHASE_LOADING,
-	FMS_PHASE_IN_MEMORY,
-	FMS_PHASE_MERGING
-} FmsPhase;
-
 struct FmsSort
 {
 	MemoryContext context;
 	FmsOptions	options;
-	FmsCounters counters;
+	FmsCounters *counters;		/* the caller's */
 	FmsPhase	phase;
 	FmsKeys    *keys;
 	FmsSizing	sizing;
-	instr_time	began;
 
 	FmsFormation *formation;	/* its memory is given back before merging */
 	FmsSpill   *spill;			/* NULL: nothing was spilled */
@@ -92,15 +84,24 @@ mode_of(FmsModeChoice choice)
 	return NULL;				/* keep compiler quiet */
 }
 
+/* The phase that decides is ours; the other one is for those who look on. */
+static void
+set_phase(FmsSort *sort, FmsPhase phase)
+{
+	sort->phase = phase;
+	sort->counters->phase = phase;
+}
+
 /* Makes it a sort that has not been given a tuple. */
 static void
 start(FmsSort *sort, const FmsOptions *options)
 {
 	sort->options = *options;
-	memset(&sort->counters, 0, sizeof(sort->counters));
-	sort->counters.mode = options->mode;
-	sort->counters.sorts = 1;
-	sort->phase = FMS_PHASE_LOADING;
+	fms_counters_clear(sort->counters);
+	sort->counters->options = *options;
+	sort->counters->mode = options->mode;
+	sort->counters->sorts = 1;
+	set_phase(sort, FMS_PHASE_LOADING);
 	sort->count = 0;
 	sort->position = 0;
 	sort->at_end = false;
@@ -109,12 +110,12 @@ start(FmsSort *sort, const FmsOptions *options)
 	sort->mark_at_end = false;
 	fms_formation_set_bound(sort->formation, options->bound);
 	fms_sizing_init(&sort->sizing, mode_of(options->mode), options);
-	sort->began = fms_clock_now();
+	sort->counters->began = fms_clock_now();
 }
 
 FmsSort *
 fms_sort_begin(TupleDesc desc, const FmsKeySpec *spec,
-			   const FmsOptions *options)
+			   const FmsOptions *options, FmsCounters *counters)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
 												  "fmsort",
@@ -123,6 +124,7 @@ fms_sort_begin(TupleDesc desc, const FmsKeySpec *spec,
 	FmsSort    *sort = palloc0(sizeof(FmsSort));
 
 	sort->context = context;
+	sort->counters = counters;
 	sort->keys = fms_keys_create(desc, spec);
 	sort->formation = fms_formation_create(sort->keys);
 	start(sort, options);
@@ -167,7 +169,7 @@ static Size
 spill_bytes(const FmsSort *sort)
 {
 	Size		used = fms_formation_memory_bytes(sort->formation);
-	uint64		runs = sort->counters.runs;
+	uint64		runs = sort->counters->runs;
 
 	if (sort->sizing.block_was_set || runs >= FIRST_RUNS)
 		return used;
@@ -177,12 +179,16 @@ spill_bytes(const FmsSort *sort)
 static void
 write_run(FmsSort *sort, Size bytes)
 {
+	Size		before = fms_formation_memory_bytes(sort->formation);
+
 	if (sort->spill == NULL)
 		sort->spill = fms_spill_begin(sort->keys, &sort->options,
-									  &sort->sizing, &sort->counters);
+									  &sort->sizing, sort->counters);
 	sort->count += fms_formation_count(sort->formation);
 	fms_spill_run(sort->spill, sort->formation, bytes);
 	sort->count -= fms_formation_count(sort->formation);
+	sort->counters->input_bytes += before -
+		fms_formation_memory_bytes(sort->formation);
 }
 
 void
@@ -193,19 +199,26 @@ fms_sort_put(FmsSort *sort, TupleTableSlot *slot)
 	Assert(sort->phase == FMS_PHASE_LOADING);
 	while (!fms_formation_put(sort->formation, slot, formation_budget(sort)))
 		write_run(sort, spill_bytes(sort));
-	sort->counters.tuples++;
+	sort->counters->tuples++;
 	MemoryContextSwitchTo(caller);
 }
 
 static void
 finish_in_memory(FmsSort *sort)
 {
+	uint64		held = fms_formation_count(sort->formation);
+
 	fms_formation_finish(sort->formation);
 	sort->count = fms_formation_count(sort->formation);
-	sort->counters.method = fms_formation_has_cutoff(sort->formation) ?
+	sort->counters->method = fms_formation_has_cutoff(sort->formation) ?
 		FMS_METHOD_TOP_N : FMS_METHOD_IN_MEMORY;
-	sort->counters.formation_us = fms_clock_since_us(sort->began);
-	sort->phase = FMS_PHASE_IN_MEMORY;
+	/* tuples that were dropped: as large as those that were not */
+	sort->counters->input_bytes = sort->counters->memory_bytes;
+	if (held > 0 && held < sort->counters->tuples)
+		sort->counters->input_bytes *=
+			(double) sort->counters->tuples / held;
+	sort->counters->formation_us = fms_clock_since_us(sort->counters->began);
+	set_phase(sort, FMS_PHASE_IN_MEMORY);
 }
 
 /*
@@ -231,6 +244,8 @@ write_last_run(FmsSort *sort)
 		return NULL;
 	}
 	sort->count += fms_formation_count(sort->formation);
+	sort->counters->kept_bytes = fms_formation_memory_bytes(sort->formation);
+	sort->counters->input_bytes += sort->counters->kept_bytes;
 	fms_formation_sort(sort->formation);
 	fms_formation_trim(sort->formation);
 	return sort->formation;
@@ -243,7 +258,7 @@ finish_spilling(FmsSort *sort)
 	const FmsFormation *rest = write_last_run(sort);
 
 	fms_spill_flush(sort->spill);
-	sort->counters.formation_us = fms_clock_since_us(sort->began);
+	sort->counters->formation_us = fms_clock_since_us(sort->counters->began);
 	fms_spill_reduce(sort->spill, rest);
 	if (sort->options.backward || sort->options.marks)
 		sort->history = fms_history_create(sort->spill,
@@ -251,8 +266,8 @@ finish_spilling(FmsSort *sort)
 										   sort->options.backward);
 	else
 		fms_spill_start(sort->spill, NULL);
-	sort->counters.method = FMS_METHOD_EXTERNAL_MERGE;
-	sort->phase = FMS_PHASE_MERGING;
+	sort->counters->method = FMS_METHOD_EXTERNAL_MERGE;
+	set_phase(sort, FMS_PHASE_MERGING);
 }
 
 void
@@ -261,7 +276,7 @@ fms_sort_perform(FmsSort *sort)
 	MemoryContext caller = MemoryContextSwitchTo(sort->context);
 
 	Assert(sort->phase == FMS_PHASE_LOADING);
-	sort->counters.memory_bytes = fms_formation_memory_bytes(sort->formation);
+	sort->counters->memory_bytes = fms_formation_memory_bytes(sort->formation);
 	if (sort->spill)
 		finish_spilling(sort);
 	else
@@ -370,7 +385,7 @@ fms_sort_end(FmsSort *sort)
 void
 fms_sort_count(FmsSort *sort, FmsCounters *counters)
 {
-	*counters = sort->counters;
+	*counters = *sort->counters;
 	if (sort->spill)
 		fms_spill_count(sort->spill, counters);
 }

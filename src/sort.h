@@ -22,10 +22,12 @@ typedef struct FmsSort FmsSort;
 /*
  * Begins a sort of tuples of that type.  All its memory is a child of the
  * current context; if that goes away first, nothing stays behind.  Must be
- * called under the resource owner that shall own its files.
+ * called under the resource owner that shall own its files.  counters: where
+ * it counts what it does, from zero on; must stay until it ends.
  */
 extern FmsSort *fms_sort_begin(TupleDesc desc, const FmsKeySpec *spec,
-							   const FmsOptions *options);
+							   const FmsOptions *options,
+							   FmsCounters *counters);
 
 /*
  * Forgets all tuples, for another sort of the same kind: cheaper than ending

@@ -97,7 +97,11 @@ choose_direct(FmsSpill *spill, const FmsOptions *options)
 		return options->direct_io;
 	room = fms_cache_room_bytes(0);
 	if (room == 0 || options->expected_bytes > room)
+	{
+		spill->counters->direct_reason = FMS_DIRECT_EXPECTED;
 		return FMS_DIRECT_AUTO;
+	}
+	spill->counters->direct_reason = FMS_DIRECT_SMALL;
 	spill->cache_bytes = Max(fms_cache_part_bytes(room), 1);
 	return FMS_DIRECT_OFF;
 }
@@ -121,6 +125,7 @@ reconsider_direct(FmsSpill *spill)
 		return;
 	}
 	spill->cache_bytes = 0;
+	spill->counters->direct_reason = FMS_DIRECT_OUTGROWN;
 	fms_run_flush(spill->writer);
 	fms_tape_go_direct(spill->tape);
 	spill->counters->uses_direct_io = fms_tape_is_direct(spill->tape);
@@ -223,6 +228,30 @@ highest_level(FmsRun *const *runs, int n)
 	return level;
 }
 
+/* For those who look on: the merge that begins. */
+static void
+announce_merge(FmsSpill *spill, int first, int n, bool writes,
+			   const FmsPosition *from)
+{
+	FmsCounters *counters = spill->counters;
+	uint64		blocks = 0;
+	uint64		done = 0;
+	int			i;
+
+	for (i = 0; i < n; i++)
+	{
+		blocks += spill->runs[first + i]->nblocks;
+		done += from ? from[i].block : 0;
+	}
+	fms_counters_begin_change(counters);
+	counters->phase = writes ? FMS_PHASE_PASSES : FMS_PHASE_MERGING;
+	counters->runs_left = spill->nruns;
+	counters->merge_runs = n;
+	counters->merge_blocks = blocks;
+	counters->merge_blocks_done = done;
+	fms_counters_end_change(counters);
+}
+
 /* Begins merging the n runs from `first` on. */
 static void
 begin_merge(FmsSpill *spill, int first, int n, bool writes,
@@ -242,6 +271,7 @@ begin_merge(FmsSpill *spill, int first, int n, bool writes,
 	plan->assist_blocks =
 		fms_sizing_assist(spill->sizing, n, spill->largest_bytes, writes);
 	spill->counters->assist_blocks = plan->assist_blocks;
+	announce_merge(spill, first, n, writes, from);
 	spill->merge = fms_merge_begin(plan, n, &spill->runs[first], from);
 }
 
@@ -335,6 +365,10 @@ fms_spill_reduce(FmsSpill *spill, const FmsFormation *rest)
 
 	spill->rest = rest;
 	sizing->rest_bytes = rest ? fms_formation_memory_bytes(rest) : 0;
+	spill->counters->runs_at_first = spill->nruns;
+	spill->counters->runs_at_last = fms_sizing_fan_in(sizing,
+													  spill->largest_bytes,
+													  false);
 	for (;;)
 	{
 		int			last = fms_sizing_fan_in(sizing, spill->largest_bytes,
