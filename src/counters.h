@@ -82,6 +82,10 @@ typedef struct FmsCounters
 	uint64		merge_blocks;	/* of these; that is what it will read */
 	uint64		merge_blocks_done;	/* of these, asked for */
 
+	/* advice for external sorts: the memory that would have done */
+	uint64		one_pass_bytes;
+	uint64		in_memory_bytes;
+
 	/* the tape and its blocks (tape.c, run.c, merge.c) */
 	uint64		blocks;			/* written by run formation */
 	uint32		block_bytes;
@@ -146,6 +150,8 @@ fms_counters_add(FmsCounters *total, const FmsCounters *one)
 	sum.memory_bytes = Max(total->memory_bytes, one->memory_bytes);
 	sum.input_bytes += total->input_bytes;
 	sum.kept_bytes += total->kept_bytes;
+	sum.one_pass_bytes = Max(total->one_pass_bytes, one->one_pass_bytes);
+	sum.in_memory_bytes = Max(total->in_memory_bytes, one->in_memory_bytes);
 	sum.runs += total->runs;
 	sum.merge_passes = Max(total->merge_passes, one->merge_passes);
 	sum.blocks += total->blocks;

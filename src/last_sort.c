@@ -22,11 +22,12 @@
 
 #include "last_sort.h"
 #include "settings.h"
+#include "why.h"
 
 /* Sorts kept of one statement. */
 #define KEPT_SORTS	64
 
-#define RESULT_COLUMNS	24
+#define RESULT_COLUMNS	28
 
 static FmsCounters *kept = NULL;	/* ring of KEPT_SORTS */
 static uint64 kept_total = 0;	/* sorts of that statement, kept or not */
@@ -125,6 +126,11 @@ fill_row(const FmsCounters *counters, int number, Datum *values, bool *nulls)
 	values[i++] = Int64GetDatum(counters->writes);
 	values[i++] = Int64GetDatum(counters->read_bytes);
 	values[i++] = Int64GetDatum(counters->written_bytes);
+	values[i++] = Int64GetDatum(counters->options.memory_bytes / 1024);
+	nulls[i] = nulls[i + 1] = !external;
+	values[i++] = Int64GetDatum(counters->one_pass_bytes / 1024);
+	values[i++] = Int64GetDatum(counters->in_memory_bytes / 1024);
+	values[i++] = CStringGetTextDatum(fms_why(counters));
 	Assert(i == RESULT_COLUMNS);
 }
 

@@ -58,6 +58,7 @@
 #include "node.h"
 #include "progress.h"
 #include "settings.h"
+#include "slow_log.h"
 #include "sort.h"
 #include "stat.h"
 
@@ -298,6 +299,7 @@ finish_sort(FmsSortState *state)
 	{
 		fms_last_sort_remember(&counters);
 		fms_stat_add(&counters);
+		fms_slow_log(&counters);
 	}
 	memset(&state->earlier, 0, sizeof(state->earlier));
 	if (state->groups)

@@ -4,12 +4,15 @@
  *	  The fmsort.* settings.
  *
  * Any user may set them: none lets a session use more than work_mem and
- * temp_file_limit allow.  Nobody below this floor reads them; a sort gets a
- * snapshot (options.h).
+ * temp_file_limit allow.  But what goes to the server log is a superuser's to
+ * say, as with log_min_duration_statement.  Nobody below this floor reads
+ * them; a sort gets a snapshot (options.h).
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
+
+#include <limits.h>
 
 #include "miscadmin.h"
 #include "utils/guc.h"
@@ -23,6 +26,7 @@ static int	block_size_setting = 0;
 static int	io_method_setting = FMS_IO_AUTO;
 static int	direct_io_setting = FMS_DIRECT_AUTO;
 static bool checksums_setting = false;
+static int	log_min_duration_setting = -1;
 
 static const struct config_enum_entry mode_values[] = {
 	{"fmsort", FMS_MODE_FMSORT, false},
@@ -121,6 +125,12 @@ fms_settings_define(void)
 							 &checksums_setting, false,
 							 PGC_USERSET, GUC_EXPLAIN,
 							 NULL, NULL, NULL);
+	DefineCustomIntVariable("fmsort.log_min_duration",
+							"Sorts that take longer than this are logged, each in one line.",
+							"A sort's own time counts, without its input's and its parent's. 0 logs all sorts, -1 none.",
+							&log_min_duration_setting, -1, -1, INT_MAX,
+							PGC_SUSET, GUC_UNIT_MS,
+							NULL, NULL, NULL);
 	MarkGUCPrefixReserved("fmsort");
 }
 
@@ -128,6 +138,12 @@ FmsModeChoice
 fms_settings_mode(void)
 {
 	return mode_setting;
+}
+
+int
+fms_settings_log_min_duration(void)
+{
+	return log_min_duration_setting;
 }
 
 const char *

@@ -21,6 +21,9 @@ extern FmsModeChoice fms_settings_mode(void);
 /* fmsort.mode's spelling of a mode. */
 extern const char *fms_settings_mode_name(FmsModeChoice mode);
 
+/* fmsort.log_min_duration: milliseconds, or -1. */
+extern int	fms_settings_log_min_duration(void);
+
 /*
  * The settings and work_mem as they stand now, for a sort that starts.
  * expected_bytes: the planner's guess of its input, or 0.

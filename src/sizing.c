@@ -20,6 +20,9 @@
  * only where the smallest blocks do not fit either does l fall.  EXPLAIN shows
  * what came of it.
  *
+ * The same arithmetic says afterwards how much memory would have done: it is
+ * gone through with more and more memory until what is wanted comes true.
+ *
  * Pure arithmetic; nothing is owned and nothing can fail.
  *
  *-------------------------------------------------------------------------
@@ -51,6 +54,11 @@
 
 /* Going back in the last merge takes this part of it, where it is wanted. */
 #define HISTORY_FRACTION	4
+
+/* Advice is given in steps of this, the least work_mem. */
+#define ADVICE_STEP_BYTES	((Size) 64 * 1024)
+#define ADVICE_SPARE_FRACTION	8
+#define ADVICE_MAX_BYTES	((Size) 1 << 46)
 
 #define FAN_IN_MIN			2
 #define FAN_IN_MAX			(1 << 20)
@@ -188,4 +196,103 @@ fms_sizing_assist(const FmsSizing *sizing, int nruns, uint32 largest_bytes,
 	while (assist > 1 && !fits(sizing, nruns, assist, largest_bytes, writes))
 		assist--;
 	return assist;
+}
+
+/* A question about a sort with some memory; see least_memory(). */
+typedef struct FmsQuestion
+{
+	const FmsSizing *done;		/* of the sort as it was */
+	FmsOptions	options;		/* memory: the one in question */
+	uint64		input_bytes;
+	uint32		largest_bytes;
+	bool		(*holds) (const FmsSizing *sizing,
+						  const struct FmsQuestion *question);
+} FmsQuestion;
+
+static bool
+fits_into_memory(const FmsSizing *sizing, const FmsQuestion *question)
+{
+	return question->input_bytes <= fms_sizing_formation_bytes(sizing);
+}
+
+static bool
+takes_one_pass(const FmsSizing *sizing, const FmsQuestion *question)
+{
+	Size		run_bytes = fms_sizing_formation_bytes(sizing);
+	uint64		runs = (question->input_bytes + run_bytes - 1) / run_bytes;
+
+	if (!sizing->block_was_set)
+		runs += FIRST_PARTS;
+	/* run formation does not fill its memory to the last byte */
+	runs += runs / ADVICE_SPARE_FRACTION;
+	return fits_into_memory(sizing, question) ||
+		runs <= (uint64) fms_sizing_fan_in(sizing, question->largest_bytes,
+										   false);
+}
+
+static bool
+holds_with(FmsQuestion *question, Size memory_bytes)
+{
+	FmsSizing	sizing;
+
+	question->options.memory_bytes = memory_bytes;
+	fms_sizing_init(&sizing, question->done->mode, &question->options);
+	sizing.fences = question->done->fences;
+	return question->holds(&sizing, question);
+}
+
+/* Doubles, then halves the distance. */
+static Size
+least_memory(FmsQuestion *question)
+{
+	Size		enough = ADVICE_STEP_BYTES;
+	Size		too_little = 0;
+
+	/* as if the planner had known */
+	question->options.expected_bytes = (double) question->input_bytes;
+	while (enough < ADVICE_MAX_BYTES && !holds_with(question, enough))
+	{
+		too_little = enough;
+		enough *= 2;
+	}
+	while (enough - too_little > ADVICE_STEP_BYTES)
+	{
+		Size		middle = too_little + (enough - too_little) / 2;
+
+		middle -= middle % ADVICE_STEP_BYTES;
+		if (holds_with(question, middle))
+			enough = middle;
+		else
+			too_little = middle;
+	}
+	return enough;
+}
+
+Size
+fms_sizing_for_memory(const FmsSizing *done, const FmsOptions *options,
+					  uint64 input_bytes)
+{
+	FmsQuestion question = {
+		.done = done,
+		.options = *options,
+		.input_bytes = input_bytes,
+		.holds = fits_into_memory
+	};
+
+	return least_memory(&question);
+}
+
+Size
+fms_sizing_for_one_pass(const FmsSizing *done, const FmsOptions *options,
+						uint64 input_bytes, uint32 largest_bytes)
+{
+	FmsQuestion question = {
+		.done = done,
+		.options = *options,
+		.input_bytes = input_bytes,
+		.largest_bytes = largest_bytes,
+		.holds = takes_one_pass
+	};
+
+	return least_memory(&question);
 }

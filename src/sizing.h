@@ -30,6 +30,16 @@ typedef struct FmsSizing
 extern void fms_sizing_init(FmsSizing *sizing, const FmsMode *mode,
 							const FmsOptions *options);
 
+/* Of it, for tuples and entries while runs are being formed. */
+static inline Size
+fms_sizing_formation_bytes(const FmsSizing *sizing)
+{
+	Size		memory = sizing->memory_bytes;
+	Size		taken = sizing->writer_bytes + sizing->fences_bytes;
+
+	return Max(memory / 4, memory > taken ? memory - taken : 0);
+}
+
 /*
  * How much memory may tuples keep that are merged with that many runs and not
  * written?  0: the merge needs all of it.  Assist blocks are not cut down for
@@ -51,5 +61,17 @@ extern int	fms_sizing_fan_in(const FmsSizing *sizing, uint32 largest_bytes,
 /* Assist blocks for merging that many runs: at least 1. */
 extern uint32 fms_sizing_assist(const FmsSizing *sizing, int nruns,
 								uint32 largest_bytes, bool writes);
+
+/*
+ * The least memory, in steps of 64 kB, with which a sort that had that much
+ * input (tuples and entries) would have held it in memory, or have merged it
+ * in one pass; under these options, but for the memory and what was expected.
+ */
+extern Size fms_sizing_for_memory(const FmsSizing *done,
+								  const FmsOptions *options,
+								  uint64 input_bytes);
+extern Size fms_sizing_for_one_pass(const FmsSizing *done,
+									const FmsOptions *options,
+									uint64 input_bytes, uint32 largest_bytes);
 
 #endif							/* FMS_SIZING_H */

@@ -150,16 +150,6 @@ fms_sort_reset(FmsSort *sort, const FmsOptions *options)
 	MemoryContextSwitchTo(caller);
 }
 
-/* Memory for tuples and entries while runs are being formed. */
-static Size
-formation_budget(const FmsSort *sort)
-{
-	Size		memory = sort->sizing.memory_bytes;
-	Size		taken = sort->sizing.writer_bytes + sort->sizing.fences_bytes;
-
-	return Max(memory / 4, memory > taken ? memory - taken : 0);
-}
-
 /*
  * Memory is full: how much of it is to become free?  Little at first, since
  * the input may end soon; the parts grow, so that a large input has only a
@@ -197,7 +187,8 @@ fms_sort_put(FmsSort *sort, TupleTableSlot *slot)
 	MemoryContext caller = MemoryContextSwitchTo(sort->context);
 
 	Assert(sort->phase == FMS_PHASE_LOADING);
-	while (!fms_formation_put(sort->formation, slot, formation_budget(sort)))
+	while (!fms_formation_put(sort->formation, slot,
+							  fms_sizing_formation_bytes(&sort->sizing)))
 		write_run(sort, spill_bytes(sort));
 	sort->counters->tuples++;
 	MemoryContextSwitchTo(caller);

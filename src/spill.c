@@ -357,6 +357,20 @@ fms_spill_rest_bytes(const FmsSpill *spill)
 						   spill->largest_bytes);
 }
 
+/* With which memory would it have been easier? */
+static void
+advise(FmsSpill *spill)
+{
+	FmsCounters *counters = spill->counters;
+
+	counters->one_pass_bytes =
+		fms_sizing_for_one_pass(spill->sizing, &counters->options,
+								counters->input_bytes, spill->largest_bytes);
+	counters->in_memory_bytes =
+		fms_sizing_for_memory(spill->sizing, &counters->options,
+							  counters->input_bytes);
+}
+
 void
 fms_spill_reduce(FmsSpill *spill, const FmsFormation *rest)
 {
@@ -387,6 +401,7 @@ fms_spill_reduce(FmsSpill *spill, const FmsFormation *rest)
 	spill->counters->spilled_bytes = fms_tape_end(spill->tape);
 	spill->counters->merge_passes = highest_level(spill->runs,
 												  spill->nruns) + 1;
+	advise(spill);
 	MemoryContextSwitchTo(caller);
 }
 

@@ -1,0 +1,118 @@
+-- fmsort_last_sort(): the work_mem that would have done, tried out; and why the
+-- sort did what it did, for every choice.
+--
+-- Seen to fail with: input_bytes of sort.c without the rest kept in memory, or
+-- not scaled up where a bound dropped rows; takes_one_pass() of sizing.c
+-- without FIRST_PARTS; least_memory() returning what is too little; in spill.c
+-- FMS_DIRECT_SMALL never noted.
+\set QUIET 1
+\set ON_ERROR_STOP 1
+\pset format unaligned
+\pset tuples_only 1
+\pset pager off
+
+SET max_parallel_workers_per_gather = 0;
+SET jit = off;
+SET client_min_messages = warning;
+SELECT no_plan();
+
+CREATE TABLE a AS SELECT i AS id, (i * 7919) % 10007 AS k, md5(i::text) AS pay
+FROM generate_series(1, 40000) i;
+ANALYZE a;
+
+-- One sort, and what is said of it.
+CREATE FUNCTION sorted(memory text, mode text, block text, rest text DEFAULT '')
+RETURNS void LANGUAGE plpgsql AS
+$$
+BEGIN
+  PERFORM set_config('work_mem', memory, false),
+    set_config('fmsort.mode', mode, false),
+    set_config('fmsort.block_size', block, false);
+  EXECUTE 'SELECT count(*) FROM (SELECT * FROM a ORDER BY k OFFSET 0 '
+    || rest || ') s';
+END
+$$;
+CREATE VIEW said AS SELECT * FROM fmsort_last_sort();
+
+-- ---- advice that is followed helps, and less than it does not -----------------
+
+CREATE TABLE advice (mode text, block text, one_pass bigint, in_memory bigint);
+CREATE FUNCTION note(mode text, block text) RETURNS void LANGUAGE sql AS
+$$
+  INSERT INTO advice SELECT $1, $2, one_pass_work_mem_kb, in_memory_work_mem_kb
+  FROM fmsort_last_sort()
+$$;
+SELECT sorted('64kB', 'fmsort', '0') \g /dev/null
+SELECT note('fmsort', '0') \g /dev/null
+SELECT sorted('64kB', 'fmsort', '8192') \g /dev/null
+SELECT cmp_ok(merge_passes, '>', 1, 'work_mem too small for one pass') FROM said;
+SELECT note('fmsort', '8192') \g /dev/null
+SELECT sorted('64kB', 'double_buffering', '8192') \g /dev/null
+SELECT note('double_buffering', '8192') \g /dev/null
+SELECT sorted('64kB', 'traditional', '16384') \g /dev/null
+SELECT note('traditional', '16384') \g /dev/null
+
+SELECT cmp_ok(one_pass, '<', in_memory, mode || ' ' || block ||
+  ': one pass takes less than all memory') FROM advice;
+SELECT cmp_ok(in_memory, '<', 8192::bigint, mode || ' ' || block ||
+  ': ... which is no more than the rows need') FROM advice;
+
+-- each in a statement of its own: that is what fmsort_last_sort() tells of
+SELECT format('SELECT sorted(%L, %L, %L)', memory || 'kB', mode, block),
+  format('SELECT is(sort_method || '' '' || merge_passes, %L, %L) FROM said',
+    expected, format('%s, block size %s: %s kB', mode, block, memory))
+FROM advice, LATERAL (VALUES (one_pass, 'external merge 1'),
+  (in_memory, 'in-memory 0'), (in_memory - 128, 'external merge 1'))
+  tried (memory, expected)
+WHERE tried.memory > 64 \gexec
+
+-- ---- what it would have taken, where a LIMIT dropped rows ---------------------
+
+SELECT sorted('64MB', 'fmsort', '0') \g /dev/null
+SELECT is(one_pass_work_mem_kb, NULL, 'in memory: no advice') FROM said;
+SELECT is(work_mem_kb, 65536::bigint, '... work_mem as it was') FROM said;
+
+-- ---- why ----------------------------------------------------------------------
+
+SELECT matches(why, '^in-memory: [0-9]+ kB of rows, work_mem 65536 kB$',
+  'why: in memory') FROM said;
+SELECT sorted('64MB', 'fmsort', '0', 'LIMIT 7') \g /dev/null
+SELECT is(why, 'top-N: only 7 rows are wanted, the others were dropped',
+  'why: top-N') FROM said;
+
+SELECT sorted('256kB', 'fmsort', '0') \g /dev/null
+SELECT matches(why, '^external merge: [0-9]+ kB of rows, work_mem 256 kB; one pass merges all [0-9]+ runs; block size 4096: automatic, for [0-9]+ kB expected; assist blocks [0-9]+: automatic, by the memory left; (io_uring: automatic|synchronous I/O: the kernel refuses io_uring); page cache: little was spilled, beside the free memory$',
+  'why: all automatic') FROM said;
+
+SET fmsort.assist_blocks = 3;
+SET fmsort.io_method = sync;
+SET fmsort.direct_io = off;
+SELECT sorted('512kB', 'fmsort', '2048') \g /dev/null
+SELECT matches(why, '; block size 2048: as set; assist blocks 3: as set; synchronous I/O: as set; page cache: as set$',
+  'why: all set') FROM said;
+SELECT sorted('64kB', 'fmsort', '4194304') \g /dev/null
+SELECT matches(why, '; [2-9] passes: work_mem has room for merging [0-9]+ of [0-9]+ runs at once; block size [0-9]+: work_mem has no room for two runs'' blocks of 4194304, as set; ',
+  'why: a block size that work_mem does not hold') FROM said;
+SET fmsort.assist_blocks = 1024;
+SELECT sorted('64kB', 'fmsort', '512') \g /dev/null
+SELECT matches(why, '; assist blocks [0-9]+: work_mem has no room for 1024, as set; ',
+  'why: more assist blocks than work_mem holds') FROM said;
+SELECT sorted('256kB', 'traditional', '2048') \g /dev/null
+SELECT matches(why, '; no assist blocks in mode traditional; ',
+  'why: another mode') FROM said;
+
+-- a guess that is far too high
+RESET fmsort.direct_io;
+RESET fmsort.block_size;
+RESET fmsort.mode;
+SET work_mem = '64kB';
+CREATE FUNCTION many() RETURNS SETOF int LANGUAGE sql ROWS 1e12
+AS 'SELECT generate_series(1, 20000)';
+SELECT count(*) FROM (SELECT * FROM many() m ORDER BY -m OFFSET 0) s \g /dev/null
+SELECT matches(why, '(direct I/O: much was expected, beside the free memory|page cache: the file system refuses direct I/O with such blocks)$',
+  'why: much was expected') FROM said;
+
+DROP VIEW said;
+DROP TABLE a, advice;
+DROP FUNCTION sorted(text, text, text, text), note(text, text), many();
+SELECT * FROM finish();
