@@ -48,9 +48,9 @@ typedef enum FmsPhase
 typedef enum FmsDirectReason
 {
 	FMS_DIRECT_AS_SET,			/* the setting says so */
-	FMS_DIRECT_SMALL,			/* not: little, beside the free memory */
-	FMS_DIRECT_EXPECTED,		/* the planner expected too much for that */
-	FMS_DIRECT_OUTGROWN			/* it was small at first */
+	FMS_DIRECT_SMALL,			/* not: the page cache has room for it */
+	FMS_DIRECT_EXPECTED,		/* it has none for what the planner expects */
+	FMS_DIRECT_OUTGROWN			/* it had room at first */
 } FmsDirectReason;
 
 typedef struct FmsCounters

@@ -140,13 +140,13 @@ append_direct(StringInfo text, const FmsCounters *counters)
 			appendStringInfoString(text, "as set");
 			break;
 		case FMS_DIRECT_SMALL:
-			appendStringInfoString(text, "little was spilled, beside the free memory");
+			appendStringInfoString(text, "it had room for what was spilled");
 			break;
 		case FMS_DIRECT_EXPECTED:
-			appendStringInfoString(text, "much was expected, beside the free memory");
+			appendStringInfoString(text, "more was expected than the page cache has room for");
 			break;
 		case FMS_DIRECT_OUTGROWN:
-			appendStringInfoString(text, "more was spilled than expected");
+			appendStringInfoString(text, "the page cache had no more room");
 			break;
 	}
 }
