@@ -1,0 +1,110 @@
+# Every SQL example in README.md and docs/*.md, run as it stands.
+#
+# A fenced block of the language sql is run; blocks without a language are
+# shell commands, drawings, configuration or output, and are not.  Each file
+# gets a new database mydb with the tables that the examples sort: orders, with
+# TPC-H's columns, and big.  Its blocks run in order, each in a session of its
+# own, with the extension created.
+#
+# Seen to fail with: a column misspelt in docs/operations.md; a block of SQL in
+# README.md without its language.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use FmsTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+# beside the tests, if they were copied; else at the top of the tree
+my ($top) = grep { -e "$_/README.md" } "$FindBin::RealBin/..",
+  "$FindBin::RealBin/../..";
+my @files = ("$top/README.md", sort glob("$top/docs/*.md"));
+
+my $node = fms_node('docs', 'shared_preload_libraries = fmsort');
+
+# The fenced blocks of a file: line, language, text.
+sub blocks_of
+{
+	my ($file) = @_;
+	my @blocks;
+	my $block;
+	my $number = 0;
+
+	foreach my $line (split /\n/, slurp_file($file))
+	{
+		$number++;
+		if ($line =~ /^```(\w*)\s*$/)
+		{
+			if ($block)
+			{
+				push @blocks, $block;
+				undef $block;
+			}
+			else
+			{
+				$block =
+				  { line => $number, language => $1, text => '' };
+			}
+		}
+		elsif ($block)
+		{
+			$block->{text} .= "$line\n";
+		}
+	}
+	die "$file: a block does not end" if $block;
+	return @blocks;
+}
+
+sub new_database
+{
+	$node->safe_psql('postgres', 'DROP DATABASE IF EXISTS mydb');
+	$node->safe_psql('postgres', 'CREATE DATABASE mydb');
+	$node->safe_psql('mydb', <<'EOT');
+CREATE TABLE orders AS SELECT i AS o_orderkey, i % 1500 AS o_custkey,
+  'O'::char(1) AS o_orderstatus, (i * 7919 % 100003)::numeric / 100 AS
+  o_totalprice, date '1992-01-01' + (i * 7919 % 2406) AS o_orderdate,
+  '1-URGENT'::char(15) AS o_orderpriority, 'Clerk'::char(15) AS o_clerk,
+  0 AS o_shippriority, md5(i::text)::varchar(79) AS o_comment
+FROM generate_series(1, 20000) i;
+CREATE TABLE big AS SELECT i % 100 AS a, md5(i::text) AS b
+FROM generate_series(1, 20000) i;
+ANALYZE orders, big;
+EOT
+}
+
+my $run = 0;
+
+foreach my $file (@files)
+{
+	my $name = $file =~ s/.*\.\.\///r;
+
+	new_database();
+	foreach my $block (blocks_of($file))
+	{
+		my $where = "$name:$block->{line}";
+		my $err;
+
+		if ($block->{language} ne 'sql')
+		{
+			unlike(
+				$block->{text},
+				qr/\A\s*(SELECT|SET|RESET|CREATE|ALTER|DROP|EXPLAIN|GRANT)\b/,
+				"$where: is no SQL");
+			next;
+		}
+		$node->safe_psql('mydb', 'CREATE EXTENSION IF NOT EXISTS fmsort')
+		  unless $block->{text} =~ /CREATE EXTENSION/;
+		my $status = $node->psql('mydb', $block->{text}, stderr => \$err);
+
+		is($status, 0, "$where: runs");
+		unlike($err, qr/^\S*(WARNING|ERROR):/m, "$where: ... without complaint");
+		$run++;
+	}
+}
+cmp_ok($run, '>=', 15, "$run examples were found and run");
+
+$node->stop;
+done_testing();
