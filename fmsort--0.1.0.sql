@@ -178,6 +178,121 @@ COMMENT ON VIEW fmsort_progress IS
 
 GRANT SELECT ON fmsort_progress TO PUBLIC;
 
+/* What is measured of the devices; dumped with the database. */
+
+CREATE TABLE fmsort_device_profile (
+	tablespace name PRIMARY KEY,
+	measured_at timestamptz NOT NULL,
+	kernel text NOT NULL,
+	server_version text NOT NULL,
+	io_method text NOT NULL,
+	seconds double precision NOT NULL,
+	file_bytes bigint NOT NULL,
+	formation_ns double precision NOT NULL,
+	formation_byte_ns double precision NOT NULL,
+	merge_ns double precision NOT NULL,
+	merge_byte_ns double precision NOT NULL);
+
+COMMENT ON TABLE fmsort_device_profile IS
+'One row for each tablespace that fmsort_calibrate() measured: when, on which kernel and server, with which I/O, for how many seconds, with how large a file; and what a tuple costs the processor in run formation and in the merge (nanoseconds each, and for each byte of it).';
+
+CREATE TABLE fmsort_device_rate (
+	tablespace name NOT NULL REFERENCES fmsort_device_profile
+		ON DELETE CASCADE ON UPDATE CASCADE,
+	pattern text NOT NULL,
+	block_bytes int NOT NULL,
+	queue_depth int NOT NULL,
+	mb_per_s double precision NOT NULL,
+	iops double precision NOT NULL,
+	p50_us double precision NOT NULL,
+	p95_us double precision NOT NULL,
+	p99_us double precision NOT NULL,
+	cpu_us double precision NOT NULL,
+	PRIMARY KEY (tablespace, pattern, block_bytes, queue_depth));
+
+COMMENT ON TABLE fmsort_device_rate IS
+'What fmsort_calibrate() measured of a tablespace, as it returned it.';
+
+SELECT pg_catalog.pg_extension_config_dump('fmsort_device_profile', '');
+SELECT pg_catalog.pg_extension_config_dump('fmsort_device_rate', '');
+
+GRANT SELECT ON fmsort_device_profile, fmsort_device_rate TO PUBLIC;
+
+CREATE FUNCTION fmsort_profile_changed()
+RETURNS trigger
+AS 'MODULE_PATHNAME', 'fmsort_profile_changed'
+LANGUAGE C;
+
+COMMENT ON FUNCTION fmsort_profile_changed() IS
+'Trigger of fmsort''s own tables: tells all sessions to read the profile again.';
+
+CREATE TRIGGER fmsort_profile_changed
+AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON fmsort_device_profile
+FOR EACH STATEMENT EXECUTE FUNCTION fmsort_profile_changed();
+
+CREATE TRIGGER fmsort_profile_changed
+AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON fmsort_device_rate
+FOR EACH STATEMENT EXECUTE FUNCTION fmsort_profile_changed();
+
+CREATE FUNCTION fmsort_calibrate(
+	tablespace name DEFAULT NULL,
+	seconds double precision DEFAULT 30,
+	size_mb int DEFAULT 512,
+	keep boolean DEFAULT true,
+	direct_io boolean DEFAULT true,
+	patterns text[] DEFAULT NULL,
+	block_sizes int[] DEFAULT NULL,
+	queue_depths int[] DEFAULT NULL,
+	OUT pattern text,
+	OUT block_bytes int,
+	OUT queue_depth int,
+	OUT mb_per_s double precision,
+	OUT iops double precision,
+	OUT p50_us double precision,
+	OUT p95_us double precision,
+	OUT p99_us double precision,
+	OUT cpu_us double precision)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'fmsort_calibrate'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION fmsort_calibrate(name, double precision, int, boolean, boolean, text[], int[], int[]) IS
+'Measures the device under a tablespace (null: the one that temporary files go to) with a temporary file of size_mb MB (2^20 bytes) in that many seconds, and keeps a complete direct measurement as its profile. One row for each pattern, block size (bytes) and queue depth: MB (10^6 bytes) and requests a second, latency percentiles and the processor time of this process for each request (microseconds). Loads the device. Errors: no such tablespace, no right to create files in it, no direct I/O there, disk full, temp_file_limit exceeded.';
+
+/*
+ * It writes to a device as fast as it can.  Who may write the server's files
+ * anyhow can do worse.
+ */
+REVOKE ALL ON FUNCTION fmsort_calibrate(name, double precision, int, boolean, boolean, text[], int[], int[]) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION fmsort_calibrate(name, double precision, int, boolean, boolean, text[], int[], int[]) TO pg_write_server_files;
+
+CREATE FUNCTION fmsort_recommend(
+	work_mem text,
+	input_bytes bigint,
+	tuple_bytes int DEFAULT 100,
+	tablespace name DEFAULT NULL,
+	block_size int DEFAULT 0,
+	assist_blocks int DEFAULT 0,
+	OUT measured_at timestamptz,
+	OUT sort_method text,
+	OUT runs bigint,
+	OUT merge_passes int,
+	OUT chosen_block_size int,
+	OUT chosen_assist_blocks int,
+	OUT direct_io boolean,
+	OUT bytes_spilled bigint,
+	OUT bytes_kept bigint,
+	OUT read_mb_per_s double precision,
+	OUT write_mb_per_s double precision,
+	OUT run_formation_ms double precision,
+	OUT merge_ms double precision,
+	OUT blocked_ms double precision)
+AS 'MODULE_PATHNAME', 'fmsort_recommend'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION fmsort_recommend(text, bigint, int, name, int, int) IS
+'What the automatic settings (or that block size, that number of assist blocks) would do with an input of that many bytes in rows of that size, and how long it would take: run formation without the input''s own time, all of the merge, and of that waiting for reads (milliseconds). Rates (10^6 bytes a second) and times are null where fmsort_calibrate() has not measured the tablespace. Errors: no such tablespace, no right to use it, arguments out of range.';
+
 /*
  * The library is loaded in this session now, and in no other one unless a
  * preload setting says so.

@@ -21,8 +21,10 @@
 #include "access/htup_details.h"
 #include "catalog/pg_collation.h"
 #include "catalog/pg_database.h"
+#include "catalog/pg_tablespace.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
+#include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/syscache.h"
 #include "commands/explain.h"
@@ -176,6 +178,18 @@ fms_collation_is_c(Oid collation)
 	const char *conditionName, const char *errorType, \
 	const char *fileName, int lineNumber
 #endif
+
+/* May the user make files in that tablespace?  16 made it one of a kind. */
+static inline AclResult
+fms_tablespace_aclcheck(Oid tablespace)
+{
+#if PG_VERSION_NUM >= 160000
+	return object_aclcheck(TableSpaceRelationId, tablespace, GetUserId(),
+						   ACL_CREATE);
+#else
+	return pg_tablespace_aclcheck(tablespace, GetUserId(), ACL_CREATE);
+#endif
+}
 
 /* Time blocked on temporary files, where this server keeps it. */
 static inline instr_time *

@@ -15,6 +15,8 @@
 
 #include "c.h"
 
+#include "device.h"
+
 /* How the merge phase asks for blocks; one small policy each (mode_*.c). */
 typedef enum FmsModeChoice
 {
@@ -55,6 +57,14 @@ typedef struct FmsOptions
 	Size		memory_bytes;	/* work_mem: the ceiling for everything */
 	double		expected_bytes; /* planner's guess of the input, or 0; sizes
 								 * blocks, never decides correctness */
+
+	/*
+	 * What is known of the device under temporary files.  Most sorts never
+	 * spill and need not know: one that does asks, once, if it can (NULL:
+	 * device is all there is).
+	 */
+	FmsDevice	device;
+	void		(*find_device) (FmsDevice *device);
 
 	/* what will be asked of the sort */
 	uint64		bound;			/* tuples wanted, or 0: all */

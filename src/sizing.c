@@ -35,6 +35,15 @@
 #define AUTO_BLOCK_MIN_BYTES	((uint32) 4096)
 #define AUTO_BLOCK_MAX_BYTES	((uint32) 256 * 1024)
 
+/* The same where the device was measured, and the least l counted on there. */
+#define DEVICE_BLOCK_MIN_BYTES	((uint32) 16 * 1024)
+#define DEVICE_BLOCK_MAX_BYTES	((uint32) 1024 * 1024)
+#define DEVICE_ASSIST_MIN		8
+
+/* A larger block must read so many times as fast to be worth its memory. */
+#define GAIN_USUAL		1.05
+#define GAIN_LARGE		1.25
+
 /* Automatic l: what a device can use, and what a merge should have. */
 #define AUTO_ASSIST_MAX		64
 #define AUTO_ASSIST_USUAL	32
@@ -51,6 +60,9 @@
 
 /* Assist blocks for so much are enough where tuples stay in memory, too. */
 #define REST_READ_AHEAD_BYTES	((Size) 512 * 1024)
+
+/* ... or what a measured device can use, up to this part of the memory. */
+#define REST_ASSIST_FRACTION	4
 
 /* Going back in the last merge takes this part of it, where it is wanted. */
 #define HISTORY_FRACTION	4
@@ -92,16 +104,63 @@ fits(const FmsSizing *sizing, int nruns, uint32 assist, uint32 largest_bytes,
 	return needed <= sizing->memory_bytes;
 }
 
-static uint32
-automatic_block_bytes(const FmsOptions *options)
+/* What a block may have for all expected runs and so many assist blocks. */
+static double
+block_share(const FmsOptions *options, uint32 assist)
 {
 	double		runs = options->expected_bytes > 0 ?
 		options->expected_bytes / options->memory_bytes : RUNS_UNKNOWN;
+
+	return options->memory_bytes / (1.25 * runs + FIRST_PARTS + assist);
+}
+
+/*
+ * For a device that has been measured: of the sizes that fit together with
+ * as many assist blocks as it can use, the one it reads fastest, and of those
+ * that it reads nearly as fast the smallest.  Larger than the largest usual
+ * size only where it gains much.  A profile that is wrong costs transfers of
+ * another size, never a pass: what fits does not depend on it.
+ */
+static uint32
+measured_block_bytes(const FmsOptions *options)
+{
+	uint32		best = 0;
+	double		best_mb = 0;
+	uint32		bytes;
+
+	for (bytes = DEVICE_BLOCK_MIN_BYTES; bytes <= DEVICE_BLOCK_MAX_BYTES;
+		 bytes *= 2)
+	{
+		uint32		assist = options->assist_blocks > 0 ?
+			options->assist_blocks :
+			Max(fms_device_enough_depth(&options->device, bytes),
+				DEVICE_ASSIST_MIN);
+		double		mb = fms_device_read_mb(&options->device, bytes, assist);
+
+		if (bytes > block_share(options, assist))
+			break;
+		if (mb > best_mb * (bytes > AUTO_BLOCK_MAX_BYTES ? GAIN_LARGE :
+							GAIN_USUAL))
+		{
+			best = bytes;
+			best_mb = mb;
+		}
+	}
+	return best;
+}
+
+static uint32
+automatic_block_bytes(const FmsOptions *options)
+{
 	uint32		assist = options->assist_blocks > 0 ?
 		options->assist_blocks : AUTO_ASSIST_USUAL;
-	double		share = options->memory_bytes /
-		(1.25 * runs + FIRST_PARTS + assist);
+	double		share = block_share(options, assist);
 	uint32		bytes = AUTO_BLOCK_MAX_BYTES;
+	uint32		measured = options->device.known ?
+		measured_block_bytes(options) : 0;
+
+	if (measured > 0)
+		return measured;
 
 	while (bytes > AUTO_BLOCK_MIN_BYTES && bytes > share)
 		bytes /= 2;
@@ -129,6 +188,7 @@ fms_sizing_init(FmsSizing *sizing, const FmsMode *mode,
 		options->memory_bytes / HISTORY_FRACTION : 0;
 	sizing->fences = NULL;
 	sizing->assist_wanted = options->assist_blocks;
+	sizing->assist_enough = 0;
 	set_block_bytes(sizing, options->block_bytes > 0 ?
 					options->block_bytes : automatic_block_bytes(options));
 
@@ -142,6 +202,8 @@ fms_sizing_init(FmsSizing *sizing, const FmsMode *mode,
 	while (sizing->assist_wanted > 1 &&
 		   !fits(sizing, FAN_IN_MIN, sizing->assist_wanted, 0, true))
 		sizing->assist_wanted /= 2;
+	sizing->assist_enough = fms_device_enough_depth(&options->device,
+													sizing->block_bytes);
 }
 
 Size
@@ -154,6 +216,10 @@ fms_sizing_rest(const FmsSizing *sizing, int nruns, uint32 largest_bytes)
 	if (assist == 0)
 		assist = Max(AUTO_ASSIST_MIN, Min(AUTO_ASSIST_USUAL,
 										  ahead / sizing->block_bytes));
+	if (sizing->assist_wanted == 0)
+		assist = Max(assist, Min(sizing->assist_enough,
+								 sizing->memory_bytes / REST_ASSIST_FRACTION /
+								 sizing->block_bytes));
 	/* writing the others is one run more, with fences of its own */
 	taken = fms_merge_bytes(sizing->mode, sizing->fences, nruns + 1, assist,
 							sizing->block_bytes, largest_bytes) +

@@ -23,6 +23,7 @@ typedef struct FmsSizing
 	uint32		block_bytes;
 	bool		block_was_set;	/* else automatic */
 	uint32		assist_wanted;	/* l as set, or 0 = automatic */
+	uint32		assist_enough;	/* what the device can use, 0: not known */
 	const FmsFenceStore *fences;	/* NULL until something is spilled */
 } FmsSizing;
 

@@ -166,14 +166,29 @@ spill_bytes(const FmsSort *sort)
 	return used >> (FIRST_RUNS - Max(runs, 1));
 }
 
+/* The first run: now it matters what is known of the device. */
+static void
+begin_spill(FmsSort *sort)
+{
+	FmsOptions *options = &sort->options;
+
+	if (options->find_device)
+	{
+		options->find_device(&options->device);
+		if (options->device.known)
+			fms_sizing_init(&sort->sizing, mode_of(options->mode), options);
+	}
+	sort->spill = fms_spill_begin(sort->keys, options, &sort->sizing,
+								  sort->counters);
+}
+
 static void
 write_run(FmsSort *sort, Size bytes)
 {
 	Size		before = fms_formation_memory_bytes(sort->formation);
 
 	if (sort->spill == NULL)
-		sort->spill = fms_spill_begin(sort->keys, &sort->options,
-									  &sort->sizing, sort->counters);
+		begin_spill(sort);
 	sort->count += fms_formation_count(sort->formation);
 	fms_spill_run(sort->spill, sort->formation, bytes);
 	sort->count -= fms_formation_count(sort->formation);

@@ -256,6 +256,12 @@ fms_tape_is_direct(const FmsTape *tape)
 	return tape->direct_file > 0;
 }
 
+const char *
+fms_tape_path(const FmsTape *tape)
+{
+	return FilePathName(tape->file);
+}
+
 uint64
 fms_tape_end(const FmsTape *tape)
 {
@@ -348,6 +354,22 @@ same_file(const FmsTape *tape, FmsIoRequest **requests, int n)
 	return i;
 }
 
+/* Submits all of them, to the files they belong to. */
+static void
+submit(FmsTape *tape, FmsIoRequest **requests, int n)
+{
+	while (n > 0)
+	{
+		int			now = same_file(tape, requests, n);
+
+		fms_io_submit(tape->io,
+					  transfer_fd(tape, requests[0]->offset_bytes), requests,
+					  now);
+		requests += now;
+		n -= now;
+	}
+}
+
 void
 fms_tape_read(FmsTape *tape, FmsIoRequest **requests, int n)
 {
@@ -364,18 +386,28 @@ fms_tape_read(FmsTape *tape, FmsIoRequest **requests, int n)
 	tape->counters->read_batches++;
 
 	start = fms_clock_now();
-	while (n > 0)
-	{
-		int			now = same_file(tape, requests, n);
-
-		fms_io_submit(tape->io,
-					  transfer_fd(tape, requests[0]->offset_bytes), requests,
-					  now);
-		requests += now;
-		n -= now;
-	}
+	submit(tape, requests, n);
 	if (tape->io->method->submit_blocks)
 		count_blocked(tape, false, start);
+}
+
+void
+fms_tape_overwrite(FmsTape *tape, FmsIoRequest **requests, int n)
+{
+	int			i;
+
+	for (i = 0; i < n; i++)
+	{
+		requests[i]->is_write = true;
+		requests[i]->piece_bytes =
+			transfer_file(tape, requests[i]->offset_bytes) ==
+			tape->direct_file ? 0 : CACHED_WRITE_BYTES;
+		Assert(requests[i]->offset_bytes + requests[i]->length_bytes <=
+			   tape->end_bytes);
+		tape->counters->written_bytes += requests[i]->length_bytes;
+	}
+	tape->counters->writes += n;
+	submit(tape, requests, n);
 }
 
 static void

@@ -72,6 +72,9 @@ extern void fms_tape_close(FmsTape *tape);
 
 extern bool fms_tape_is_direct(const FmsTape *tape);
 
+/* The file's path, as fd.c knows it. */
+extern const char *fms_tape_path(const FmsTape *tape);
+
 /*
  * Starts writing at the end of the tape, and moves the end.  Length must be
  * a multiple of FMS_IO_ALIGN_BYTES.  Raises temp_file_limit's error, or one
@@ -94,6 +97,9 @@ extern void fms_tape_give_back(FmsTape *tape, uint64 offset_bytes,
 
 /* Starts reads; offset, length and buffer stand in the requests. */
 extern void fms_tape_read(FmsTape *tape, FmsIoRequest **requests, int n);
+
+/* Starts writes likewise, over what is on the tape: not past its end. */
+extern void fms_tape_overwrite(FmsTape *tape, FmsIoRequest **requests, int n);
 
 /*
  * Waits until the request is done, allowing interrupts, and returns it to

@@ -1,10 +1,11 @@
 # shellcheck shell=bash
 # File systems that the tests need and only root can make: one without direct
-# I/O, one that is soon full.  Needs common.sh and a cluster's directory
-# (cluster.sh), in which they are mounted until we leave.
+# I/O, one that is soon full, one that is read-only.  Needs common.sh and a
+# cluster's directory (cluster.sh), in which they are mounted until we leave.
 #
-# Sets FMSORT_RAMFS and FMSORT_SMALLFS; a variable stays unset where that
-# file system cannot be made, and the tests that need it say so.
+# Sets FMSORT_RAMFS, FMSORT_SMALLFS and FMSORT_ROFS (with FMSORT_ROFS_SOURCE,
+# the same directory where it can be written to); a variable stays unset where
+# that file system cannot be made, and the tests that need it say so.
 
 FILESYSTEMS=()
 
@@ -38,5 +39,12 @@ filesystems_mount() {
     if truncate -s 16M "$image" && mkfs.ext4 -q "$image" &&
         mount_at small -o loop "$image"; then
         export FMSORT_SMALLFS=$CLUSTER_DIR/small
+    fi
+    mkdir "$CLUSTER_DIR/writable"
+    give_to_server_user "$CLUSTER_DIR/writable"
+    if mount_at readonly --bind "$CLUSTER_DIR/writable" &&
+        mount -o remount,bind,ro "$CLUSTER_DIR/readonly"; then
+        export FMSORT_ROFS=$CLUSTER_DIR/readonly
+        export FMSORT_ROFS_SOURCE=$CLUSTER_DIR/writable
     fi
 }

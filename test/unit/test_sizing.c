@@ -1,4 +1,4 @@
-/* links: sizing merge mode_* pool run stream order fences io* */
+/* links: sizing merge mode_* pool run stream order fences io* device */
 /*
  * The invariants of sizing.c over a grid of settings: no more memory than
  * there is, except for the least that any merge needs; nothing given away.
@@ -6,7 +6,7 @@
  * Seen to fail with: fits() without the writer; the search for the fan-in
  * ending one too high; halving a block of 2560 bytes to 1280; automatic l not
  * falling where the memory is small; fms_sizing_rest() for a run less, or
- * without the fences.
+ * without the fences; with a device: its sizes not held to block_share().
  */
 #include "postgres.h"
 
@@ -324,11 +324,65 @@ check_mode(const FmsMode *mode)
 	}
 }
 
+/* A device that may have been measured, or made up. */
+static void
+invent_device(void)
+{
+	int			b;
+	int			d;
+
+	memset(&options.device, 0, sizeof(options.device));
+	for (b = 0; b < FMS_DEVICE_BLOCKS; b++)
+	{
+		for (d = 0; d < FMS_DEVICE_DEPTHS; d++)
+		{
+			if (shim_below(4) > 0)
+				fms_device_note_read(&options.device,
+									 FMS_DEVICE_BLOCK_BYTES(b),
+									 FMS_DEVICE_DEPTH(d),
+									 1 + shim_below(1000 << b));
+		}
+	}
+}
+
+/*
+ * Whatever is said of the device, an automatic block size leaves room for all
+ * runs that are expected: a profile that is wrong costs no pass.
+ */
+static void
+check_devices(void)
+{
+	int			i;
+	int			m;
+
+	options.block_bytes = options.assist_blocks = 0;
+	for (i = 0; i < 300; i++)
+	{
+		invent_device();
+		for (m = 0; m < (int) lengthof(memories_kb); m++)
+		{
+			int			runs = 1 + shim_below(100);
+
+			options.memory_bytes = memories_kb[m] * 1024;
+			options.expected_bytes = (double) options.memory_bytes * runs;
+			memset(&sizing, 0, sizeof(sizing));
+			fms_sizing_init(&sizing, &fms_mode_fmsort, &options);
+			HOLDS(sizing.block_bytes <= 16 * 1024 ||
+				  (uint64) sizing.block_bytes * (runs + 4 + 8) <=
+				  options.memory_bytes);
+			check_settings();
+			if (broken)
+				return;
+		}
+	}
+}
+
 int
 main(void)
 {
 	int			i;
 
+	shim_seed();
 	for (i = 0; i < (int) lengthof(modes); i++)
 	{
 		broken = NULL;
@@ -340,5 +394,11 @@ main(void)
 					  options.assist_blocks, options.expected_bytes,
 					  sizing.block_bytes, sizing.assist_wanted);
 	}
+	broken = NULL;
+	check_devices();
+	if (!shim_ok(broken == NULL, "sizes for devices that were measured"))
+		shim_note("broken: %s; work_mem=%zu expected=%g -> block %u", broken,
+				  options.memory_bytes, options.expected_bytes,
+				  sizing.block_bytes);
 	return shim_done();
 }

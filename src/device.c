@@ -1,0 +1,180 @@
+/*-------------------------------------------------------------------------
+ *
+ * device.c
+ *	  What is known of the device under a sort: how fast it reads in which
+ *	  pieces.
+ *
+ * A merge reads blocks in an order that the device cannot guess, so what
+ * matters is the rate of random reads, and that depends on their size and on
+ * how many are under way at once:
+ *
+ *	  MB/s			depth 1   2   4 ..  64
+ *	    512 B		      .   .   .      .
+ *	    1 kB		      .   .   .      .		measured (calibrate.c)
+ *	    ..
+ *	    4 MB		      .   .   .      .
+ *
+ * Between the points the rate goes by the logarithm of size and depth, which
+ * is how devices scale: straight up, then level.
+ *
+ * A point is a short measurement and may have been disturbed, and disturbances
+ * only slow things down.  A reader that has l requests to give may always give
+ * fewer, so a rate counts for all greater depths, too.
+ *
+ * Pure arithmetic over numbers that may be nonsense; nothing is owned and
+ * nothing can fail.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "device.h"
+
+/* No device does more; a greater number is a mistake. */
+#define RATE_MAX_MB		1e6
+
+/* This part of the best rate is as good as the best. */
+#define NEARLY_ALL		0.95
+
+int
+fms_device_block_index(int64 block_bytes)
+{
+	int			i;
+
+	for (i = 0; i < FMS_DEVICE_BLOCKS; i++)
+	{
+		if (FMS_DEVICE_BLOCK_BYTES(i) == block_bytes)
+			return i;
+	}
+	return -1;
+}
+
+int
+fms_device_depth_index(int64 depth)
+{
+	int			i;
+
+	for (i = 0; i < FMS_DEVICE_DEPTHS; i++)
+	{
+		if (FMS_DEVICE_DEPTH(i) == depth)
+			return i;
+	}
+	return -1;
+}
+
+static bool
+is_rate(double mb)
+{
+	/* false for NaN, too */
+	return mb > 0 && mb <= RATE_MAX_MB;
+}
+
+void
+fms_device_note_read(FmsDevice *device, int64 block_bytes, int64 depth,
+					 double mb)
+{
+	int			block_index = fms_device_block_index(block_bytes);
+	int			depth_index = fms_device_depth_index(depth);
+
+	if (block_index < 0 || depth_index < 0 || !is_rate(mb))
+		return;
+	device->read_mb[block_index][depth_index] = mb;
+	device->known = true;
+}
+
+void
+fms_device_note_write(FmsDevice *device, double mb)
+{
+	if (!is_rate(mb))
+		return;
+	device->write_mb = mb;
+	device->known = true;
+}
+
+/* The best rate at one of the sizes with depths up to depth_index. */
+static double
+rate_at(const FmsDevice *device, int block_index, int depth_index)
+{
+	double		best = 0;
+	int			i;
+
+	for (i = 0; i <= depth_index; i++)
+		best = Max(best, device->read_mb[block_index][i]);
+	return best;
+}
+
+/* The same at any depth, by its logarithm. */
+static double
+rate_between(const FmsDevice *device, int block_index, double depth_log)
+{
+	int			below = (int) depth_log;
+	double		low = rate_at(device, block_index, below);
+	double		high;
+
+	if (below >= FMS_DEVICE_DEPTHS - 1)
+		return low;
+	high = rate_at(device, block_index, below + 1);
+	return low + (high - low) * (depth_log - below);
+}
+
+double
+fms_device_read_mb(const FmsDevice *device, uint32 block_bytes, uint32 depth)
+{
+	double		block_log = log2(Max(block_bytes, 512) / 512.0);
+	double		depth_log = log2(Max(depth, 1));
+	int			below;
+	int			above;
+	double		low;
+	double		high;
+
+	block_log = Min(block_log, FMS_DEVICE_BLOCKS - 1);
+	depth_log = Min(depth_log, FMS_DEVICE_DEPTHS - 1);
+
+	/* the nearest sizes that were measured, from either side */
+	for (below = (int) block_log; below >= 0; below--)
+	{
+		if (rate_at(device, below, FMS_DEVICE_DEPTHS - 1) > 0)
+			break;
+	}
+	for (above = (int) ceil(block_log); above < FMS_DEVICE_BLOCKS; above++)
+	{
+		if (rate_at(device, above, FMS_DEVICE_DEPTHS - 1) > 0)
+			break;
+	}
+	if (below < 0 && above >= FMS_DEVICE_BLOCKS)
+		return 0;
+	if (below < 0)
+		return rate_between(device, above, depth_log) *
+			block_bytes / FMS_DEVICE_BLOCK_BYTES(above);
+	low = rate_between(device, below, depth_log);
+	if (above >= FMS_DEVICE_BLOCKS || above == below)
+		return low;
+	high = rate_between(device, above, depth_log);
+	return low + (high - low) * (block_log - below) / (above - below);
+}
+
+double
+fms_device_best_mb(const FmsDevice *device, uint32 block_bytes)
+{
+	return fms_device_read_mb(device, block_bytes,
+							  FMS_DEVICE_DEPTH(FMS_DEVICE_DEPTHS - 1));
+}
+
+uint32
+fms_device_enough_depth(const FmsDevice *device, uint32 block_bytes)
+{
+	double		best = fms_device_best_mb(device, block_bytes);
+	int			i;
+
+	if (best <= 0)
+		return 0;
+	for (i = 0; i < FMS_DEVICE_DEPTHS - 1; i++)
+	{
+		if (fms_device_read_mb(device, block_bytes, FMS_DEVICE_DEPTH(i)) >=
+			NEARLY_ALL * best)
+			break;
+	}
+	return FMS_DEVICE_DEPTH(i);
+}

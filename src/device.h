@@ -1,0 +1,62 @@
+/*-------------------------------------------------------------------------
+ *
+ * device.h
+ *	  What is known of the device under a sort: how fast it reads in which
+ *	  pieces.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef FMS_DEVICE_H
+#define FMS_DEVICE_H
+
+#include "c.h"
+
+/* Block sizes 512 B, 1 kB .. 4 MB; queue depths 1, 2, 4 .. 64. */
+#define FMS_DEVICE_BLOCKS	14
+#define FMS_DEVICE_DEPTHS	7
+
+#define FMS_DEVICE_BLOCK_BYTES(i)	((uint32) 512 << (i))
+#define FMS_DEVICE_DEPTH(i)			((uint32) 1 << (i))
+
+/*
+ * Plain numbers, so that it can be part of a snapshot (options.h).  All zero:
+ * nothing is known.  1 MB is 1,000,000 bytes.
+ */
+typedef struct FmsDevice
+{
+	bool		known;			/* at least one rate below is not 0 */
+
+	/* random reads, MB/s, by block size and depth; 0: not measured */
+	float		read_mb[FMS_DEVICE_BLOCKS][FMS_DEVICE_DEPTHS];
+
+	float		write_mb;		/* writing runs, MB/s; 0: not measured */
+} FmsDevice;
+
+/* The index of a size or depth that is measured, or -1. */
+extern int	fms_device_block_index(int64 block_bytes);
+extern int	fms_device_depth_index(int64 depth);
+
+/*
+ * Notes a rate that was measured.  What cannot be one (not a number, not
+ * above 0, beyond what a bus can carry; a size or depth not measured) is
+ * ignored: it comes from a table that people can write to.
+ */
+extern void fms_device_note_read(FmsDevice *device, int64 block_bytes,
+								 int64 depth, double mb);
+extern void fms_device_note_write(FmsDevice *device, double mb);
+
+/*
+ * MB/s of random reads of that size, so many at once: between the points
+ * measured, and never less than with fewer at once.  0: not known.
+ */
+extern double fms_device_read_mb(const FmsDevice *device, uint32 block_bytes,
+								 uint32 depth);
+
+/* Reads at once that bring nearly all that any number brings; 0: not known. */
+extern uint32 fms_device_enough_depth(const FmsDevice *device,
+									  uint32 block_bytes);
+
+/* MB/s with that. */
+extern double fms_device_best_mb(const FmsDevice *device, uint32 block_bytes);
+
+#endif							/* FMS_DEVICE_H */

@@ -1,0 +1,202 @@
+/*-------------------------------------------------------------------------
+ *
+ * predict.c
+ *	  What a sort of so many bytes would do, and how long it would take.
+ *
+ * What it would do is asked of sizing.c, the same code that decides for sorts.
+ * How long it takes is the model of Ajwani et al., reads and writes each at
+ * the price that was measured for their size and depth, beside the processor's
+ * time for the tuples:
+ *
+ *	  device		x * c_R(block, l)  +  y * c_W
+ *	  processor		tuples * (a + b * bytes)  +  x * d(block, l)
+ *
+ *	  processor  |####|####|####|####|			 the longer of the two is what
+ *	  device	 |======|======|======|======|	 it takes, and what of the
+ *				 |       merge       |blocked|	 shorter does not overlap
+ *
+ * The two overlap because the merge reads ahead and runs are written while the
+ * next tuples are sorted.  With l reads under way, one of them is being given
+ * or taken while l - 1 go on: so a part 1 / l of the shorter does not overlap,
+ * and with a single assist block nothing does.
+ *
+ * A spill that stays in the page cache costs no I/O: copying is part of the
+ * processor's prices.
+ *
+ * Arithmetic; nothing is owned and nothing can fail.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "cache.h"
+#include "entries.h"
+#include "mode.h"
+#include "predict.h"
+#include "record.h"
+#include "sizing.h"
+
+/* Beside a tuple: header, eight bytes of key, and in memory an entry. */
+#define RECORD_EXTRA_BYTES	(sizeof(FmsRecord) + sizeof(uint64))
+#define ENTRY_BYTES			sizeof(FmsEntry)
+
+/* See sort.c: the first runs are parts of memory, and a small rest is none. */
+#define FIRST_RUNS			4
+#define REST_FRACTION		4
+
+typedef struct Volumes
+{
+	double		memory_bytes;	/* all tuples, as they lie in memory */
+	double		formation_bytes;	/* memory for them at once */
+	double		tape_fraction;	/* of bytes in memory that go to tape */
+	double		rewritten_bytes;	/* by intermediate passes */
+} Volumes;
+
+/* Counts the runs that sort.c would write, and what stays in memory. */
+static void
+form_runs(const FmsSizing *sizing, const Volumes *volumes,
+		  FmsPrediction *prediction)
+{
+	double		memory = volumes->formation_bytes;
+	double		left = volumes->memory_bytes - memory;
+	double		kept = memory;
+	double		rest;
+
+	for (; left > 0; prediction->runs++)
+	{
+		int			runs = Min(prediction->runs, FIRST_RUNS);
+		double		part = ldexp(memory, Max(runs, 1) - FIRST_RUNS);
+
+		/* memory is full of what has come since */
+		kept = memory - Max(0, part - left);
+		left -= part;
+	}
+	rest = fms_sizing_rest(sizing, prediction->runs, 0);
+	if (kept > rest)
+	{
+		if (rest < kept / REST_FRACTION)
+			rest = 0;
+		prediction->runs++;
+		kept = rest;
+	}
+	prediction->kept_bytes = kept;
+	prediction->spilled_bytes = (volumes->memory_bytes - kept) *
+		volumes->tape_fraction;
+}
+
+/* See fms_spill_reduce(). */
+static void
+plan_passes(FmsSizing *sizing, Volumes *volumes, FmsPrediction *prediction)
+{
+	int			last;
+	int			most = fms_sizing_fan_in(sizing, 0, true);
+	int			runs = prediction->runs;
+	double		run_bytes = prediction->spilled_bytes / Max(runs, 1);
+
+	sizing->rest_bytes = prediction->kept_bytes;
+	last = fms_sizing_fan_in(sizing, 0, false);
+	prediction->merge_passes = 1;
+	while (runs > last)
+	{
+		int			n = Min(most, runs - last + 1);
+
+		prediction->merge_passes = 2;
+		volumes->rewritten_bytes += n * run_bytes;
+		runs -= n - 1;
+	}
+	prediction->assist_blocks = fms_sizing_assist(sizing, Min(runs, last), 0,
+												  false);
+}
+
+/* What a read costs the processor; as at the point measured just below. */
+static double
+read_cpu_us(const FmsReadCost *cost, uint32 block_bytes, uint32 depth)
+{
+	int			block = 0;
+	int			at = 0;
+
+	while (block < FMS_DEVICE_BLOCKS - 1 &&
+		   FMS_DEVICE_BLOCK_BYTES(block + 1) <= block_bytes)
+		block++;
+	while (at < FMS_DEVICE_DEPTHS - 1 && FMS_DEVICE_DEPTH(at + 1) <= depth)
+		at++;
+	return cost->cpu_us[block][at];
+}
+
+/* Microseconds for so many bytes at so many MB/s. */
+static double
+transfer_us(double bytes, double mb)
+{
+	return mb > 0 ? bytes / mb : 0;
+}
+
+static void
+predict_times(const FmsOptions *options, const FmsTupleCost *cost,
+			  const FmsReadCost *read_cost, double tuples, double tuple_bytes,
+			  const Volumes *volumes, FmsPrediction *prediction)
+{
+	double		formation = tuples *
+		(cost->formation_ns + cost->formation_byte_ns * tuple_bytes) / 1000;
+	double		merge = tuples *
+		(cost->merge_ns + cost->merge_byte_ns * tuple_bytes) / 1000;
+	double		bytes = prediction->spilled_bytes;
+	double		rewritten = volumes->rewritten_bytes;
+	double		write_us = 0;
+	double		read_us = 0;
+
+	if (!prediction->cached)
+	{
+		write_us = transfer_us(bytes, options->device.write_mb);
+		read_us = transfer_us(bytes + rewritten, prediction->read_mb) +
+			transfer_us(rewritten, options->device.write_mb);
+	}
+	if (bytes > 0)
+		merge *= 1 + rewritten / bytes;
+	if (read_us > 0)
+	{
+		merge += (bytes + rewritten) / prediction->block_bytes *
+			read_cpu_us(read_cost, prediction->block_bytes,
+						prediction->assist_blocks);
+		prediction->blocked_us = Max(0, read_us - merge) +
+			Min(read_us, merge) / Max(prediction->assist_blocks, 1);
+	}
+	prediction->formation_us = Max(formation, write_us);
+	prediction->merge_us = merge + prediction->blocked_us;
+}
+
+void
+fms_predict(const FmsOptions *options, const FmsTupleCost *cost,
+			const FmsReadCost *read_cost, double tuples, double tuple_bytes,
+			FmsPrediction *prediction)
+{
+	FmsSizing	sizing;
+	Volumes		volumes = {0};
+	double		record_bytes = tuple_bytes + RECORD_EXTRA_BYTES;
+
+	memset(prediction, 0, sizeof(*prediction));
+	fms_sizing_init(&sizing, &fms_mode_fmsort, options);
+	volumes.memory_bytes = tuples * (record_bytes + ENTRY_BYTES);
+	volumes.formation_bytes = Max(sizing.memory_bytes / 4.0,
+								  (double) sizing.memory_bytes -
+								  sizing.writer_bytes - sizing.fences_bytes);
+	volumes.tape_fraction = record_bytes / (record_bytes + ENTRY_BYTES);
+	prediction->external = volumes.memory_bytes > volumes.formation_bytes;
+	if (prediction->external)
+	{
+		form_runs(&sizing, &volumes, prediction);
+		plan_passes(&sizing, &volumes, prediction);
+		prediction->block_bytes = sizing.block_bytes;
+		prediction->cached = options->direct_io == FMS_DIRECT_OFF ||
+			(options->direct_io == FMS_DIRECT_AUTO &&
+			 fms_cache_room_bytes(0) >= prediction->spilled_bytes);
+		prediction->read_mb = fms_device_read_mb(&options->device,
+												 sizing.block_bytes,
+												 prediction->assist_blocks);
+	}
+	predict_times(options, cost, read_cost, tuples, tuple_bytes, &volumes,
+				  prediction);
+	if (!prediction->external)
+		prediction->merge_us = prediction->blocked_us = 0;
+}

@@ -1,0 +1,91 @@
+/*-------------------------------------------------------------------------
+ *
+ * probe.h
+ *	  Measuring a device through a temporary file, one pattern at a time.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef FMS_PROBE_H
+#define FMS_PROBE_H
+
+#include "postgres.h"
+
+#include "device.h"
+#include "options.h"
+
+typedef enum FmsProbePattern
+{
+	FMS_PROBE_SR,				/* sequential reads */
+	FMS_PROBE_RR,				/* random reads */
+	FMS_PROBE_SW,				/* sequential writes, over what is there */
+	FMS_PROBE_RW,				/* random writes, likewise */
+	FMS_PROBE_RR_MISALIGNED,	/* 512 bytes past a multiple of the size */
+	FMS_PROBE_RW_MISALIGNED,
+	FMS_PROBE_SW_AFTER_RW,		/* after a burst of random writes */
+	FMS_PROBE_RR_WITH_SW,		/* by turns; the rate is that of both */
+	FMS_PROBE_APPEND			/* as runs are written, at the file's end */
+} FmsProbePattern;
+
+#define FMS_PROBE_PATTERNS	(FMS_PROBE_APPEND + 1)
+
+/* How runs are written, nearly: pieces of this size, so many at once. */
+#define FMS_PROBE_APPEND_BYTES	(256 * 1024)
+#define FMS_PROBE_APPEND_DEPTH	4
+
+/* A file smaller than this is not worth measuring. */
+#define FMS_PROBE_FILE_MIN_BYTES	((uint64) 16 * 1024 * 1024)
+
+typedef struct FmsProbeSpec
+{
+	FmsProbePattern pattern;	/* any but APPEND */
+	uint32		block_bytes;
+	uint32		depth;			/* requests under way at once */
+	double		seconds;		/* to spend; a slow device takes longer */
+} FmsProbeSpec;
+
+typedef struct FmsProbeResult
+{
+	double		mb_per_s;		/* MB of 1,000,000 bytes */
+	double		iops;			/* requests a second */
+	double		p50_us;			/* of requests, submission to completion */
+	double		p95_us;
+	double		p99_us;
+	double		cpu_us;			/* of this process, a request */
+} FmsProbeResult;
+
+typedef struct FmsProbe FmsProbe;
+
+/* As users write it: SR, RR misaligned, ... */
+extern const char *fms_probe_name(FmsProbePattern pattern);
+
+/*
+ * Makes an empty temporary file in that tablespace (a temporary tablespace or
+ * the database's own), under the current resource owner.  Raises an error if
+ * it cannot be there, or if direct I/O is asked for and not to be had.
+ * Memory is a child of the current context; whichever of the two goes first,
+ * the probe may be forgotten on ERROR.
+ */
+extern FmsProbe *fms_probe_open(Oid tablespace, FmsIoChoice io_method,
+								bool direct);
+
+/*
+ * Writes the file, of so many bytes, or of fewer if that takes longer than so
+ * many seconds.  Comes first and once.
+ */
+extern void fms_probe_fill(FmsProbe *probe, uint64 file_bytes, double seconds,
+						   FmsProbeResult *result);
+
+/* Can that be measured here?  Not smaller than the device's sectors, e.g. */
+extern bool fms_probe_can(const FmsProbe *probe, FmsProbePattern pattern,
+						  uint32 block_bytes, uint32 depth);
+
+extern void fms_probe_measure(FmsProbe *probe, const FmsProbeSpec *spec,
+							  FmsProbeResult *result);
+
+/* What it turned out to be. */
+extern bool fms_probe_uses_uring(const FmsProbe *probe);
+extern uint64 fms_probe_file_bytes(const FmsProbe *probe);
+
+extern void fms_probe_close(FmsProbe *probe);
+
+#endif							/* FMS_PROBE_H */

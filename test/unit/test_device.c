@@ -1,0 +1,108 @@
+/* links: device */
+/*
+ * What is known of a device: the points measured come back, between them the
+ * rate lies between theirs, and nonsense counts as not measured.
+ *
+ * Seen to fail with: rate_at() looking at one depth only; is_rate() taking
+ * everything; the interpolation going by size instead of its logarithm.
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "device.h"
+#include "shim.h"
+
+static FmsDevice device;
+
+static void
+check_points(void)
+{
+	bool		same = true;
+	bool		between = true;
+	int			b;
+	int			d;
+
+	memset(&device, 0, sizeof(device));
+	for (b = 0; b < FMS_DEVICE_BLOCKS; b++)
+	{
+		for (d = 0; d < FMS_DEVICE_DEPTHS; d++)
+			fms_device_note_read(&device, FMS_DEVICE_BLOCK_BYTES(b),
+								 FMS_DEVICE_DEPTH(d), 10 * (b + 1) + d);
+	}
+	for (b = 0; b < FMS_DEVICE_BLOCKS; b++)
+	{
+		uint32		bytes = FMS_DEVICE_BLOCK_BYTES(b);
+
+		for (d = 0; d < FMS_DEVICE_DEPTHS; d++)
+		{
+			uint32		depth = FMS_DEVICE_DEPTH(d);
+			double		rate = fms_device_read_mb(&device, bytes, depth);
+
+			same &= fabs(rate - (10 * (b + 1) + d)) < 1e-6;
+			if (b + 1 < FMS_DEVICE_BLOCKS)
+			{
+				/* half-way by the logarithm: 1.41 times the size */
+				rate = fms_device_read_mb(&device, bytes * 1.4142, depth);
+				between &= fabs(rate - (10 * (b + 1) + d + 5)) < 0.1;
+			}
+		}
+	}
+	shim_ok(same, "what was measured comes back");
+	shim_ok(between, "between two sizes, by the logarithm");
+	shim_ok(fms_device_read_mb(&device, 4096, 1000) ==
+			fms_device_read_mb(&device, 4096, 64),
+			"more at once than was measured brings no more");
+	shim_ok(fms_device_read_mb(&device, 1, 0) > 0, "no size is too small");
+}
+
+static void
+check_depths(void)
+{
+	memset(&device, 0, sizeof(device));
+	fms_device_note_read(&device, 4096, 1, 100);
+	fms_device_note_read(&device, 4096, 8, 400);
+	fms_device_note_read(&device, 4096, 32, 90);	/* disturbed */
+	fms_device_note_read(&device, 4096, 64, 410);
+	shim_ok(fms_device_read_mb(&device, 4096, 32) == 400,
+			"more at once are never slower");
+	shim_ok(fms_device_enough_depth(&device, 4096) == 8,
+			"enough is what brings nearly all");
+	shim_ok(fms_device_best_mb(&device, 4096) == 410, "and all is the best");
+	shim_ok(fms_device_read_mb(&device, 16384, 8) == 400,
+			"a size that was not measured goes by the nearest");
+	shim_ok(fms_device_read_mb(&device, 1024, 8) == 100,
+			"and smaller ones bring less in proportion");
+}
+
+static void
+check_nonsense(void)
+{
+	memset(&device, 0, sizeof(device));
+	fms_device_note_read(&device, 4096, 1, NAN);
+	fms_device_note_read(&device, 4096, 1, -1);
+	fms_device_note_read(&device, 4096, 1, 0);
+	fms_device_note_read(&device, 4096, 1, INFINITY);
+	fms_device_note_read(&device, 4097, 1, 100);
+	fms_device_note_read(&device, -4096, 1, 100);
+	fms_device_note_read(&device, 4096, 3, 100);
+	fms_device_note_read(&device, 4096, PG_INT64_MAX, 100);
+	fms_device_note_write(&device, NAN);
+	fms_device_note_write(&device, 1e300);
+	shim_ok(!device.known && device.write_mb == 0, "nonsense is not known");
+	shim_ok(fms_device_read_mb(&device, 4096, 8) == 0 &&
+			fms_device_enough_depth(&device, 4096) == 0 &&
+			fms_device_best_mb(&device, 4096) == 0,
+			"and nothing follows from nothing");
+	fms_device_note_write(&device, 250);
+	shim_ok(device.known && device.write_mb == 250, "a rate is a rate");
+}
+
+int
+main(void)
+{
+	check_points();
+	check_depths();
+	check_nonsense();
+	return shim_done();
+}
