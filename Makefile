@@ -160,6 +160,12 @@ bench:
 bench-tuplesort:
 	@test/bench/tuplesort/run
 
+bench-calibrate:
+	@test/bench/calibrate/agree
+
+calibrate-report:
+	@test/bench/calibrate/report
+
 clean-build:
 	rm -rf build
 
@@ -173,4 +179,5 @@ have-liburing:
 
 FORCE:
 
-.PHONY: demo test test-matrix test-packages dist deb test-core test-sqlsmith lint bench bench-tuplesort clean-build have-liburing FORCE
+.PHONY: demo test test-matrix test-packages dist deb test-core test-sqlsmith lint bench bench-tuplesort \
+	bench-calibrate calibrate-report clean-build have-liburing FORCE
