@@ -124,6 +124,11 @@ $(UNIT_PROGRAMS): build/unit/%: test/unit/%.c $(UNIT_SHIM) $(SOURCES) \
 .PHONY: unit
 endif
 
+# ---- what the tests put between fmsort and the kernel -----------------------
+build/faulty_io.so: test/faults/faulty_io.c Makefile | build have-liburing
+	$(CC) -std=gnu11 -O1 -Wall -Wextra -Werror -fPIC -shared -o $@ $< \
+		$(shell pkg-config --cflags --libs liburing) -ldl
+
 # ---- everything else lives in script/ ---------------------------------------
 
 demo:
@@ -131,6 +136,9 @@ demo:
 
 test:
 	@script/test
+
+test-deep:
+	@script/test-deep
 
 test-matrix:
 	@script/test-matrix
@@ -179,5 +187,6 @@ have-liburing:
 
 FORCE:
 
-.PHONY: demo test test-matrix test-packages dist deb test-core test-sqlsmith lint bench bench-tuplesort \
-	bench-calibrate calibrate-report clean-build have-liburing FORCE
+.PHONY: demo test test-matrix test-packages dist deb test-core test-sqlsmith \
+	lint bench bench-tuplesort bench-calibrate calibrate-report test-deep \
+	clean-build have-liburing FORCE

@@ -1,11 +1,12 @@
 # shellcheck shell=bash
 # File systems that the tests need and only root can make: one without direct
-# I/O, one that is soon full, one that is read-only.  Needs common.sh and a
+# I/O, two that are soon full, one that is read-only.  Needs common.sh and a
 # cluster's directory (cluster.sh), in which they are mounted until we leave.
 #
-# Sets FMSORT_RAMFS, FMSORT_SMALLFS and FMSORT_ROFS (with FMSORT_ROFS_SOURCE,
-# the same directory where it can be written to); a variable stays unset where
-# that file system cannot be made, and the tests that need it say so.
+# Sets FMSORT_RAMFS, FMSORT_SMALLFS, FMSORT_SMALLTMPFS and FMSORT_ROFS (with
+# FMSORT_ROFS_SOURCE, the same directory where it can be written to); a variable
+# stays unset where that file system cannot be made, and the tests that need it
+# say so.
 
 FILESYSTEMS=()
 
@@ -39,6 +40,9 @@ filesystems_mount() {
     if truncate -s 16M "$image" && mkfs.ext4 -q "$image" &&
         mount_at small -o loop "$image"; then
         export FMSORT_SMALLFS=$CLUSTER_DIR/small
+    fi
+    if mount_at smalltmpfs -t tmpfs -o size=16M none; then
+        export FMSORT_SMALLTMPFS=$CLUSTER_DIR/smalltmpfs
     fi
     mkdir "$CLUSTER_DIR/writable"
     give_to_server_user "$CLUSTER_DIR/writable"
