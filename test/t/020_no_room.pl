@@ -60,9 +60,11 @@ foreach my $method (@methods)
 
 	# again and again: nothing of the allowance may get lost
 	my $before = $bench->holdings($session);
-	$bench->ask($session, "SET temp_file_limit = $room_kb{$_}; $check
-		RESET temp_file_limit")
-	  foreach (values %room_kb) x 10;
+	my (undef, $messages) = $bench->ask($session,
+		join(' ', map { "SET temp_file_limit = $_; $check" }
+			  (values %room_kb) x 10) . ' RESET temp_file_limit');
+	is(scalar(() = $messages =~ /ERROR:  53400/g),
+		20, "$method, twenty of them happen");
 	$bench->unharmed($session, $before, "$method, twenty of them");
 	$session->quit;
 }
