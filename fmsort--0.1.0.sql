@@ -296,29 +296,43 @@ COMMENT ON FUNCTION fmsort_recommend(text, bigint, int, name, int, int) IS
 /*
  * The library is loaded in this session now, and in no other one unless a
  * preload setting says so.
+ *
+ * Every name is qualified: this runs as a superuser, in a schema in which
+ * others may have made functions and operators that fit better.
  */
 DO $do$
 DECLARE
-	everywhere text := concat_ws(',',
-		current_setting('shared_preload_libraries'),
-		current_setting('session_preload_libraries'),
-		current_setting('local_preload_libraries'));
-	before text := current_setting('session_preload_libraries');
-	messages text := current_setting('client_min_messages');
+	everywhere pg_catalog.text := pg_catalog.concat_ws(',',
+		pg_catalog.current_setting('shared_preload_libraries'),
+		pg_catalog.current_setting('session_preload_libraries'),
+		pg_catalog.current_setting('local_preload_libraries'));
+	before pg_catalog.text :=
+		pg_catalog.current_setting('session_preload_libraries');
+	messages pg_catalog.text :=
+		pg_catalog.current_setting('client_min_messages');
+	name pg_catalog.text;
+	list pg_catalog.text;
 BEGIN
-	IF NOT everywhere ~ '(^|[,"/[:space:]])fmsort([",.[:space:]]|$)' THEN
+	IF NOT everywhere OPERATOR(pg_catalog.~)
+		'(^|[,"/[:space:]])fmsort([",.[:space:]]|$)' THEN
 		-- CREATE EXTENSION silences the notices of its scripts
-		IF messages = 'warning' THEN
-			PERFORM set_config('client_min_messages', 'notice', true);
+		IF messages OPERATOR(pg_catalog.=) 'warning' THEN
+			PERFORM pg_catalog.set_config('client_min_messages', 'notice',
+				true);
 		END IF;
+		FOREACH name IN ARRAY pg_catalog.string_to_array(
+			before OPERATOR(pg_catalog.||) ',fmsort', ',') LOOP
+			name := pg_catalog.btrim(name, ' "');
+			IF name OPERATOR(pg_catalog.<>) '' THEN
+				list := pg_catalog.concat_ws(', ', list,
+					pg_catalog.quote_literal(name));
+			END IF;
+		END LOOP;
 		RAISE NOTICE 'fmsort runs the sorts of this session only'
-			USING HINT = format(
+			USING HINT = pg_catalog.format(
 				'To have it in every session of this database: ALTER DATABASE %I SET session_preload_libraries = %s;',
-				current_database(),
-				(SELECT string_agg(quote_literal(trim(both ' "' FROM name)), ', ')
-				 FROM unnest(string_to_array(
-					concat_ws(',', nullif(before, ''), 'fmsort'), ',')) name));
-		PERFORM set_config('client_min_messages', messages, true);
+				pg_catalog.current_database(), list);
+		PERFORM pg_catalog.set_config('client_min_messages', messages, true);
 	END IF;
 END
 $do$;
