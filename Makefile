@@ -124,10 +124,16 @@ $(UNIT_PROGRAMS): build/unit/%: test/unit/%.c $(UNIT_SHIM) $(SOURCES) \
 .PHONY: unit
 endif
 
-# ---- what the tests put between fmsort and the kernel -----------------------
-build/faulty_io.so: test/faults/faulty_io.c Makefile | build have-liburing
-	$(CC) -std=gnu11 -O1 -Wall -Wextra -Werror -fPIC -shared -o $@ $< \
-		$(shell pkg-config --cflags --libs liburing) -ldl
+.PHONY: ---- what the tests put between fmsort and kernel \
+	----------------------- build faulty_io so test faults c Makefile CC \
+	-std gnu11 -O1 -Wall -Wextra -Werror -fPIC -shared -o shell pkg-config \
+	--cflags --libs liburing -ldl fuzz targets fuzz_ built like unit \
+	---------------- FUZZ_PROGRAMS patsubst wildcard FUZZ_CC clang-14 \
+	Headers of server which gcc is happy with are not clang s business \
+	FUZZ_FLAGS filter-out UNIT_FLAGS -O2 -Wno-ignored-attributes -fsanitize \
+	fuzzer address undefined -fno-sanitize-recover ifneq PGXS fuzz-programs \
+	UNIT_SHIM SOURCES src h call unit_links SHLIB_LINK UNIT_LIBS endif \
+	have-liburing
 
 # ---- everything else lives in script/ ---------------------------------------
 
@@ -158,6 +164,12 @@ test-core:
 test-sqlsmith:
 	@script/test-sqlsmith
 
+test-assert:
+	@script/test-assert
+
+fuzz:
+	@script/fuzz
+
 lint:
 	@script/lint
 
@@ -177,7 +189,7 @@ calibrate-report:
 clean-build:
 	rm -rf build
 
-build build/unit build/regress:
+build build/unit build/fuzz build/regress:
 	@mkdir -p $@
 
 have-liburing:
@@ -189,4 +201,4 @@ FORCE:
 
 .PHONY: demo test test-matrix test-packages dist deb test-core test-sqlsmith \
 	lint bench bench-tuplesort bench-calibrate calibrate-report test-deep \
-	clean-build have-liburing FORCE
+	test-assert fuzz clean-build have-liburing FORCE

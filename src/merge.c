@@ -230,6 +230,9 @@ assemble(FmsMerge *merge, int run, uint32 size_bytes)
 	FmsLeaf    *leaf = &merge->leaves[run];
 	uint32		copied = block_header(leaf)->used_bytes - leaf->at_bytes;
 
+	/* believed, a damaged size could ask for any amount of memory */
+	if (size_bytes > merge->input.runs[run]->largest_bytes)
+		report_bad_block(leaf);
 	make_assembly(leaf, size_bytes);
 	leaf->assembly_block = block_header(leaf)->number;
 	memcpy(leaf->assembly, leaf->frame->block + leaf->at_bytes, copied);
@@ -286,8 +289,7 @@ take_record(FmsMerge *merge, int run)
 	record = (const FmsRecord *) (leaf->frame->block + leaf->at_bytes);
 	leaf->records_left--;
 	if (unlikely(left < sizeof(FmsRecord) ||
-				 record->size_bytes < sizeof(FmsRecord) ||
-				 record->key_bytes > FMS_KEY_MAX_BYTES ||
+				 !fms_record_is_sane(record) ||
 				 (record->size_bytes > left && leaf->records_left > 0)))
 		report_bad_block(leaf);
 
@@ -335,7 +337,7 @@ enter_block_again(FmsMerge *merge, int run, int32 nth)
 
 		if (leaf->at_bytes + sizeof(FmsRecord) >
 			block_header(leaf)->used_bytes ||
-			record->size_bytes < sizeof(FmsRecord) ||
+			!fms_record_is_sane(record) ||
 			record->size_bytes > block_header(leaf)->used_bytes -
 			leaf->at_bytes)
 			report_bad_block(leaf);
@@ -345,11 +347,16 @@ enter_block_again(FmsMerge *merge, int run, int32 nth)
 	take_record(merge, run);
 }
 
-/* The run has no block in memory: what stands for it in the tree now? */
+/*
+ * The run has no block in memory: what stands for it in the tree now?  If a
+ * damaged record has taken more or fewer blocks than it was written in, fences
+ * and blocks no longer go together.
+ */
 static void
 stand_in(FmsMerge *merge, int run)
 {
 	FmsLeaf    *leaf = &merge->leaves[run];
+	const FmsRecord *fence;
 
 	if (leaf->blocks_left == 0)
 	{
@@ -357,8 +364,12 @@ stand_in(FmsMerge *merge, int run)
 	}
 	else if (merge->plan->mode->ordered)
 	{
-		set_record(leaf, FMS_LEAF_FENCE,
-				   fms_order_fence(merge->input.order, run));
+		fence = fms_order_fence(merge->input.order, run);
+		if (unlikely(fence == NULL))
+			fms_tape_report_corrupted(merge->plan->tape,
+									  psprintf(_("Run %u has more blocks than the block read order."),
+											   merge->input.runs[run]->id));
+		set_record(leaf, FMS_LEAF_FENCE, fence);
 	}
 	else
 		enter_block(merge, run);

@@ -67,6 +67,19 @@ typedef struct FmsRecord
 StaticAssertDecl(sizeof(FmsRecord) == 8 && MAXIMUM_ALIGNOF == 8,
 				 "records go to disk: their header must not be padded");
 
+/*
+ * Could these bytes be the beginning of a record?  What comes from disk is
+ * asked before its key is looked at: sizes must be aligned, or the next
+ * record's words would not be, and hold the key.
+ */
+static inline bool
+fms_record_is_sane(const FmsRecord *record)
+{
+	return ((record->size_bytes | record->key_bytes) & 7) == 0 &&
+		record->key_bytes <= FMS_KEY_MAX_BYTES &&
+		record->size_bytes >= sizeof(FmsRecord) + record->key_bytes;
+}
+
 static inline char *
 fms_record_key(const FmsRecord *record)
 {

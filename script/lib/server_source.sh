@@ -1,12 +1,15 @@
 # shellcheck shell=bash
-# The source of the server that is installed: what of it the tests need, from
-# the archive that apt has the server's package from.  Needs common.sh.
+# The source of the server that is installed: what of it the tests need, or
+# all of it, from the archive that apt has the server's package from.  Needs
+# common.sh.
 #
 # The machine's own apt does not change: its lists, cache and configuration
 # are not touched, only read.
 
 SERVER_SOURCES=$FMSORT_ROOT/build/core/source
 SERVER_SOURCE=
+# What the tests need: its tests.
+SERVER_TESTS=('*/src/test/regress' '*/src/test/isolation' '*/contrib/spi')
 
 # The server's source package and its version, as "name version".
 server_package() {
@@ -33,15 +36,34 @@ server_source() {
     SERVER_SOURCE=$SERVER_SOURCES/$package-$version
     [[ -e $SERVER_SOURCE/version ]] ||
         step "Getting the source of $package $version" \
-            source_get "$package" "$version" "$SERVER_SOURCE"
+            source_get "$package" "$version" "$SERVER_SOURCE" \
+            "${SERVER_TESTS[@]}"
     found=$(<"$SERVER_SOURCE/version")
     [[ $found == "$version" ]] ||
         say "Note: the server is $version, but the nearest source that was" \
             "to be had is $found."
 }
 
-# source_get PACKAGE VERSION DIRECTORY: in a process of its own, with a
-# directory that is gone afterwards.
+# server_source_all: sets SERVER_SOURCE to all of the source, to build from.
+server_source_all() {
+    local package version
+
+    if [[ -n ${PG_SOURCE:-} ]]; then
+        SERVER_SOURCE=$(realpath "$PG_SOURCE")
+        [[ -x $SERVER_SOURCE/configure ]] ||
+            die "PG_SOURCE is not all of PostgreSQL's source: $PG_SOURCE"
+        return
+    fi
+    read -r package version <<<"$(server_package)"
+    SERVER_SOURCE=$FMSORT_ROOT/build/server/$package-$version
+    [[ -e $SERVER_SOURCE/version ]] ||
+        step "Getting all the source of $package $version" \
+            source_get "$package" "$version" "$SERVER_SOURCE"
+}
+
+# source_get PACKAGE VERSION DIRECTORY [PATTERN...]: in a process of its own,
+# with a directory that is gone afterwards.  Of the archive only what the
+# patterns name, if there are any.
 source_get() (
     set -euo pipefail
     temp=$(mktemp -d "$FMSORT_TMP/fmsort-source.XXXXXX")
@@ -53,12 +75,13 @@ source_get() (
     source_apt_configure "$temp"
     # An archive may have no sources: what counts is what the others have.
     apt-get -q -c "$temp/apt.conf" update || true
+    patterns=("${@:4}")
     source_versions "$temp" "$1" "$2" | while read -r version; do
         source_download "$temp" "$1" "$version" || continue
         mkdir -p "$temp/source"
         tar -xf "$temp"/download/*.orig.tar.* -C "$temp/source" \
             --no-same-owner --strip-components=1 --wildcards \
-            '*/src/test/regress' '*/src/test/isolation' '*/contrib/spi'
+            "${patterns[@]}"
         echo "$version" >"$temp/source/version"
         mkdir -p "${3%/*}"
         rm -rf "$3"

@@ -82,11 +82,33 @@ shim_seed(void)
 	shim_note("FMSORT_TEST_SEED=%llu", (unsigned long long) random_state);
 }
 
+static const uint8 *food = NULL;
+static Size food_left = 0;
+
+void
+shim_feed(const uint8 *bytes, Size length)
+{
+	food = bytes;
+	food_left = length;
+}
+
+static uint64
+take_food(int nbytes)
+{
+	uint64		word = 0;
+
+	for (; nbytes > 0 && food_left > 0; nbytes--, food_left--)
+		word = word << 8 | *food++;
+	return word;
+}
+
 uint64
 shim_random(void)
 {
 	uint64		z = (random_state += UINT64_C(0x9E3779B97F4A7C15));
 
+	if (food)
+		return take_food(sizeof(uint64));
 	z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
 	z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
 	return z ^ (z >> 31);
@@ -95,6 +117,8 @@ shim_random(void)
 uint32
 shim_below(uint32 below)
 {
+	if (food)
+		return take_food(below <= 256 ? 1 : below <= 65536 ? 2 : 4) % below;
 	return shim_random() % below;
 }
 
@@ -294,6 +318,12 @@ errmsg_internal(const char *format,...)
 
 int
 errdetail(const char *format,...)
+{
+	return 0;
+}
+
+int
+errdetail_internal(const char *format,...)
 {
 	return 0;
 }

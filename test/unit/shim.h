@@ -37,6 +37,12 @@ extern uint64 shim_random(void);
 /* 0 .. below - 1 */
 extern uint32 shim_below(uint32 below);
 
+/*
+ * From now on they are taken from there, the fewest bytes that will do, and
+ * are zero when there are no more: a fuzzer chooses them.
+ */
+extern void shim_feed(const uint8 *bytes, Size length);
+
 /* ---- errors ---- */
 
 extern jmp_buf *shim_catcher;
