@@ -167,6 +167,12 @@ test-sqlsmith:
 test-assert:
 	@script/test-assert
 
+test-valgrind:
+	@script/test-valgrind
+
+test-deep:
+	@script/test-deep
+
 fuzz:
 	@script/fuzz
 
@@ -201,4 +207,4 @@ FORCE:
 
 .PHONY: demo test test-matrix test-packages dist deb test-core test-sqlsmith \
 	lint bench bench-tuplesort bench-calibrate calibrate-report test-deep \
-	test-assert fuzz clean-build have-liburing FORCE
+	test-assert fuzz test-valgrind clean-build have-liburing FORCE

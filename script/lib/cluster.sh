@@ -6,6 +6,8 @@
 
 CLUSTER_DIR=
 CLUSTER_USER=
+# A program to start in the server's place, such as one that wraps it.
+CLUSTER_POSTGRES=
 
 # The server does not run as root: pick who runs it, and own its directory.
 pick_server_user() {
@@ -76,6 +78,7 @@ cluster_create() {
         --username="$CLUSTER_USER" --locale=C.UTF-8 --encoding=UTF8 --no-sync &&
         cluster_configure "$@" >>"$CLUSTER_DIR/data/postgresql.conf" &&
         as_server_user "$bin/pg_ctl" start --wait --silent \
+            -p "${CLUSTER_POSTGRES:-$bin/postgres}" \
             --pgdata="$CLUSTER_DIR/data" --log="$CLUSTER_DIR/server.log"
 }
 

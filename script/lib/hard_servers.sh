@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# The two servers that look harder, and why they are built as they are.  Needs
+# The server that looks harder, and why it is built as it is.  Needs
 # server_build.sh.
 
 # With assertions, and told to tell valgrind about its memory contexts: without
