@@ -143,9 +143,6 @@ demo:
 test:
 	@script/test
 
-test-deep:
-	@script/test-deep
-
 test-matrix:
 	@script/test-matrix
 
@@ -205,6 +202,6 @@ have-liburing:
 
 FORCE:
 
-.PHONY: demo test test-matrix test-packages dist deb test-core test-sqlsmith \
-	lint bench bench-tuplesort bench-calibrate calibrate-report test-deep \
-	test-assert fuzz test-valgrind clean-build have-liburing FORCE
+.PHONY: demo test test-matrix test-packages test-core test-deep test-assert \
+	test-valgrind test-sqlsmith fuzz lint dist deb bench bench-tuplesort \
+	bench-calibrate calibrate-report clean-build have-liburing FORCE

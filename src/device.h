@@ -36,6 +36,9 @@ typedef struct FmsDevice
 extern int	fms_device_block_index(int64 block_bytes);
 extern int	fms_device_depth_index(int64 depth);
 
+/* Says what is known of the device under temporary files.  May ERROR. */
+typedef void (*FmsFindDevice) (FmsDevice *device);
+
 /*
  * Notes a rate that was measured.  What cannot be one (not a number, not
  * above 0, beyond what a bus can carry; a size or depth not measured) is

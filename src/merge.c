@@ -446,6 +446,7 @@ fms_merge_begin(const FmsMergePlan *plan, int nruns, FmsRun **runs,
 	for (run = 0; run < nruns; run++)
 		input->next_block[run] = from ? from[run].block : 0;
 	input->assist_blocks = plan->assist_blocks;
+	input->assist_first = plan->assist_first;
 	input->pool = fms_pool_create(plan->io, plan->tape, plan->block_bytes,
 								  plan->mode->blocks(nruns,
 													 plan->assist_blocks));

@@ -26,6 +26,7 @@ typedef struct FmsMergePlan
 	FmsCounters *counters;
 	uint32		block_bytes;
 	uint32		assist_blocks;	/* l, if the mode uses it */
+	uint32		assist_first;	/* 1 .. l, those used before any wait */
 
 	/* no other merge needs these runs: give back what has been read */
 	bool		once;

@@ -29,6 +29,8 @@ typedef struct FmsInput
 	FmsRun	  **runs;			/* [nruns], earlier arrivals first */
 	uint32	   *next_block;		/* [nruns] first block not yet requested */
 	uint32		assist_blocks;	/* l, where the mode has them */
+	uint32		assist_first;	/* of them to begin with: the others are used
+								 * once the merge has had to wait */
 	FmsPool    *pool;
 	FmsOrder   *order;		/* NULL if the mode does not follow it */
 	void	   *private;		/* the mode's own */

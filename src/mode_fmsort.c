@@ -28,6 +28,12 @@
  * At most l reads are with the device at once, so l means what it means in
  * the paper: the parallel I/O level.
  *
+ * Where l was not set it is what the memory allows, and few of the assist
+ * blocks are used at first: blocks that come from the page cache are there at
+ * once, and are still in the processor's caches when the merge takes them if
+ * they were not read long before.  Each time the merge has to wait, twice as
+ * many are used.
+ *
  * Submitting costs a system call, so freed frames are collected until a
  * fraction of l has come together, unless the queue has run dry.
  *
@@ -48,6 +54,7 @@ typedef struct FmsQueue
 	uint32		size;
 	uint32		oldest;
 	uint32		count;
+	uint32		depth;			/* reads at once now, <= l */
 	bool		at_end;			/* the order has no more blocks */
 } FmsQueue;
 
@@ -72,13 +79,30 @@ fmsort_private_bytes(int nruns, uint32 assist_blocks)
 
 /* How many reads could be started now? */
 static inline uint32
-startable(const FmsInput *input)
+startable(FmsInput *input)
 {
 	const FmsPool *pool = input->pool;
+	const FmsQueue *queue = queue_of(input);
 
-	if (pool->reading >= input->assist_blocks)
+	if (pool->reading >= queue->depth)
 		return 0;
-	return Min(pool->nfree, input->assist_blocks - pool->reading);
+	/* as long as nobody had to wait, what is read stays close by */
+	if (queue->depth < input->assist_blocks &&
+		queue->count >= 2 * queue->depth)
+		return 0;
+	return Min(pool->nfree, queue->depth - pool->reading);
+}
+
+/* The merge is about to wait for a read: more at once may spare it that. */
+static inline void
+read_further_ahead(FmsInput *input, const FmsFrame *frame)
+{
+	FmsQueue   *queue = queue_of(input);
+
+	if (frame->request.state == FMS_IO_IN_FLIGHT)
+		fms_io_poll(input->pool->io);
+	if (frame->request.state == FMS_IO_IN_FLIGHT)
+		queue->depth = Min(2 * queue->depth, input->assist_blocks);
 }
 
 /* Starts as many reads as may be, in block read order (lines 12 to 14). */
@@ -116,6 +140,7 @@ fmsort_begin(FmsInput *input)
 	FmsQueue   *queue = palloc0(sizeof(FmsQueue));
 
 	queue->size = input->pool->nframes;
+	queue->depth = input->assist_first;
 	queue->frames = palloc(queue->size * sizeof(FmsFrame *));
 	input->private = queue;
 	refill(input);
@@ -157,10 +182,11 @@ fmsort_next(FmsInput *input, int run)
 	queue->oldest = (queue->oldest + 1) % queue->size;
 	queue->count--;
 
+	read_further_ahead(input, frame);
 	fms_pool_wait(input->pool, frame, input->runs[run]);
 
 	/* something has finished, so there may be a place in the device's queue */
-	if (startable(input) * BATCH_FRACTION >= input->assist_blocks)
+	if (startable(input) * BATCH_FRACTION >= queue->depth)
 		refill(input);
 	return frame;
 }
@@ -168,9 +194,11 @@ fmsort_next(FmsInput *input, int run)
 static void
 fmsort_exhausted(FmsInput *input, FmsFrame *frame)
 {
+	FmsQueue   *queue = queue_of(input);
+
 	fms_pool_release(input->pool, frame);
 	fms_io_poll(input->pool->io);
-	if (startable(input) * BATCH_FRACTION >= input->assist_blocks)
+	if (startable(input) * BATCH_FRACTION >= queue->depth)
 		refill(input);
 }
 

@@ -56,6 +56,7 @@
 #include "groups.h"
 #include "last_sort.h"
 #include "node.h"
+#include "profile.h"
 #include "progress.h"
 #include "settings.h"
 #include "slow_log.h"
@@ -446,7 +447,7 @@ prepare_sort(FmsSortState *state)
 							   state->groups != NULL);
 		state->sort = fms_sort_begin(ExecGetResultType(outerPlanState(state)),
 									 &state->spec, &options,
-									 state->counters);
+									 state->counters, fms_profile_device);
 	}
 	MemoryContextSwitchTo(caller);
 }

@@ -58,13 +58,7 @@ typedef struct FmsOptions
 	double		expected_bytes; /* planner's guess of the input, or 0; sizes
 								 * blocks, never decides correctness */
 
-	/*
-	 * What is known of the device under temporary files.  Most sorts never
-	 * spill and need not know: one that does asks, once, if it can (NULL:
-	 * device is all there is).
-	 */
-	FmsDevice	device;
-	void		(*find_device) (FmsDevice *device);
+	FmsDevice	device;			/* that temporary files are on, if known */
 
 	/* what will be asked of the sort */
 	uint64		bound;			/* tuples wanted, or 0: all */

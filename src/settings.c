@@ -18,7 +18,6 @@
 #include "utils/guc.h"
 #include "utils/plancache.h"
 
-#include "profile.h"
 #include "settings.h"
 
 static int	mode_setting = FMS_MODE_FMSORT;
@@ -172,5 +171,4 @@ fms_settings_snapshot(FmsOptions *options, double expected_bytes)
 	options->memory_bytes = (Size) work_mem * 1024;
 	options->expected_bytes = expected_bytes;
 	memset(&options->device, 0, sizeof(options->device));
-	options->find_device = fms_profile_device;
 }

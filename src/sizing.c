@@ -48,6 +48,7 @@
 #define AUTO_ASSIST_MAX		64
 #define AUTO_ASSIST_USUAL	32
 #define AUTO_ASSIST_MIN		4
+#define AUTO_ASSIST_FIRST	8
 
 /* Runs to expect where the planner says nothing. */
 #define RUNS_UNKNOWN		32
@@ -262,6 +263,13 @@ fms_sizing_assist(const FmsSizing *sizing, int nruns, uint32 largest_bytes,
 	while (assist > 1 && !fits(sizing, nruns, assist, largest_bytes, writes))
 		assist--;
 	return assist;
+}
+
+uint32
+fms_sizing_assist_first(const FmsSizing *sizing, uint32 assist)
+{
+	return sizing->assist_wanted > 0 ? assist :
+		Min(assist, AUTO_ASSIST_FIRST);
 }
 
 /* A question about a sort with some memory; see least_memory(). */

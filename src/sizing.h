@@ -75,4 +75,7 @@ extern Size fms_sizing_for_one_pass(const FmsSizing *done,
 									const FmsOptions *options,
 									uint64 input_bytes, uint32 largest_bytes);
 
+/* Of so many assist blocks, how many to use before a merge had to wait. */
+extern uint32 fms_sizing_assist_first(const FmsSizing *sizing, uint32 assist);
+
 #endif							/* FMS_SIZING_H */

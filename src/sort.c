@@ -48,6 +48,7 @@ struct FmsSort
 {
 	MemoryContext context;
 	FmsOptions	options;
+	FmsFindDevice find_device;	/* may be NULL */
 	FmsCounters *counters;		/* the caller's */
 	FmsPhase	phase;
 	FmsKeys    *keys;
@@ -115,7 +116,8 @@ start(FmsSort *sort, const FmsOptions *options)
 
 FmsSort *
 fms_sort_begin(TupleDesc desc, const FmsKeySpec *spec,
-			   const FmsOptions *options, FmsCounters *counters)
+			   const FmsOptions *options, FmsCounters *counters,
+			   FmsFindDevice find_device)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
 												  "fmsort",
@@ -125,6 +127,7 @@ fms_sort_begin(TupleDesc desc, const FmsKeySpec *spec,
 
 	sort->context = context;
 	sort->counters = counters;
+	sort->find_device = find_device;
 	sort->keys = fms_keys_create(desc, spec);
 	sort->formation = fms_formation_create(sort->keys);
 	start(sort, options);
@@ -172,11 +175,14 @@ begin_spill(FmsSort *sort)
 {
 	FmsOptions *options = &sort->options;
 
-	if (options->find_device)
+	if (sort->find_device)
 	{
-		options->find_device(&options->device);
+		sort->find_device(&options->device);
 		if (options->device.known)
 			fms_sizing_init(&sort->sizing, mode_of(options->mode), options);
+		fms_counters_begin_change(sort->counters);
+		sort->counters->options.device = options->device;
+		fms_counters_end_change(sort->counters);
 	}
 	sort->spill = fms_spill_begin(sort->keys, options, &sort->sizing,
 								  sort->counters);

@@ -24,10 +24,13 @@ typedef struct FmsSort FmsSort;
  * current context; if that goes away first, nothing stays behind.  Must be
  * called under the resource owner that shall own its files.  counters: where
  * it counts what it does, from zero on; must stay until it ends.
+ * find_device: asked by a sort that spills, when it begins to, since most
+ * sorts need not know; NULL: what the options say is all that is known.
  */
 extern FmsSort *fms_sort_begin(TupleDesc desc, const FmsKeySpec *spec,
 							   const FmsOptions *options,
-							   FmsCounters *counters);
+							   FmsCounters *counters,
+							   FmsFindDevice find_device);
 
 /*
  * Forgets all tuples, for another sort of the same kind: cheaper than ending

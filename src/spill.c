@@ -270,6 +270,8 @@ begin_merge(FmsSpill *spill, int first, int n, bool writes,
 	plan->once = writes || spill->once;
 	plan->assist_blocks =
 		fms_sizing_assist(spill->sizing, n, spill->largest_bytes, writes);
+	plan->assist_first = fms_sizing_assist_first(spill->sizing,
+												 plan->assist_blocks);
 	spill->counters->assist_blocks = plan->assist_blocks;
 	announce_merge(spill, first, n, writes, from);
 	spill->merge = fms_merge_begin(plan, n, &spill->runs[first], from);

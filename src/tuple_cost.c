@@ -98,7 +98,7 @@ time_sort(uint32 tuple_bytes, int tuples, Timing *timing)
 	options.memory_bytes = (Size) tuples * tuple_bytes / RUNS;
 	options.expected_bytes = (double) tuples * tuple_bytes;
 
-	sort = fms_sort_begin(desc, &spec, &options, &counters);
+	sort = fms_sort_begin(desc, &spec, &options, &counters, NULL);
 	start = fms_clock_now();
 	put_tuples(sort, desc, tuple_bytes, tuples);
 	fms_sort_perform(sort);
