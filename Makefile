@@ -124,16 +124,32 @@ $(UNIT_PROGRAMS): build/unit/%: test/unit/%.c $(UNIT_SHIM) $(SOURCES) \
 .PHONY: unit
 endif
 
-.PHONY: ---- what the tests put between fmsort and kernel \
-	----------------------- build faulty_io so test faults c Makefile CC \
-	-std gnu11 -O1 -Wall -Wextra -Werror -fPIC -shared -o shell pkg-config \
-	--cflags --libs liburing -ldl fuzz targets fuzz_ built like unit \
-	---------------- FUZZ_PROGRAMS patsubst wildcard FUZZ_CC clang-14 \
-	Headers of server which gcc is happy with are not clang s business \
-	FUZZ_FLAGS filter-out UNIT_FLAGS -O2 -Wno-ignored-attributes -fsanitize \
-	fuzzer address undefined -fno-sanitize-recover ifneq PGXS fuzz-programs \
-	UNIT_SHIM SOURCES src h call unit_links SHLIB_LINK UNIT_LIBS endif \
-	have-liburing
+# ---- what the tests put between fmsort and the kernel -----------------------
+
+build/faulty_io.so: test/faults/faulty_io.c Makefile | build have-liburing
+	$(CC) -std=gnu11 -O1 -Wall -Wextra -Werror -fPIC -shared -o $@ $< \
+		$(shell pkg-config --cflags --libs liburing) -ldl
+
+# ---- fuzz targets: test/fuzz/fuzz_*.c, built like unit tests ----------------
+
+FUZZ_PROGRAMS = $(patsubst test/fuzz/%.c,build/fuzz/%,\
+	$(wildcard test/fuzz/fuzz_*.c))
+FUZZ_CC = clang-14
+# Headers of the server, which gcc is happy with, are not clang's business.
+FUZZ_FLAGS = $(filter-out -Werror -O1,$(UNIT_FLAGS)) -O2 \
+	-Wno-ignored-attributes \
+	-fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined
+
+ifneq ($(PGXS),)
+fuzz-programs: $(FUZZ_PROGRAMS)
+
+$(FUZZ_PROGRAMS): build/fuzz/%: test/fuzz/%.c $(UNIT_SHIM) $(SOURCES) \
+		$(wildcard src/*.h test/unit/*) Makefile | build/fuzz have-liburing
+	$(FUZZ_CC) $(FUZZ_FLAGS) -o $@ $< $(call unit_links,$<) $(UNIT_SHIM) \
+		$(SHLIB_LINK) $(UNIT_LIBS)
+
+.PHONY: fuzz-programs
+endif
 
 # ---- everything else lives in script/ ---------------------------------------
 
