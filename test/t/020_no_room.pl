@@ -8,10 +8,6 @@
 # Which phase it is does not hang on chance: the sort is run once with all the
 # room it wants, to learn what run formation writes and what it writes in all;
 # then it gets a tenth less of either.
-#
-# Seen to fail with: reserve() of tape.c that ignores what FileWrite() returns
-# (ext4: blocks read back as zeros); report_failure() not called for writes;
-# fms_tape_close() that forgets its direct file.
 
 use strict;
 use warnings;

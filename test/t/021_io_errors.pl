@@ -4,12 +4,6 @@
 #
 # A sort either fails with an error that says what happened, or its rows are
 # right; and it leaves nothing behind.
-#
-# Seen to fail with: fms_tape_wait() not looking at the result; the second,
-# synchronous attempt taken out of it (short reads are errors); a
-# fms_tape_check_block() that checks nothing (lost, torn, stale); a
-# fms_pool_wait() that takes the first request that is done for its own
-# (reordered).
 
 use strict;
 use warnings;

@@ -4,9 +4,6 @@
 # not touched here: it is the whole machine's.)
 #
 # A process's limits are changed from outside, while it runs.
-#
-# Seen to fail with: uring_open() that keeps its AcquireExternalFD() when the
-# ring is refused (the descriptors of the session run out).
 
 use strict;
 use warnings;

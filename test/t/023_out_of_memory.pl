@@ -5,8 +5,6 @@
 # phase: at the first tuples, when the spill begins, when buffers are mapped,
 # in the middle of the merge.  Each sort ends with an error or is right, and
 # leaves nothing behind.
-#
-# Seen to fail with: fms_io_map() that does not look at what mmap() returned.
 
 use strict;
 use warnings;

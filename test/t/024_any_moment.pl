@@ -11,10 +11,6 @@
 #   FMSORT_SEED=n       others than usual; the seed is printed
 #
 # Few descriptors are to be had, so one that is lost a moment is soon missed.
-#
-# Seen to fail with: the reset callback of spill.c not registered (rings,
-# mappings); fms_tape_close() forgetting its second file; FMS_IO_DONE set
-# before fms_tape_wait() allows interrupts (a block is taken for read).
 
 use strict;
 use warnings;

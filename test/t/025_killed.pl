@@ -6,9 +6,7 @@
 # nobody may have that memory before they are answered.  A killed process needs
 # no such care: the kernel looks after it.
 #
-# Seen to fail with: drain() of io.c that does not wait (the buffers go while
-# requests are in flight);
-# remove_temp_files_after_crash = off (the files stay).
+# Seen to fail with: drain() of io.c that does not wait.
 
 use strict;
 use warnings;

@@ -3,10 +3,6 @@
 #
 # From a contradictory one nobody can expect an order, but: the server lives,
 # the sort ends, and it gives each row once or an error.
-#
-# Seen to fail with: a loser tree's replay that goes on until the order is
-# right; arena.c's spare piece given to two sorts at once (the comparator's
-# sort then writes over the outer one's tuples).
 
 use strict;
 use warnings;

@@ -2,9 +2,6 @@
 # subtransaction that aborts, a cursor WITH HOLD at COMMIT, DROP EXTENSION, and
 # the library's file gone or another one, each under live cursors and cached
 # plans.
-#
-# Seen to fail with: a spill whose memory is a child of CurTransactionContext;
-# custom_private of node.c written as a pointer into the plan that made it.
 
 use strict;
 use warnings;

@@ -1,9 +1,6 @@
 # A database with the extension in it, its view, its role's settings and its
 # session_preload_libraries, goes to another cluster: by pg_dumpall, and by
 # pg_upgrade.
-#
-# Seen to fail with: a fmsort--*.sql that creates the functions with the path
-# of the library it was built with instead of MODULE_PATHNAME (pg_upgrade).
 
 use strict;
 use warnings;

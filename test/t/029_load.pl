@@ -8,9 +8,6 @@
 # minutes (FMSORT_LOAD_SECONDS changes that), and the throughput is compared
 # with the stock sort's.  That figure is printed, not judged: a test does not
 # depend on time.
-#
-# Seen to fail with: a hundred kB palloc'd in TopMemoryContext a sort; a
-# formation_budget() of 64 times work_mem; a wrong sum to compare with.
 
 use strict;
 use warnings;

@@ -18,10 +18,6 @@ package FmsFaults;
 #     it have just what it needs, so nothing may be charged any more), gives
 #     exactly the rows of the stock sort in that sequence, and adds to
 #     pg_stat_database what it always adds
-#
-# Seen to fail with: a file made below pgsql_tmp; a descriptor opened and not
-# closed (FileClose() of the second tape removed in fms_tape_close()); a ring
-# kept (uring_close() empty); fms_io_unmap() without munmap().
 
 use strict;
 use warnings;
