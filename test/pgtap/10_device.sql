@@ -54,8 +54,8 @@ SELECT throws_ok('SELECT fmsort_recommend(''4MB'', 1000, tablespace => ''no'')',
 -- Through the page cache, as direct I/O need not be possible here; again, if
 -- the machine stood still and left no time for some of the points.
 CREATE TEMPORARY TABLE measured AS
-SELECT * FROM fmsort_calibrate(0.1, 16, direct_io => false,
-  patterns => '{append}');
+SELECT * FROM fmsort_calibrate(seconds => 0.1, size_mb => 16,
+  direct_io => false, patterns => '{append}');
 DO $do$
 BEGIN
   FOR i IN 1 .. 10 LOOP

@@ -36,7 +36,9 @@ sub objects
 
 	BAIL_OUT("pg_dump: $err") unless $out =~ /ALTER EXTENSION fmsort ADD/;
 	return join "\n",
-	  map { s/'\d+'::pg_catalog\.oid/OID/gr =~ s/ROW\(\d+/ROW(OID/gr }
+	  map { s/'\d+'::pg_catalog\.oid/OID/gr =~ s/ROW\(\d+/ROW(OID/gr
+	  =~ s/'\{\d+(,\d+)*\}'/OIDs/gr =~ s/oid = '\d+'/OID/gr
+	  =~ s/relfrozenxid = '\d+'/XID/gr }
 	  grep { !/^\\(un)?restrict / && !/^--/ && !/^$/ && !/binary_upgrade_set_next/ }
 	  split /\n/, $out;
 }
