@@ -122,7 +122,7 @@ extern bool fms_tape_seal_holds(const FmsTape *tape, const FmsSeal *piece,
  */
 extern void fms_tape_report_corrupted(const FmsTape *tape,
 									  const char *detail)
-			pg_attribute_noreturn();
+			__attribute__((noreturn));
 
 /*
  * Checks that a block just read is the one that was asked for, is as it was
