@@ -41,6 +41,12 @@
 /* The first so many runs are parts of memory (1/8 1/8 1/4 1/2), then all. */
 #define FIRST_RUNS		4
 
+/*
+ * The counters may be shared memory, a page of which nothing else is used: so
+ * a store for every tuple costs some per cent of sorting.
+ */
+#define PUBLISH_TUPLES	1024
+
 /* Less than this part of the tuples in memory is not kept for the merge. */
 #define REST_FRACTION	4
 
@@ -49,7 +55,8 @@ struct FmsSort
 	MemoryContext context;
 	FmsOptions	options;
 	FmsFindDevice find_device;	/* may be NULL */
-	FmsCounters *counters;		/* the caller's */
+	FmsCounters *counters;		/* the caller's; not for every tuple */
+	uint64		tuples;			/* put into it; the counters lag behind */
 	FmsPhase	phase;
 	FmsKeys    *keys;
 	FmsSizing	sizing;
@@ -103,6 +110,7 @@ start(FmsSort *sort, const FmsOptions *options)
 	sort->counters->mode = options->mode;
 	sort->counters->sorts = 1;
 	set_phase(sort, FMS_PHASE_LOADING);
+	sort->tuples = 0;
 	sort->count = 0;
 	sort->position = 0;
 	sort->at_end = false;
@@ -211,7 +219,8 @@ fms_sort_put(FmsSort *sort, TupleTableSlot *slot)
 	while (!fms_formation_put(sort->formation, slot,
 							  fms_sizing_formation_bytes(&sort->sizing)))
 		write_run(sort, spill_bytes(sort));
-	sort->counters->tuples++;
+	if (++sort->tuples % PUBLISH_TUPLES == 0)
+		sort->counters->tuples = sort->tuples;
 	MemoryContextSwitchTo(caller);
 }
 
@@ -288,6 +297,7 @@ fms_sort_perform(FmsSort *sort)
 	MemoryContext caller = MemoryContextSwitchTo(sort->context);
 
 	Assert(sort->phase == FMS_PHASE_LOADING);
+	sort->counters->tuples = sort->tuples;
 	sort->counters->memory_bytes = fms_formation_memory_bytes(sort->formation);
 	if (sort->spill)
 		finish_spilling(sort);

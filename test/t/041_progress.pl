@@ -125,9 +125,11 @@ foreach my $gate (1 .. $gates)
 	wait_until(sub { waits_at($gate) }) or die "nobody at gate $gate";
 	my $look = look();
 
-	is( "$look->{phase} $look->{tuples}",
-		'run formation ' . ($gate * $rows / $gates - 1),
-		"gate $gate: run formation, and how many rows have come in");
+	is($look->{phase}, 'run formation', "gate $gate: run formation");
+	# not every row is announced
+	my $missing = $gate * $rows / $gates - 1 - $look->{tuples};
+	ok($missing >= 0 && $missing < 1024, '... how many rows have come in')
+	  or diag($missing);
 	is($look->{seconds}, 't', '... begun in the past, ending after that');
 	push @percent, $look->{percent};
 	if ($gate == 1)
