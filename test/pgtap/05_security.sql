@@ -16,6 +16,8 @@ CREATE ROLE fmsort_plain;
 CREATE TABLE s AS SELECT (i * 7919) % 10007 AS k, md5(i::text) AS pay
 FROM generate_series(1, 20000) i;
 GRANT SELECT ON s TO fmsort_plain;
+CREATE SEQUENCE fmsort_q;
+GRANT ALL ON SEQUENCE fmsort_q TO fmsort_plain;
 
 CREATE TEMP VIEW ours AS
 SELECT p.* FROM pg_depend d JOIN pg_proc p ON p.oid = d.objid
@@ -45,9 +47,9 @@ SELECT is((SELECT string_agg(proname, ', ' ORDER BY proname) FROM ours
   'what does device I/O or resets counters is revoked from PUBLIC');
 SELECT ok(has_function_privilege('fmsort_plain', 'fmsort_last_sort()',
   'EXECUTE'), 'fmsort_last_sort() is for everybody');
-SELECT is((SELECT count(*) FROM pg_settings
+SELECT is((SELECT string_agg(name, ', ' ORDER BY name) FROM pg_settings
   WHERE name LIKE 'fmsort.%' AND name !~ '\.debug_' AND context <> 'user'),
-  0::bigint, 'the settings are for everybody');
+  'fmsort.log_min_duration', 'the settings are for everybody, but what is logged');
 SELECT is((SELECT count(*) FROM pg_settings
   WHERE name LIKE 'fmsort.debug%' AND context = 'user'), 0::bigint,
   'those for developers are not');
@@ -70,6 +72,13 @@ SELECT is((SELECT tuples FROM fmsort_last_sort()), 20000::bigint,
   'and asks what its session did');
 SELECT throws_ok('SET temp_file_limit = -1', '42501', NULL,
   'but not what the administrator limits');
+SELECT throws_ok('SET fmsort.log_min_duration = 0', '42501', NULL,
+  'or logs');
+SELECT throws_ok('SELECT fmsort_stat_reset()', '42501', NULL,
+  'or counts for all');
+SELECT throws_ok(
+  $$ SELECT * FROM fmsort_compare('SELECT setval(''fmsort_q'', 1)') $$,
+  '25006', NULL, 'fmsort_compare() runs nothing that writes');
 SELECT throws_ok('DROP EXTENSION fmsort', '42501', NULL,
   'and does not drop the extension');
 SELECT throws_ok($$ LOAD 'fmsort' $$, '42501', NULL, 'or load a library');
