@@ -56,6 +56,9 @@
 /* Runs that are parts of memory because they are the first (sort.c). */
 #define FIRST_PARTS		4
 
+/* What a run takes beside its block: a buffer for its fences, mostly. */
+#define RUN_OVERHEAD_BYTES	(FMS_IO_ALIGN_BYTES + 512)
+
 /* Fences stay in memory up to this part of it. */
 #define FENCES_FRACTION		32
 
@@ -109,10 +112,15 @@ fits(const FmsSizing *sizing, int nruns, uint32 assist, uint32 largest_bytes,
 static double
 block_share(const FmsOptions *options, uint32 assist)
 {
-	double		runs = options->expected_bytes > 0 ?
-		options->expected_bytes / options->memory_bytes : RUNS_UNKNOWN;
+	double		memory = options->memory_bytes;
+	double		run_bytes = memory - memory / FENCES_FRACTION -
+		fms_run_writer_bytes(options->memory_bytes, AUTO_BLOCK_MIN_BYTES);
+	double		runs = FIRST_PARTS + 1.25 *
+		(options->expected_bytes > 0 ?
+		 options->expected_bytes / Max(run_bytes, memory / 4) : RUNS_UNKNOWN);
 
-	return options->memory_bytes / (1.25 * runs + FIRST_PARTS + assist);
+	/* a great many runs have many fences, and read them from their tape */
+	return (memory - runs * RUN_OVERHEAD_BYTES) / (runs + assist);
 }
 
 /*

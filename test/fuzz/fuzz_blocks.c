@@ -1,8 +1,8 @@
 /* links: merge mode_* pool run order fences stream tape seal io* */
 /*
  * The block reader: runs are written as a sort writes them, then the fuzzer
- * changes what is on disk, then they are merged.  Whatever the bytes: an error,
- * or records that lie in the memory they claim; never a crash.
+ * changes what is on disk, then they are merged.  Whatever the bytes: an
+ * error, or records that lie in the memory they claim; never a crash.
  *
  *	  records --> run.c, stream.c, tape.c --> file --> changes
  *	                                            |
@@ -15,9 +15,9 @@
  *
  * The file is one in memory, and fd.c's few functions are made for it here.
  *
- * Seen to fail with: take_record() of merge.c not holding key_bytes against the
- * record's size; assemble() without a limit to the record, or to a piece of it;
- * stand_in() not asking whether there is a fence.
+ * Seen to fail with: take_record() of merge.c not holding key_bytes against
+ * the record's size; assemble() without a limit to the record, or to a piece
+ * of it; stand_in() not asking whether there is a fence.
  */
 #include "postgres.h"
 
