@@ -1,10 +1,5 @@
 -- fmsort_last_sort(): the work_mem that would have done, tried out; and why the
 -- sort did what it did, for every choice.
---
--- Seen to fail with: input_bytes of sort.c without the rest kept in memory, or
--- not scaled up where a bound dropped rows; takes_one_pass() of sizing.c
--- without FIRST_PARTS; least_memory() returning what is too little; in spill.c
--- FMS_DIRECT_SMALL never noted.
 \set QUIET 1
 \set ON_ERROR_STOP 1
 \pset format unaligned

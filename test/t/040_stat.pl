@@ -4,11 +4,8 @@
 #   FMSORT_RAMFS     a directory on a file system without direct I/O, see
 #                    003_filesystems.pl
 #
-# Seen to fail with, in stat.c: no flush at the end of a transaction; none at
-# exit (and at abort, which comes just before); none of PENDING_MAX; flush_pending() not clearing what it added; each
-# fall-back uncounted; avoided_spill() true of every top-N.  In node.c:
-# remember_workers() counting what the workers have counted.  In the extension's
-# script: fmsort_stat_reset() left to PUBLIC.
+# Seen to fail with, in stat.c: no flush at the end of a transaction; none of
+# PENDING_MAX.
 
 use strict;
 use warnings;

@@ -1,12 +1,6 @@
 # fmsort_progress: a sort watched from another session.  Nothing here goes by
 # time: the sort is held at gates (advisory locks that its input, or its
 # comparator, waits for) or is read by a cursor, and is looked at there.
-#
-# Seen to fail with, in progress.c: percent() of the merge without the passes
-# (merge_part() always `here`), with a planner's guess that is too low; no reset
-# callback in fms_progress_begin(); may_see() always true; leader_pid never set.
-# In spill.c: announce_merge() forgetting the blocks done.  In merge.c: blocks
-# done not counted.  In node.c: fms_progress_next_group() not called.
 
 use strict;
 use warnings;

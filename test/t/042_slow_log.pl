@@ -1,9 +1,5 @@
 # fmsort.log_min_duration: one line in the log for a slow sort, none for a fast
 # one, and for nobody but a superuser to say.
-#
-# Seen to fail with: fms_slow_log() of slow_log.c counting its input's time, or
-# logging whatever the setting is; the setting PGC_USERSET; finish_sort() of
-# node.c not calling it.
 
 use strict;
 use warnings;

@@ -1,10 +1,6 @@
 # EXPLAIN in text, JSON, XML and YAML: every field of docs/reference.md is there
 # in each, with the same value, for the node and for its workers; the documents
 # are well-formed; and EXPLAIN (SETTINGS) names what was set.
-#
-# Seen to fail with, in explain.c: a field left out of append_merge(), of
-# explain_external(), of append_times(); fms_explain_workers() without its
-# group; in settings.c: a setting without GUC_EXPLAIN.
 
 use strict;
 use warnings;

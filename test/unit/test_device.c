@@ -3,8 +3,7 @@
  * What is known of a device: the points measured come back, between them the
  * rate lies between theirs, and nonsense counts as not measured.
  *
- * Seen to fail with: rate_at() looking at one depth only; is_rate() taking
- * everything; the interpolation going by size instead of its logarithm.
+ * Seen to fail with: is_rate() taking everything.
  */
 #include "postgres.h"
 
