@@ -6,7 +6,7 @@
  *
  *	  records --> run.c, stream.c, tape.c --> file --> changes
  *	                                            |
- *	  read, byte by byte <-- merge.c, mode_*.c, pool.c, tape.c
+ *	 read, byte by byte <-- merge.c, mode_*.c, pool.c, tape.c
  *
  * A change may be sealed again, as if it had been written: without that no
  * fuzzer would get past the checksum, and with fmsort.checksums off nothing
@@ -230,6 +230,8 @@ write_runs(bool checksums, Size share_bytes)
 	plan.mode = modes[shim_below(lengthof(modes))];
 	plan.block_bytes = block_sizes[shim_below(lengthof(block_sizes))];
 	plan.assist_blocks = 1 + shim_below(8);
+	plan.assist_first = 1 + shim_below(plan.assist_blocks);
+	plan.once = shim_below(2);
 	plan.io = &io;
 	plan.counters = &counters;
 	plan.tape = fms_tape_open(&io, FMS_DIRECT_OFF, plan.block_bytes,
@@ -341,7 +343,8 @@ static void
 merge_runs(void)
 {
 	FmsMerge   *merge = fms_merge_begin(&plan, nruns, run_list, NULL);
-	int			again = shim_below(2) ? (int) shim_below(200) : -1;
+	/* what has given its space back cannot be read again */
+	int			again = plan.once ? -1 : (int) shim_below(200);
 	const FmsRecord *record;
 	uint64		last = 0;
 	uint64		sum = 0;
