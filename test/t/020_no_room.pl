@@ -55,7 +55,7 @@ foreach my $method (@methods)
 			$session,
 			"SET temp_file_limit = $room_kb{$phase}; $check
 			 RESET temp_file_limit",
-			qr/ERROR:  53400: temporary file size exceeds temp_file_limit \($room_kb{$phase}kB\)/,
+			qr/ERROR:  53400: temporary file size exceeds "?temp_file_limit"? \($room_kb{$phase}kB\)/,
 			$name);
 	}
 

@@ -86,7 +86,7 @@ my %errors = (
 	'temp_file_limit' => [
 		"SET temp_file_limit = '17MB'; SELECT * FROM fmsort_calibrate(
 		 size_mb => 64, direct_io => $direct, patterns => '{RR}')",
-		qr/ERROR:  53400: temporary file size exceeds temp_file_limit/
+		qr/ERROR:  53400: temporary file size exceeds "?temp_file_limit/
 	],
 	'statement_timeout' => [
 		"SET statement_timeout = '1s'; SELECT * FROM fmsort_calibrate(
