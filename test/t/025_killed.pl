@@ -44,7 +44,7 @@ sub stands_still
 	my $waits;
 
 	return 0 if $before[1] == 0;
-	$waits = $node->safe_psql('postgres', "SELECT wait_event = 'BufFileRead'
+	$waits = $node->safe_psql('postgres', "SELECT lower(wait_event) = 'buffileread'
 		FROM pg_stat_activity WHERE pid = $pid");
 	select(undef, undef, undef, 0.2);
 	return $waits eq 't' && "@before" eq join ' ', $bench->orders_done;
