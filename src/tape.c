@@ -28,6 +28,14 @@
  * Pieces grow with the file (an eighth), so a small spill reserves little
  * and a large one rarely.  fms_tape_trim() gives the rest back.
  *
+ * A tape may begin in the page cache and leave it: each transfer goes to the
+ * file that its place was written through.
+ *
+ *	  |<-- page cache -->|<-------- direct -------->|
+ *
+ * What has been read and is not needed again gives its space back: a hole in
+ * the file.  fd.c charges for it all the same, till the file goes.
+ *
  * Descriptors are resolved right before a submission and never kept: fd.c
  * may close any file when it needs its descriptor for another one.  Once a
  * request is submitted that does no harm.
