@@ -226,9 +226,8 @@ sort_alike(FmsEntriesSort *sort, const FmsPiece *piece)
 	if (sort->prefix_decides ||
 		(all_seen && (record->flags & FMS_RECORD_EXACT)))
 	{
-		FmsPacking	packing = fms_packing_of(entries, count);
-
-		fms_packed_sort(&packing, entries, count, piece->in_arrival);
+		if (!piece->in_arrival)
+			sort_by_arrival(entries, count);
 	}
 	else if (all_seen || count < DEEPEN_MIN_ENTRIES)
 		sort_by_comparing(entries, count, sort);
