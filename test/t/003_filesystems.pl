@@ -48,26 +48,6 @@ my %right = map {
 		'SET fmsort.mode = off;' . query($_, ', id'))
 } $small, $medium, $large;
 
-# A tablespace in a directory of its own, which the server's user may use.
-sub make_tablespace
-{
-	my ($name, $where) = @_;
-	my $dir = "$where/fmsort_test_$$";
-
-	mkdir $dir or die "$dir: $!";
-	$node->safe_psql('postgres', "CREATE TABLESPACE $name LOCATION '$dir'");
-	return $dir;
-}
-
-sub drop_tablespace
-{
-	my ($name, $dir) = @_;
-
-	$node->safe_psql('postgres', "DROP TABLESPACE $name");
-	rmdir $dir or diag("$dir is not empty: $!");
-	return;
-}
-
 # Output, error output and how the sort's I/O was done.
 sub sort_there
 {
@@ -94,7 +74,7 @@ SKIP:
 	skip 'FMSORT_RAMFS names no file system without direct I/O', 1
 	  unless $ENV{FMSORT_RAMFS};
 
-	my $dir = make_tablespace('undirect', $ENV{FMSORT_RAMFS});
+	my $dir = make_tablespace($node, 'undirect', $ENV{FMSORT_RAMFS});
 
 	foreach my $method (@methods)
 	{
@@ -118,7 +98,7 @@ SKIP:
 				"$method, ... and leaves no file");
 		}
 	}
-	drop_tablespace('undirect', $dir);
+	drop_tablespace($node, 'undirect', $dir);
 }
 
 # ---- a full disk ----------------------------------------------------------------------
@@ -136,7 +116,7 @@ SKIP:
 	skip 'FMSORT_SMALLFS names no small file system', 1
 	  unless $ENV{FMSORT_SMALLFS};
 
-	my $dir = make_tablespace('small', $ENV{FMSORT_SMALLFS});
+	my $dir = make_tablespace($node, 'small', $ENV{FMSORT_SMALLFS});
 
 	foreach my $method (@methods)
 	{
@@ -174,7 +154,7 @@ SKIP:
 				"$name: ... having written more kB than there is room for");
 		}
 	}
-	drop_tablespace('small', $dir);
+	drop_tablespace($node, 'small', $dir);
 }
 
 # Elsewhere there is room.

@@ -53,25 +53,6 @@ sub prepared
 	return 0;
 }
 
-sub make_tablespace
-{
-	my ($name, $where) = @_;
-	my $dir = "$where/calibrate_test_$$";
-
-	mkdir $dir or die "$dir: $!";
-	$node->safe_psql('postgres', "CREATE TABLESPACE $name LOCATION '$dir'");
-	return $dir;
-}
-
-sub drop_tablespace
-{
-	my ($name, $dir) = @_;
-
-	$node->safe_psql('postgres', "DROP TABLESPACE $name");
-	rmdir $dir or diag("$dir is not empty: $!");
-	return;
-}
-
 # ---- errors ------------------------------------------------------------------
 
 my %errors = (
@@ -124,7 +105,7 @@ is($err, '', '... but anybody may look at the profile');
 like($err, qr/ERROR:  42501: permission denied for table/,
 	'who may measure need not be allowed to write the tables');
 
-my $there = make_tablespace('there', $node->basedir);
+my $there = make_tablespace($node, 'there', $node->basedir);
 (undef, $err) =
   run("SET ROLE operator; SELECT * FROM fmsort_calibrate('there', $short,
 	direct_io => $direct)");
@@ -261,7 +242,7 @@ foreach my $method (uring_works($node) ? qw(io_uring sync) : 'sync')
 		eval { $session->quit };
 	}
 }
-drop_tablespace('there', $there);
+drop_tablespace($node, 'there', $there);
 
 # ---- file systems ---------------------------------------------------------------------
 
@@ -269,7 +250,7 @@ SKIP:
 {
 	skip 'FMSORT_RAMFS names no file system without direct I/O', 1
 	  unless prepared('FMSORT_RAMFS');
-	my $dir = make_tablespace('undirect', $ENV{FMSORT_RAMFS});
+	my $dir = make_tablespace($node, 'undirect', $ENV{FMSORT_RAMFS});
 	my ($out, $err) = run("SELECT * FROM fmsort_calibrate('undirect', $short)");
 
 	like($err, qr/ERROR:  0A000: the file system of tablespace "undirect" has no direct I\/O/,
@@ -280,14 +261,14 @@ SKIP:
 		fmsort_calibrate('undirect', $short, direct_io => false)");
 	is($out, 'RR|t', 'direct_io => false measures the page cache');
 	is(join(' ', temp_files($node, $dir)), '', '... and leaves no file');
-	drop_tablespace('undirect', $dir);
+	drop_tablespace($node, 'undirect', $dir);
 }
 
 SKIP:
 {
 	skip 'FMSORT_SMALLFS names no small file system', 1
 	  unless prepared('FMSORT_SMALLFS');
-	my $dir = make_tablespace('small', $ENV{FMSORT_SMALLFS});
+	my $dir = make_tablespace($node, 'small', $ENV{FMSORT_SMALLFS});
 
 	foreach my $way ('true', 'false')
 	{
@@ -298,7 +279,7 @@ SKIP:
 			"direct_io => $way: a full disk is an error");
 		is(join(' ', temp_files($node, $dir)), '', '... that leaves no file');
 	}
-	drop_tablespace('small', $dir);
+	drop_tablespace($node, 'small', $dir);
 }
 
 SKIP:
@@ -307,12 +288,12 @@ SKIP:
 	  unless prepared('FMSORT_ROFS', 'FMSORT_ROFS_SOURCE');
 
 	# made where that is possible, then seen through the read-only mount
-	my $dir = make_tablespace('readonly', $ENV{FMSORT_ROFS_SOURCE});
+	my $dir = make_tablespace($node, 'readonly', $ENV{FMSORT_ROFS_SOURCE});
 	my $oid = $node->safe_psql('postgres',
 		"SELECT oid FROM pg_tablespace WHERE spcname = 'readonly'");
 	my $link = $node->data_dir . "/pg_tblspc/$oid";
 	my $target = readlink $link;
-	my $readonly = "$ENV{FMSORT_ROFS}/calibrate_test_$$";
+	my $readonly = "$ENV{FMSORT_ROFS}/fmsort_test_$$";
 
 	unlink $link;
 	symlink $readonly, $link or die "$link: $!";
@@ -322,7 +303,7 @@ SKIP:
 	is(join(' ', temp_files($node, $dir)), '', '... that leaves no file');
 	unlink $link;
 	symlink $target, $link or die "$link: $!";
-	drop_tablespace('readonly', $dir);
+	drop_tablespace($node, 'readonly', $dir);
 }
 
 $node->stop;

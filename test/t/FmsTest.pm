@@ -9,9 +9,11 @@ use warnings;
 use Exporter 'import';
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use Test::More;
 
 our @EXPORT = qw(fms_node temp_files backend_state connects
-  direct_ways reset_peak status_kb uring_works wait_until);
+  direct_ways drop_tablespace make_tablespace reset_peak status_kb uring_works
+  wait_until);
 
 # fms_node(NAME, CONFIGURATION...): initialised and running, the extension
 # created in the database postgres.
@@ -152,6 +154,26 @@ sub wait_until
 		select(undef, undef, undef, 0.02);
 	}
 	return 1;
+}
+
+# A tablespace in a directory of its own, which the server's user may use.
+sub make_tablespace
+{
+	my ($node, $name, $where) = @_;
+	my $dir = "$where/fmsort_test_$$";
+
+	mkdir $dir or die "$dir: $!";
+	$node->safe_psql('postgres', "CREATE TABLESPACE $name LOCATION '$dir'");
+	return $dir;
+}
+
+sub drop_tablespace
+{
+	my ($node, $name, $dir) = @_;
+
+	$node->safe_psql('postgres', "DROP TABLESPACE $name");
+	rmdir $dir or diag("$dir is not empty: $!");
+	return;
 }
 
 1;
