@@ -167,24 +167,34 @@ fms_io_unmap(FmsIo *io, char *buffer)
 	munmap(mapping, mapping->bytes);
 }
 
+/* From now on it is in flight. */
+static void
+begin(FmsIo *io, FmsIoRequest *request)
+{
+	Assert(request->state != FMS_IO_IN_FLIGHT);
+	Assert(request->length_bytes > 0);
+	request->io = io;
+	request->state = FMS_IO_IN_FLIGHT;
+	io->in_flight++;
+	if (request->group)
+		(*request->group)++;
+}
+
 void
 fms_io_submit(FmsIo *io, int fd, FmsIoRequest **requests, int n)
 {
 	int			i;
 
 	for (i = 0; i < n; i++)
-	{
-		FmsIoRequest *request = requests[i];
-
-		Assert(request->state != FMS_IO_IN_FLIGHT);
-		Assert(request->length_bytes > 0);
-		request->io = io;
-		request->state = FMS_IO_IN_FLIGHT;
-		io->in_flight++;
-		if (request->group)
-			(*request->group)++;
-	}
+		begin(io, requests[i]);
 	io->method->submit(fd, requests, n);
+}
+
+void
+fms_io_carry_out(FmsIo *io, int fd, FmsIoRequest *request)
+{
+	begin(io, request);
+	fms_io_complete(request, fms_io_transfer(fd, request));
 }
 
 void

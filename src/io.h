@@ -150,6 +150,9 @@ extern void fms_io_unmap(FmsIo *io, char *buffer);
  */
 extern void fms_io_submit(FmsIo *io, int fd, FmsIoRequest **requests, int n);
 
+/* Does what submitting and waiting do, without any method: at once. */
+extern void fms_io_carry_out(FmsIo *io, int fd, FmsIoRequest *request);
+
 /* Completes what has finished, without blocking. */
 extern void fms_io_poll(FmsIo *io);
 

@@ -62,12 +62,19 @@
 #include "tape.h"
 
 /*
- * Writes to the page cache go in pieces of this.  Large ones would be given
- * large folios, which have to be made of memory that has been free for long;
- * on a virtual machine that hands free memory back to its host they are
- * several times slower than those that have just been used.
+ * Writes to the page cache go in pieces of this.  Larger ones would be given
+ * larger folios, which have to be made of memory that has been free for long;
+ * on a virtual machine that hands free memory back to its host that can take
+ * several times longer.  Smaller ones cost more calls and folios.
  */
-#define CACHED_WRITE_BYTES	8192
+#define CACHED_WRITE_BYTES	65536
+
+/*
+ * Up to here, a write to the page cache is a copy that we make ourselves.  To
+ * have the kernel's workers make it takes starting them, and a core that has
+ * nothing else to do: a large sort gains by that, many small ones lose.
+ */
+#define WORKERS_FROM_BYTES	((uint64) 16 * 1024 * 1024)
 
 #define RESERVE_MIN_BYTES	((uint64) 64 * 1024)
 #define RESERVE_MAX_BYTES	((uint64) 8 * 1024 * 1024)
@@ -276,6 +283,21 @@ fms_tape_end(const FmsTape *tape)
 	return tape->end_bytes;
 }
 
+static void
+start_write(FmsTape *tape, FmsIoRequest *request)
+{
+	File		file = transfer_file(tape, request->offset_bytes);
+	int			fd = raw_fd(tape, file);
+	bool		cached = file != tape->direct_file;
+
+	request->is_write = true;
+	request->piece_bytes = cached ? CACHED_WRITE_BYTES : 0;
+	if (cached && request->offset_bytes < WORKERS_FROM_BYTES)
+		fms_io_carry_out(tape->io, fd, request);
+	else
+		fms_io_submit(tape->io, fd, &request, 1);
+}
+
 void
 fms_tape_append(FmsTape *tape, FmsIoRequest *request, char *buffer,
 				uint32 length_bytes)
@@ -285,18 +307,13 @@ fms_tape_append(FmsTape *tape, FmsIoRequest *request, char *buffer,
 
 	reserve(tape, tape->end_bytes + length_bytes);
 
-	request->is_write = true;
 	request->buffer = buffer;
 	request->length_bytes = length_bytes;
-	request->piece_bytes =
-		transfer_file(tape, tape->end_bytes) == tape->direct_file ? 0 :
-		CACHED_WRITE_BYTES;
 	request->offset_bytes = tape->end_bytes;
 	tape->end_bytes += length_bytes;
 	tape->counters->writes++;
 	tape->counters->written_bytes += length_bytes;
-	fms_io_submit(tape->io, transfer_fd(tape, request->offset_bytes), &request,
-				  1);
+	start_write(tape, request);
 }
 
 void
@@ -406,12 +423,13 @@ fms_tape_overwrite(FmsTape *tape, FmsIoRequest **requests, int n)
 
 	for (i = 0; i < n; i++)
 	{
-		requests[i]->is_write = true;
-		requests[i]->piece_bytes =
-			transfer_file(tape, requests[i]->offset_bytes) ==
-			tape->direct_file ? 0 : CACHED_WRITE_BYTES;
+		bool		cached = transfer_file(tape, requests[i]->offset_bytes) !=
+			tape->direct_file;
+
 		Assert(requests[i]->offset_bytes + requests[i]->length_bytes <=
 			   tape->end_bytes);
+		requests[i]->is_write = true;
+		requests[i]->piece_bytes = cached ? CACHED_WRITE_BYTES : 0;
 		tape->counters->written_bytes += requests[i]->length_bytes;
 	}
 	tape->counters->writes += n;
