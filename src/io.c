@@ -42,6 +42,30 @@ typedef struct FmsMapping
 StaticAssertDecl(sizeof(FmsMapping) <= FMS_IO_ALIGN_BYTES,
 				 "a mapping's header must fit before its first buffer");
 
+/* The buffers of a mapping, without the page that describes it. */
+static inline char *
+mapping_buffer(FmsMapping *mapping)
+{
+	return (char *) mapping + FMS_IO_ALIGN_BYTES;
+}
+
+static void
+pin_mapping(FmsIo *io, FmsMapping *mapping)
+{
+	if (io->pins && io->method->pin)
+		io->method->pin(mapping_buffer(mapping),
+						mapping->bytes - FMS_IO_ALIGN_BYTES);
+}
+
+/* Nothing of it may be in flight. */
+static void
+give_back_mapping(FmsIo *io, FmsMapping *mapping)
+{
+	if (io->pins && io->method->unpin)
+		io->method->unpin(mapping_buffer(mapping));
+	munmap(mapping, mapping->bytes);
+}
+
 static void
 explain_fallback(int error)
 {
@@ -127,7 +151,7 @@ fms_io_close(FmsIo *io)
 
 		dlist_delete(&mapping->link);
 		if (drained)
-			munmap(mapping, mapping->bytes);
+			give_back_mapping(io, mapping);
 	}
 	io->method->close();
 	io->method = NULL;
@@ -153,7 +177,22 @@ fms_io_map(FmsIo *io, Size bytes)
 		(void) madvise(mapping, total, MADV_HUGEPAGE);
 	mapping->bytes = total;
 	dlist_push_head(&io->mappings, &mapping->link);
-	return (char *) mapping + FMS_IO_ALIGN_BYTES;
+	pin_mapping(io, mapping);
+	return mapping_buffer(mapping);
+}
+
+void
+fms_io_pin(FmsIo *io)
+{
+	dlist_iter	iter;
+
+	if (io->pins)
+		return;
+	io->pins = true;
+	dlist_foreach(iter, &io->mappings)
+	{
+		pin_mapping(io, dlist_container(FmsMapping, link, iter.cur));
+	}
 }
 
 void
@@ -164,7 +203,7 @@ fms_io_unmap(FmsIo *io, char *buffer)
 	while (io->in_flight > 0)
 		(void) fms_io_wait(io);
 	dlist_delete(&mapping->link);
-	munmap(mapping, mapping->bytes);
+	give_back_mapping(io, mapping);
 }
 
 /* From now on it is in flight. */

@@ -110,6 +110,14 @@ typedef struct FmsIoMethod
 	 */
 	int			(*wait) (void);
 
+	/*
+	 * The buffer will be used for many transfers past the page cache; it is
+	 * going to be unmapped.  Neither need have an effect, and either may be
+	 * NULL.
+	 */
+	void		(*pin) (char *buffer, Size bytes);
+	void		(*unpin) (const char *buffer);
+
 	/* Undoes open; the channel has nothing in flight. */
 	void		(*close) (void);
 } FmsIoMethod;
@@ -121,6 +129,8 @@ struct FmsIo
 {
 	const FmsIoMethod *method;	/* NULL once closed */
 	uint32		in_flight;		/* requests the kernel has */
+	bool		pins;			/* buffers are for transfers past the page
+								 * cache, and made ready for them */
 	dlist_head	mappings;		/* buffers handed out */
 };
 
@@ -143,6 +153,12 @@ extern void fms_io_close(FmsIo *io);
  */
 extern char *fms_io_map(FmsIo *io, Size bytes);
 extern void fms_io_unmap(FmsIo *io, char *buffer);
+
+/*
+ * From now on transfers go past the page cache: buffers, those that are there
+ * already as well, are made ready for that as the method can.
+ */
+extern void fms_io_pin(FmsIo *io);
 
 /*
  * Starts requests.  The descriptor must be valid now; it may be closed or

@@ -17,6 +17,8 @@
  * by interrupting the merge.  No SQPOLL (it would occupy a core), no IOPOLL
  * (needs polled queues that few devices offer).
  *
+ * Buffers that many direct transfers will use are registered (io_pinned.c).
+ *
  * A request may be cut into pieces (see tape.c), an entry each; it is complete
  * when all of them are.
  *
@@ -40,6 +42,7 @@
 #include "storage/fd.h"
 
 #include "io.h"
+#include "io_pinned.h"
 
 #define RING_SUBMISSION_ENTRIES 128
 #define RING_COMPLETION_ENTRIES 4096
@@ -93,6 +96,7 @@ uring_open(void)
 			return error;
 		}
 		ring_error = 0;
+		fms_io_pinned_begin(&ring);
 	}
 	else if (ring_error != 0)
 		return ring_error;
@@ -109,6 +113,18 @@ uring_close(void)
 		io_uring_queue_exit(&ring);
 		ReleaseExternalFD();
 	}
+}
+
+static void
+uring_pin(char *buffer, Size bytes)
+{
+	fms_io_pinned_add(&ring, buffer, bytes);
+}
+
+static void
+uring_unpin(const char *buffer)
+{
+	fms_io_pinned_remove(&ring, buffer);
 }
 
 /* Another piece of the request has moved so many bytes, or failed. */
@@ -190,29 +206,44 @@ get_entry(int *error)
 	return sqe;
 }
 
+/* What the kernel is to do for a piece of a request. */
+static void
+prepare(struct io_uring_sqe *sqe, int fd, FmsIoRequest *request, uint32 at,
+		int slot)
+{
+	char	   *buffer = request->buffer + at;
+	uint32		bytes = fms_io_piece_bytes(request, at);
+	uint64		offset = request->offset_bytes + at;
+
+	if (request->is_write && slot >= 0)
+		io_uring_prep_write_fixed(sqe, fd, buffer, bytes, offset, slot);
+	else if (request->is_write)
+		io_uring_prep_write(sqe, fd, buffer, bytes, offset);
+	else if (slot >= 0)
+		io_uring_prep_read_fixed(sqe, fd, buffer, bytes, offset, slot);
+	else
+		io_uring_prep_read(sqe, fd, buffer, bytes, offset);
+	io_uring_sqe_set_data(sqe, request);
+}
+
 /* Queues the pieces of a request; counts them as they are queued. */
 static int
 queue(int fd, FmsIoRequest *request, int *queued)
 {
+	int			slot = fms_io_pinned_find(request->buffer,
+										  request->length_bytes);
 	int			error = 0;
 	uint32		at = 0;
 
 	while (at < request->length_bytes)
 	{
-		uint32		bytes = fms_io_piece_bytes(request, at);
 		struct io_uring_sqe *sqe = get_entry(&error);
 
 		if (sqe == NULL)
 			break;
-		if (request->is_write)
-			io_uring_prep_write(sqe, fd, request->buffer + at, bytes,
-								request->offset_bytes + at);
-		else
-			io_uring_prep_read(sqe, fd, request->buffer + at, bytes,
-							   request->offset_bytes + at);
-		io_uring_sqe_set_data(sqe, request);
+		prepare(sqe, fd, request, at, slot);
 		(*queued)++;
-		at += bytes;
+		at += fms_io_piece_bytes(request, at);
 	}
 	return error;
 }
@@ -289,5 +320,7 @@ const FmsIoMethod fms_io_uring_method = {
 	.submit = uring_submit,
 	.poll = uring_poll,
 	.wait = uring_wait,
+	.pin = uring_pin,
+	.unpin = uring_unpin,
 	.close = uring_close
 };

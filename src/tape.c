@@ -206,7 +206,10 @@ open_direct(FmsTape *tape)
 	if (tape->direct_file <= 0)
 		elog(ERROR, "sort temporary file \"%s\" has disappeared", path);
 	if (direct_io_works(tape))
+	{
+		fms_io_pin(tape->io);
 		return true;
+	}
 
 	FileClose(tape->direct_file);
 	tape->direct_file = 0;

@@ -1,10 +1,11 @@
-/* links: io io_uring io_sync */
+/* links: io io_uring io_pinned io_sync */
 /*
  * Channels on a temporary file, by both methods: what is written comes back,
  * whatever the order of waiting; errors are results; closing drains.
  *
  * Seen to fail with: fms_io_complete() without the group; drain() returning at
- * once; uring_submit() giving up when the submission ring is full.
+ * once; uring_submit() giving up when the submission ring is full; a slot that
+ * keeps its buffer when that is unmapped; no regard to the limit.
  */
 #include "postgres.h"
 
@@ -12,13 +13,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "io.h"
+#include "io_pinned.h"
 #include "shim.h"
 
 #define PIECES		700			/* more than a submission ring takes */
 #define PIECE_BYTES ((Size) 4096)
+#define PINNED_BYTES	((Size) 64 * 1024)
+#define PINNED_BUFFERS	40		/* more than a ring has slots */
 
 static const FmsIoMethod *method;
 static FmsIoChoice choice;
@@ -275,6 +280,79 @@ test_close(void)
 			"%s: the last one to close leaves no descriptor", method->name);
 }
 
+/* Does a page written from there come back there? */
+static bool
+goes_and_comes(FmsIo *io, char *buffer, int number)
+{
+	FmsIoRequest request = {0};
+	FmsIoRequest *batch = &request;
+
+	fill(buffer, number, 3);
+	prepare(&request, buffer, number, true);
+	fms_io_submit(io, fd, &batch, 1);
+	wait_for(io, &request);
+	memset(buffer, 0, PIECE_BYTES);
+	prepare(&request, buffer, number, false);
+	fms_io_submit(io, fd, &batch, 1);
+	wait_for(io, &request);
+	return request.result == (int) PIECE_BYTES && holds(buffer, number, 3);
+}
+
+/* Buffers by the dozen, some mapped before pinning and some after. */
+static void
+test_pinned_within(rlim_t limit_bytes, int expected)
+{
+	FmsIo		io;
+	struct rlimit before;
+	struct rlimit limit;
+	char	   *buffers[PINNED_BUFFERS];
+	int			pinned = 0;
+	bool		good = true;
+	int			i;
+
+	getrlimit(RLIMIT_MEMLOCK, &before);
+	limit = before;
+	limit.rlim_cur = Min(limit_bytes, before.rlim_max);
+	setrlimit(RLIMIT_MEMLOCK, &limit);
+	fms_io_open(&io, choice);
+	for (i = 0; i < PINNED_BUFFERS; i++)
+	{
+		if (i == 2)
+			fms_io_pin(&io);
+		buffers[i] = fms_io_map(&io, PINNED_BYTES);
+	}
+	for (i = 0; i < PINNED_BUFFERS; i++)
+	{
+		if (fms_io_pinned_find(buffers[i], PINNED_BYTES) >= 0)
+			pinned++;
+		good = good &&
+			fms_io_pinned_find(buffers[i] + 1, PINNED_BYTES) == -1 &&
+			goes_and_comes(&io, buffers[i] + PINNED_BYTES - PIECE_BYTES, i);
+	}
+	shim_ok(good, "%s: transfers, the buffer pinned or not", method->name);
+	shim_ok(pinned == expected, "%s: %d buffers are pinned, expected %d",
+			method->name, pinned, expected);
+
+	fms_io_unmap(&io, buffers[0]);
+	shim_ok(fms_io_pinned_find(buffers[0], 1) == -1,
+			"%s: unmapped, so not pinned", method->name);
+	buffers[0] = fms_io_map(&io, PINNED_BYTES);
+	shim_ok(goes_and_comes(&io, buffers[0], 1),
+			"%s: another buffer in its place", method->name);
+	fms_io_close(&io);
+	setrlimit(RLIMIT_MEMLOCK, &before);
+}
+
+static void
+test_pinned(void)
+{
+	bool		uring = method == &fms_io_uring_method;
+
+	test_pinned_within(8 * 1024 * 1024, uring ? 16 : 0);
+	test_pinned_within(2 * 3 * PINNED_BYTES, uring ? 3 : 0);
+	test_pinned_within(0, 0);
+}
+
 static void
 test_method(const FmsIoMethod *which, FmsIoChoice how)
 {
@@ -284,6 +362,7 @@ test_method(const FmsIoMethod *which, FmsIoChoice how)
 	test_errors();
 	test_in_flight();
 	test_close();
+	test_pinned();
 }
 
 int

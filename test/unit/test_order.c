@@ -1,4 +1,4 @@
-/* links: order fences stream io io_uring io_sync seal */
+/* links: order fences stream io io_uring io_pinned io_sync seal */
 /*
  * The block read order against all fences sorted by (key, run, position).
  *
