@@ -17,7 +17,8 @@
  * A run's chunks are contiguous on the tape, because runs are written one at
  * a time, so a run needs to remember one offset: memory is O(runs), not
  * O(blocks).  A reader has two chunk buffers and reads the next chunk while
- * it hands out fences of the current one.
+ * it hands out fences of the current one.  With little memory chunks are
+ * small: what readers take, the merge's blocks cannot have.
  *
  * Why a tape of their own and not between the blocks: blocks of one run stay
  * contiguous and of one size, which is what reading several at once and
@@ -39,8 +40,10 @@
 #include "fences.h"
 #include "stream.h"
 
-/* A chunk on tape, and the largest in memory. */
-#define CHUNK_BYTES			((Size) 2048)
+/* A chunk on tape, and the largest in memory, is of this size or smaller. */
+#define CHUNK_MAX_BYTES		((Size) 2048)
+/* Of what the store may have, a chunk takes this part. */
+#define CHUNK_FRACTION		256
 /* The first chunk in memory of a run; they double from there. */
 #define CHUNK_MIN_BYTES		((Size) 256)
 /* Chunks are collected in buffers of this size. */
@@ -70,6 +73,7 @@ struct FmsFenceStore
 	FmsIo	   *io;
 	FmsDirectChoice direct;
 	Size		share_bytes;
+	Size		chunk_bytes;	/* usual size of a chunk on tape */
 	Size		memory_bytes;	/* of chunks in memory */
 	Size		largest_bytes;	/* of any chunk on tape */
 
@@ -84,7 +88,7 @@ struct FmsFenceStore
 /* A chunk of a reader's: being read, or there. */
 typedef struct FmsChunkSlot
 {
-	char	   *buffer;			/* CHUNK_BYTES, the caller's */
+	char	   *buffer;			/* chunk_bytes, the caller's */
 	char	   *extra;			/* mapped: a larger chunk, or NULL */
 	FmsIoRequest request;
 } FmsChunkSlot;
@@ -102,6 +106,21 @@ struct FmsFenceReader
 	int			slot;			/* the one that holds `chunk`, if on tape */
 };
 
+static Size
+chunk_bytes_for(Size share_bytes)
+{
+	Size		bytes = share_bytes / CHUNK_FRACTION;
+
+	bytes -= bytes % FMS_BLOCK_QUANTUM_BYTES;
+	return Max(FMS_BLOCK_QUANTUM_BYTES, Min(CHUNK_MAX_BYTES, bytes));
+}
+
+Size
+fms_fences_run_bytes(Size share_bytes)
+{
+	return sizeof(FmsFenceReader) + 2 * chunk_bytes_for(share_bytes);
+}
+
 FmsFenceStore *
 fms_fences_create(FmsKeys *keys, FmsIo *io, FmsDirectChoice direct,
 				  Size share_bytes)
@@ -114,6 +133,7 @@ fms_fences_create(FmsKeys *keys, FmsIo *io, FmsDirectChoice direct,
 	/* chunks may be smaller than the blocks that were asked to be direct */
 	store->direct = direct == FMS_DIRECT_ON ? FMS_DIRECT_AUTO : direct;
 	store->share_bytes = share_bytes;
+	store->chunk_bytes = chunk_bytes_for(share_bytes);
 	return store;
 }
 
@@ -144,14 +164,14 @@ fms_fences_io(const FmsFenceStore *store)
 Size
 fms_fence_reader_buffer_bytes(const FmsFenceStore *store)
 {
-	return store->tape ? 2 * CHUNK_BYTES : 0;
+	return store->tape ? 2 * store->chunk_bytes : 0;
 }
 
 Size
 fms_fence_reader_bytes(const FmsFenceStore *store)
 {
 	return sizeof(FmsFenceReader) + fms_fence_reader_buffer_bytes(store) +
-		(store->largest_bytes > CHUNK_BYTES ? store->largest_bytes : 0);
+		(store->largest_bytes > store->chunk_bytes ? store->largest_bytes : 0);
 }
 
 void
@@ -219,8 +239,10 @@ turn_to_tape(FmsFenceStore *store, FmsFences *fences)
 static void
 open_tape_chunk(FmsFenceStore *store, Size bytes)
 {
-	Size		size = TYPEALIGN(CHUNK_BYTES, sizeof(FmsFenceChunk) + bytes);
+	Size		size = sizeof(FmsFenceChunk) + bytes;
 
+	size = (size + store->chunk_bytes - 1) / store->chunk_bytes *
+		store->chunk_bytes;
 	store->open = (FmsFenceChunk *) fms_stream_piece(store->stream, size);
 	init_chunk(store->open, store->next_number++, size);
 	store->largest_bytes = Max(store->largest_bytes, size);
@@ -231,7 +253,7 @@ static FmsFenceChunk *
 new_memory_chunk(FmsFenceStore *store, FmsFences *fences, Size bytes)
 {
 	Size		size = fences->last == NULL ? CHUNK_MIN_BYTES :
-		Min(CHUNK_BYTES, (Size) 2 * fences->last->size_bytes);
+		Min(store->chunk_bytes, (Size) 2 * fences->last->size_bytes);
 	FmsFenceChunk *chunk;
 
 	size = Max(size, sizeof(FmsFenceChunk) + bytes);
@@ -333,7 +355,7 @@ request_chunk(FmsFenceReader *reader, FmsChunkSlot *slot)
 	if (reader->next_offset >= reader->end_offset)
 		return;
 	request->buffer = slot->buffer;
-	request->length_bytes = CHUNK_BYTES;
+	request->length_bytes = reader->store->chunk_bytes;
 	request->offset_bytes = reader->next_offset;
 	fms_tape_read(reader->store->tape, &request, 1);
 }
@@ -346,10 +368,10 @@ read_large_chunk(FmsFenceReader *reader, FmsChunkSlot *slot, Size size)
 	FmsIoRequest *request = &slot->request;
 
 	slot->extra = fms_io_map(store->io, size);
-	memcpy(slot->extra, slot->buffer, CHUNK_BYTES);
-	request->buffer = slot->extra + CHUNK_BYTES;
-	request->length_bytes = size - CHUNK_BYTES;
-	request->offset_bytes = reader->next_offset + CHUNK_BYTES;
+	memcpy(slot->extra, slot->buffer, store->chunk_bytes);
+	request->buffer = slot->extra + store->chunk_bytes;
+	request->length_bytes = size - store->chunk_bytes;
+	request->offset_bytes = reader->next_offset + store->chunk_bytes;
 	fms_tape_read(store->tape, &request, 1);
 	fms_tape_wait(store->tape, request);
 	return (const FmsFenceChunk *) slot->extra;
@@ -372,13 +394,14 @@ static const FmsFenceChunk *
 check_chunk(FmsFenceReader *reader, FmsChunkSlot *slot)
 {
 	const FmsFenceChunk *chunk = (const FmsFenceChunk *) slot->buffer;
+	Size		usual = reader->store->chunk_bytes;
 	Size		size = chunk->size_bytes;
 
-	if (size % CHUNK_BYTES != 0 || size < CHUNK_BYTES ||
+	if (size % usual != 0 || size < usual ||
 		size > reader->store->largest_bytes ||
 		size > reader->end_offset - reader->next_offset)
 		report_bad_chunk(reader, chunk);
-	if (size > CHUNK_BYTES)
+	if (size > usual)
 		chunk = read_large_chunk(reader, slot, size);
 	if (!fms_tape_seal_holds(reader->store->tape, &chunk->seal, size) ||
 		chunk->magic != CHUNK_MAGIC || chunk->next != NULL ||
@@ -442,7 +465,7 @@ fms_fence_reader_open(FmsFenceStore *store, const FmsFences *fences,
 	if (fences->tape_bytes > 0)
 	{
 		reader->slots[0].buffer = buffer;
-		reader->slots[1].buffer = buffer + CHUNK_BYTES;
+		reader->slots[1].buffer = buffer + store->chunk_bytes;
 		reader->next_offset = fences->tape_offset_bytes;
 		reader->end_offset = fences->tape_offset_bytes + fences->tape_bytes;
 		request_chunk(reader, &reader->slots[1]);

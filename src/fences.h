@@ -60,6 +60,9 @@ extern FmsFenceStore *fms_fences_create(FmsKeys *keys, FmsIo *io,
  */
 extern void fms_fences_destroy(FmsFenceStore *store);
 
+/* What a run takes in a merge, if its fences are on tape. */
+extern Size fms_fences_run_bytes(Size share_bytes);
+
 /* Memory taken now. */
 extern Size fms_fences_memory_bytes(const FmsFenceStore *store);
 

@@ -12,7 +12,7 @@
  * The block size has to be known when the first run is written, the number
  * of runs only when the last one has been.  So an automatic block size goes
  * by the planner's guess of the input: large enough for cheap transfers, small
- * enough that all expected runs, a quarter more, and the usual assist blocks
+ * enough that all expected runs, a tenth more, and the usual assist blocks
  * fit.  A wrong guess costs a pass or some smaller transfers, never more.
  *
  * A block size that was set is kept, and the fan-in falls until the memory
@@ -45,7 +45,7 @@
 #define GAIN_LARGE		1.25
 
 /* Automatic l: what a device can use, and what a merge should have. */
-#define AUTO_ASSIST_MAX		64
+#define AUTO_ASSIST_MAX		128
 #define AUTO_ASSIST_USUAL	32
 #define AUTO_ASSIST_MIN		4
 #define AUTO_ASSIST_FIRST	8
@@ -53,11 +53,18 @@
 /* Runs to expect where the planner says nothing. */
 #define RUNS_UNKNOWN		32
 
+/*
+ * More runs than expected, to be prepared for.  Not many: if there are still
+ * more, only as many are merged first as the last merge cannot take, while
+ * smaller blocks would cost all of the merge.
+ */
+#define RUNS_SPARE			1.1
+
 /* Runs that are parts of memory because they are the first (sort.c). */
 #define FIRST_PARTS		4
 
-/* What a run takes beside its block: a buffer for its fences, mostly. */
-#define RUN_OVERHEAD_BYTES	(FMS_IO_ALIGN_BYTES + 512)
+/* What a run takes beside its block and what is read of its fences. */
+#define RUN_OVERHEAD_BYTES	512
 
 /* Fences stay in memory up to this part of it. */
 #define FENCES_FRACTION		32
@@ -115,12 +122,15 @@ block_share(const FmsOptions *options, uint32 assist)
 	double		memory = options->memory_bytes;
 	double		run_bytes = memory - memory / FENCES_FRACTION -
 		fms_run_writer_bytes(options->memory_bytes, AUTO_BLOCK_MIN_BYTES);
-	double		runs = FIRST_PARTS + 1.25 *
+	double		runs = FIRST_PARTS + RUNS_SPARE *
 		(options->expected_bytes > 0 ?
 		 options->expected_bytes / Max(run_bytes, memory / 4) : RUNS_UNKNOWN);
 
 	/* a great many runs have many fences, and read them from their tape */
-	return (memory - runs * RUN_OVERHEAD_BYTES) / (runs + assist);
+	return (memory - runs * (RUN_OVERHEAD_BYTES +
+							 fms_fences_run_bytes(options->memory_bytes /
+												  FENCES_FRACTION))) /
+		(runs + assist);
 }
 
 /*
