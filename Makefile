@@ -199,6 +199,12 @@ bench:
 bench-tuplesort:
 	@test/bench/tuplesort/run
 
+bench-papers:
+	@test/bench/papers/run
+
+bench-papers-quick:
+	@QUICK=1 test/bench/papers/run
+
 bench-calibrate:
 	@test/bench/calibrate/agree
 
@@ -220,4 +226,5 @@ FORCE:
 
 .PHONY: demo test test-matrix test-packages test-core test-deep test-assert \
 	test-valgrind test-sqlsmith fuzz lint dist deb bench bench-tuplesort \
-	bench-calibrate calibrate-report clean-build have-liburing FORCE
+	bench-papers bench-papers-quick bench-calibrate calibrate-report \
+	clean-build have-liburing FORCE

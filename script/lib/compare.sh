@@ -84,24 +84,35 @@ EOF
     fi
 }
 
-# Makes the table of results, and finds n by a first traditional merge.
-compare_prepare() {
+# The table of results, of fmsort_last_sort()'s columns and some of EXPLAIN's.
+compare_table() {
     sql <<EOF
 CREATE TABLE measured (
   position int GENERATED ALWAYS AS IDENTITY, contender text, round int,
   total_ms float8, temp_bytes_read bigint, temp_bytes_written bigint,
   sort_method text, merge_passes int, runs bigint, blocks bigint,
   block_size int, assist_blocks int, io_method text, direct_io boolean,
-  run_formation_ms float8, merge_ms float8, blocked_ms float8,
-  bytes_read bigint, bytes_written bigint);
+  run_formation_ms float8, input_ms float8, block_order_ms float8,
+  merge_ms float8, blocked_ms float8, reads bigint, read_batches bigint,
+  writes bigint, bytes_read bigint, bytes_written bigint);
 EOF
+}
+
+# Finds n by a traditional merge.
+compare_find_runs() {
     COMPARE_RUNS=1
     compare_measure traditional 0
-    COMPARE_RUNS=$(sql -c "SELECT runs FROM measured")
+    COMPARE_RUNS=$(sql -c "SELECT runs FROM measured
+        ORDER BY position DESC LIMIT 1")
     [[ -n $COMPARE_RUNS ]] || die "fmsort_last_sort() knows no sort:" \
         "the query was not sorted by fmsort"
     ((COMPARE_RUNS > 1)) || die "the query fits in work_mem" \
         "($COMPARE_WORK_MEM): nothing to merge; use a larger SF"
+}
+
+compare_prepare() {
+    compare_table
+    compare_find_runs
 }
 
 # compare_measure CONTENDER ROUND: one run, one row.  The first column of
@@ -118,14 +129,16 @@ $COMPARE_QUERY;
 \\set plan \`cat $plan\`
 INSERT INTO measured (contender, round, total_ms, temp_bytes_read,
   temp_bytes_written, sort_method, merge_passes, runs, blocks, block_size,
-  assist_blocks, io_method, direct_io, run_formation_ms, merge_ms,
-  blocked_ms, bytes_read, bytes_written)
+  assist_blocks, io_method, direct_io, run_formation_ms, input_ms,
+  block_order_ms, merge_ms, blocked_ms, reads, read_batches, writes,
+  bytes_read, bytes_written)
 SELECT '$1', $2, (plan ->> 'Execution Time')::float8,
   (plan -> 'Plan' ->> 'Temp Read Blocks')::bigint * 8192,
   (plan -> 'Plan' ->> 'Temp Written Blocks')::bigint * 8192,
   s.sort_method, s.merge_passes, s.runs, s.blocks, s.block_size,
-  s.assist_blocks, s.io_method, s.direct_io, s.run_formation_ms, s.merge_ms,
-  s.blocked_ms, s.bytes_read, s.bytes_written
+  s.assist_blocks, s.io_method, s.direct_io, s.run_formation_ms, s.input_ms,
+  s.block_order_ms, s.merge_ms, s.blocked_ms, s.reads, s.read_batches,
+  s.writes, s.bytes_read, s.bytes_written
 FROM (SELECT :'plan'::json -> 0 AS plan) e
   LEFT JOIN fmsort_last_sort() s ON '$1' <> 'stock';
 EOF

@@ -1,0 +1,202 @@
+"""Medians of a CSV file of the papers' experiments, as a table or a chart.
+
+    report.py table CSV --x COLUMN --series COLUMN --y COLUMN [--where ...]
+    report.py chart CSV --x COLUMN --series COLUMN --y COLUMN[,COLUMN]
+              [--kind lines|bars|stacked] [--panel "TITLE: name=value ..."]...
+              [--title T] [--xlabel T] [--ylabel T] [--scale FACTOR] [--log]
+
+Rows that agree in --x, --series and the filter are rounds: their median counts.
+--where name=value[,name=value] keeps rows; value may be a|b.  A chart has a
+panel for each --panel, whose filter comes on top.  --kind lines puts the
+numbers of --x on an axis; bars and stacked take them as names, and stacked
+piles the columns of --y up.  --scale multiplies --y (0.001: ms to s).
+
+table prints Markdown.  chart prints what gnuplot turns into SVG.
+"""
+
+import argparse
+import csv
+import statistics
+import sys
+
+COLOURS = ["#444444", "#e6550d", "#9ecae1", "#6baed6", "#4292c6", "#2171b5",
+           "#08519c", "#08306b", "#31a354", "#756bb1"]
+
+
+def ordered(values):
+    """Without repetitions, in order of appearance."""
+    return list(dict.fromkeys(values))
+
+
+def by_number(values):
+    """As numbers, if they are; else as they come."""
+    try:
+        return sorted(ordered(values), key=float)
+    except ValueError:
+        return ordered(values)
+
+
+def read(path):
+    with open(path) as file:
+        return list(csv.DictReader(line for line in file
+                                   if not line.startswith("#")))
+
+
+def keep(rows, where):
+    for condition in filter(None, where.replace(",", " ").split()):
+        name, value = condition.split("=", 1)
+        rows = [row for row in rows if row[name] in value.split("|")]
+    return rows
+
+
+def median(rows, column, scale):
+    values = [float(row[column]) for row in rows if row[column]]
+    return statistics.median(values) * scale if values else None
+
+
+def cell(rows, args, x, series, column):
+    chosen = [row for row in rows if row[args.x] == x
+              and (not args.series or row[args.series] == series)]
+    return median(chosen, column, args.scale)
+
+
+def shown(value):
+    return "-" if value is None else "%.4g" % value if value < 1000 \
+        else "%.0f" % value
+
+
+def names_of(rows, args):
+    xs = by_number(row[args.x] for row in rows)
+    series = ordered(row[args.series] for row in rows) if args.series \
+        else [args.y]
+    return xs, series
+
+
+def print_table(rows, args):
+    rows = keep(rows, args.where)
+    xs, series = names_of(rows, args)
+    print("| %s | %s |" % (args.x, " | ".join(series)))
+    print("|" + " --- |" * (len(series) + 1))
+    for x in xs:
+        print("| %s | %s |" % (x, " | ".join(
+            shown(cell(rows, args, x, name, args.y)) for name in series)))
+
+
+# ---- charts -----------------------------------------------------------------
+
+def quoted(text):
+    return "'" + text.replace("'", "''") + "'"
+
+
+def print_block(name, lines):
+    print("$%s << END" % name)
+    for line in lines:
+        print(" ".join(line))
+    print("END")
+
+
+def print_lines(number, rows, args):
+    """A line a series."""
+    xs, series = names_of(rows, args)
+    print_block("p%d" % number,
+                [[x] + [shown(cell(rows, args, x, name, args.y))
+                        for name in series] for x in xs])
+    return "plot " + ", ".join(
+        "$p%d using 1:%d with linespoints linewidth 2 pointsize 0.6 "
+        "linecolor rgb %s title %s"
+        % (number, i + 2, quoted(COLOURS[i % len(COLOURS)]), quoted(name))
+        for i, name in enumerate(series))
+
+
+def print_bars(number, rows, args):
+    """A group an x, a bar a series."""
+    xs, series = names_of(rows, args)
+    print_block("p%d" % number,
+                [['"%s"' % x] + [shown(cell(rows, args, x, name, args.y))
+                                 for name in series] for x in xs])
+    return ("set style histogram clustered gap 1; plot " + ", ".join(
+        "$p%d using %d:xtic(1) with histograms linecolor rgb %s title %s"
+        % (number, i + 2, quoted(COLOURS[i % len(COLOURS)]), quoted(name))
+        for i, name in enumerate(series)))
+
+
+def print_stacked(number, rows, args):
+    """A group an x, a pile a series, named below it."""
+    xs, series = names_of(rows, args)
+    columns = args.y.split(",")
+    for i, x in enumerate(xs):
+        print_block("p%d_%d" % (number, i),
+                    [['"%s"' % name]
+                     + [shown(cell(rows, args, x, name, column))
+                        for column in columns] for name in series])
+    parts = []
+    for i, x in enumerate(xs):
+        parts.append("newhistogram %s" % quoted(x))
+        for j, column in enumerate(columns):
+            parts.append("$p%d_%d using %d:xtic(1) with histograms "
+                         "linecolor rgb %s %s"
+                         % (number, i, j + 2,
+                            quoted(COLOURS[(5, 1, 8)[j % 3]]),
+                            "notitle" if i else "title " + quoted(column)))
+    return ("set style histogram rowstacked title offset 0,-3.2; "
+            "set xtics rotate by -90; set bmargin 8; plot " + ", ".join(parts))
+
+
+KINDS = {"lines": print_lines, "bars": print_bars, "stacked": print_stacked}
+
+
+def print_chart(rows, args):
+    rows = keep(rows, args.where)
+    panels = []
+    for panel in args.panel or [": "]:
+        title, where = panel.rsplit(":", 1)
+        chosen = keep(rows, where)
+        if chosen:
+            panels.append((title, chosen))
+    if not panels:
+        sys.exit("report.py: no rows to draw")
+    columns = 1 if len(panels) == 1 else 2
+    lines = (len(panels) + columns - 1) // columns
+    print("set terminal svg size %d,%d noenhanced font 'sans-serif,12' "
+          "background 'white'" % (760 * columns, 400 * lines + 40))
+    print("set datafile missing '-'")
+    print("set multiplot layout %d,%d title %s"
+          % (lines, columns, quoted(args.title)))
+    print("set grid ytics linecolor '#dddddd'\nset border 3\n"
+          "set tics nomirror\nset style fill solid 0.85 noborder\n"
+          "set key outside right top Left reverse\n"
+          "set yrange [0:*]\nset xlabel %s\nset ylabel %s"
+          % (quoted(args.xlabel or args.x), quoted(args.ylabel or args.y)))
+    if args.log:
+        print("set logscale xy 2\nset yrange [*:*]")
+    for number, (title, chosen) in enumerate(panels):
+        print("set title %s" % quoted(title))
+        print(KINDS[args.kind](number, chosen, args))
+    print("unset multiplot")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("command", choices=["table", "chart"])
+    parser.add_argument("csv")
+    parser.add_argument("--x", required=True)
+    parser.add_argument("--series", default="")
+    parser.add_argument("--y", required=True)
+    parser.add_argument("--where", default="")
+    parser.add_argument("--panel", action="append")
+    parser.add_argument("--kind", choices=KINDS, default="lines")
+    parser.add_argument("--title", default="")
+    parser.add_argument("--xlabel", default="")
+    parser.add_argument("--ylabel", default="")
+    parser.add_argument("--scale", type=float, default=1)
+    parser.add_argument("--log", action="store_true")
+    args = parser.parse_args()
+    rows = read(args.csv)
+    if args.command == "table":
+        print_table(rows, args)
+    else:
+        print_chart(rows, args)
+
+
+if __name__ == "__main__":
+    main()
