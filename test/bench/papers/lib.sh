@@ -26,8 +26,8 @@
 #     A line of the heads of the CSV files opened afterwards; the hardware, the
 #     kernel and the versions are there by themselves.
 # papers_orders SCALE, papers_customer SCALE
-#     Loads TPC-H's orders into orders_SCALE (customer into customer_SCALE) in
-#     this cluster unless it is there.
+#     Loads TPC-H's table in this cluster unless it is there; its name is what
+#     papers_table orders SCALE prints.
 # csv_open NAME KEYS VALUES
 #     $OUT/NAME.csv with these columns (comma separated).  A file that is there
 #     with the same head goes on, and rows whose keys are in it are not measured
@@ -35,11 +35,12 @@
 #     aside into build/benchmarks, and FRESH=1 puts it aside in any case.
 # csv_has KEY..., csv_row KEY... VALUE...
 #     Is that row there?  Appends one.  No value may contain a comma.
-# papers_measure COMMAND
+# papers_measure COMMAND [PREPARE]
 #     Reads cells, a line each: WEIGHT KEY..., tab-separated; WEIGHT is what
 #     the cell costs beside the others, in any unit.  Runs COMMAND KEY... for
 #     those that are not in the CSV file, with a line of progress and the
-#     estimated end.  COMMAND appends the row.
+#     estimated end.  COMMAND appends the row.  PREPARE KEY... comes before it
+#     and before BEFORE_EACH: it loads what the cell needs.
 # papers_sort CONTENDER
 #     One sort of COMPARE_QUERY under COMPARE_WORK_MEM as that contender of
 #     compare.sh; the columns of its table "measured" are then in SORT.
@@ -132,14 +133,17 @@ papers_table_exists() {
     [[ $(sql -c "SELECT to_regclass('$1') IS NOT NULL") == t ]]
 }
 
-# papers_tpch TABLE SCALE
+# papers_table TABLE SCALE: its name; a scale may be 0.5
+papers_table() { echo "$1_${2//./_}"; }
+
 papers_tpch() {
-    papers_table_exists "$1_$2" ||
+    papers_table_exists "$(papers_table "$1" "$2")" ||
         step "Loading $1 at scale $2" papers_tpch_load "$1" "$2"
 }
 
 papers_tpch_load() {
-    tpch_load "$1" "$2" && sql -c "ALTER TABLE $1 RENAME TO $1_$2"
+    tpch_load "$1" "$2" &&
+        sql -c "ALTER TABLE $1 RENAME TO $(papers_table "$1" "$2")"
 }
 
 papers_orders() { papers_tpch orders "$1"; }
@@ -244,13 +248,14 @@ papers_measure() {
         IFS=$'\t' read -ra fields <<<"$cell"
         line=$((line + 1))
         weight=${fields[0]}
+        [[ -z ${2:-} ]] || "$2" "${fields[@]:1}"
         [[ -z $BEFORE_EACH ]] || await bash -c "$BEFORE_EACH"
         took=$(papers_clock)
         "$1" "${fields[@]:1}"
         took=$(($(papers_clock) - took))
         done=$(awk "BEGIN { print $done + $weight }")
         printf '%4d of %d  %-48s %6d ms  %s\n' "$line" "${#cells[@]}" \
-            "${fields[*]:1}" "$took" \
+            "$(tr '\t' ' ' <<<"${cell#*$'\t'}")" "$took" \
             "$(papers_end $((SECONDS - start + 1)) "$done" "$total")"
     done
 }

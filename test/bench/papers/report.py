@@ -6,6 +6,7 @@
               [--title T] [--xlabel T] [--ylabel T] [--scale FACTOR] [--log]
 
 Rows that agree in --x, --series and the filter are rounds: their median counts.
+Without --series, each column of --y is one; a-b is a difference of columns.
 --where name=value[,name=value] keeps rows; value may be a|b.  A chart has a
 panel for each --panel, whose filter comes on top.  --kind lines puts the
 numbers of --x on an axis; bars and stacked take them as names, and stacked
@@ -49,15 +50,30 @@ def keep(rows, where):
     return rows
 
 
+def value(row, column):
+    """A column, or a difference of two: "total_ms-input_ms"."""
+    first, *others = [row[name] for name in column.split("-")]
+    return float(first) - sum(map(float, others)) if first else None
+
+
 def median(rows, column, scale):
-    values = [float(row[column]) for row in rows if row[column]]
+    values = [value(row, column) for row in rows]
+    values = [each for each in values if each is not None]
     return statistics.median(values) * scale if values else None
 
 
-def cell(rows, args, x, series, column):
+def cell(rows, args, x, series):
+    """Without --series, each column of --y is one."""
     chosen = [row for row in rows if row[args.x] == x
               and (not args.series or row[args.series] == series)]
-    return median(chosen, column, args.scale)
+    return median(chosen, args.y if args.series else series, args.scale)
+
+
+def pile(rows, args, x, series):
+    chosen = [row for row in rows
+              if row[args.x] == x and row[args.series] == series]
+    return [median(chosen, column, args.scale)
+            for column in args.y.split(",")]
 
 
 def shown(value):
@@ -68,7 +84,7 @@ def shown(value):
 def names_of(rows, args):
     xs = by_number(row[args.x] for row in rows)
     series = ordered(row[args.series] for row in rows) if args.series \
-        else [args.y]
+        else args.y.split(",")
     return xs, series
 
 
@@ -79,7 +95,7 @@ def print_table(rows, args):
     print("|" + " --- |" * (len(series) + 1))
     for x in xs:
         print("| %s | %s |" % (x, " | ".join(
-            shown(cell(rows, args, x, name, args.y)) for name in series)))
+            shown(cell(rows, args, x, name)) for name in series)))
 
 
 # ---- charts -----------------------------------------------------------------
@@ -99,7 +115,7 @@ def print_lines(number, rows, args):
     """A line a series."""
     xs, series = names_of(rows, args)
     print_block("p%d" % number,
-                [[x] + [shown(cell(rows, args, x, name, args.y))
+                [[x] + [shown(cell(rows, args, x, name))
                         for name in series] for x in xs])
     return "plot " + ", ".join(
         "$p%d using 1:%d with linespoints linewidth 2 pointsize 0.6 "
@@ -112,7 +128,7 @@ def print_bars(number, rows, args):
     """A group an x, a bar a series."""
     xs, series = names_of(rows, args)
     print_block("p%d" % number,
-                [['"%s"' % x] + [shown(cell(rows, args, x, name, args.y))
+                [['"%s"' % x] + [shown(cell(rows, args, x, name))
                                  for name in series] for x in xs])
     return ("set style histogram clustered gap 1; plot " + ", ".join(
         "$p%d using %d:xtic(1) with histograms linecolor rgb %s title %s"
@@ -126,9 +142,9 @@ def print_stacked(number, rows, args):
     columns = args.y.split(",")
     for i, x in enumerate(xs):
         print_block("p%d_%d" % (number, i),
-                    [['"%s"' % name]
-                     + [shown(cell(rows, args, x, name, column))
-                        for column in columns] for name in series])
+                    [['"%s"' % name] + list(map(shown, pile(rows, args, x,
+                                                            name)))
+                     for name in series])
     parts = []
     for i, x in enumerate(xs):
         parts.append("newhistogram %s" % quoted(x))
