@@ -55,7 +55,9 @@
 #                                 (build/benchmarks/papers-quick if QUICK=1)
 #   REPEAT=3                      rounds; charts show medians
 #   QUICK=1                       smaller data and grids
-#   TINY=1                        hardly any: are the commands in order?
+#   TINY=1                        hardly any, not TPC-H's: are the commands in
+#                                 order?
+#   INSTALLED=1                   as things are: nothing is set up or built
 #   FRESH=1                       measures everything again
 #   SEED=42                       of everything random
 #   BEFORE_EACH='command'         is run before each measurement: to wait until
@@ -119,9 +121,13 @@ papers_start() {
 
     mkdir -p "$OUT"
     papers_space "$space"
-    "$PAPERS_ROOT/script/setup" demo bench
-    log_to "$PAPERS_ROOT/build/log/papers-${0##*/}.log"
-    step "Building and installing" build_and_install
+    if [[ ${INSTALLED:-0} == 1 ]]; then
+        log_to "$OUT/${0##*/}.log"
+    else
+        "$PAPERS_ROOT/script/setup" demo bench
+        log_to "$PAPERS_ROOT/build/log/papers-${0##*/}.log"
+        step "Building and installing" build_and_install
+    fi
     cluster_start "session_preload_libraries = 'fmsort'" \
         "max_parallel_workers_per_gather = 0" "$@"
     sql -c "CREATE EXTENSION fmsort"
@@ -142,8 +148,34 @@ papers_tpch() {
 }
 
 papers_tpch_load() {
-    tpch_load "$1" "$2" &&
+    local load=tpch_load
+
+    ((!TINY)) || load=papers_tiny_load
+    "$load" "$1" "$2" &&
         sql -c "ALTER TABLE $1 RENAME TO $(papers_table "$1" "$2")"
+}
+
+# The same columns without the generator.
+papers_tiny_load() {
+    local rows
+    rows=$(awk "BEGIN { print 150000 * $2 }")
+
+    tpch_definition "$1" | sql
+    if [[ $1 == customer ]]; then
+        sql <<EOF
+INSERT INTO customer SELECT i, 'Customer', md5(i::text), i % 25, '25-989-741',
+  i % 9999, 'BUILDING', md5(i::text) || md5(i::text)
+FROM generate_series(1, $rows) i;
+EOF
+    else
+        sql <<EOF
+INSERT INTO orders SELECT i, 1 + i * 7919 % $rows, 'O', i % 99999,
+  date '1992-01-01' + i * 7919 % 2406, '1-URGENT', 'Clerk#000000001', 0,
+  md5(i::text)
+FROM generate_series(1, $rows * 10) i;
+EOF
+    fi
+    sql -c "VACUUM (ANALYZE, FREEZE) $1"
 }
 
 papers_orders() { papers_tpch orders "$1"; }

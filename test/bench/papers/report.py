@@ -137,25 +137,24 @@ def print_bars(number, rows, args):
 
 
 def print_stacked(number, rows, args):
-    """A group an x, a pile a series, named below it."""
+    """A pile an x and series, named below it, with a gap between the x."""
     xs, series = names_of(rows, args)
     columns = args.y.split(",")
-    for i, x in enumerate(xs):
-        print_block("p%d_%d" % (number, i),
-                    [['"%s"' % name] + list(map(shown, pile(rows, args, x,
-                                                            name)))
-                     for name in series])
-    parts = []
-    for i, x in enumerate(xs):
-        parts.append("newhistogram %s" % quoted(x))
-        for j, column in enumerate(columns):
-            parts.append("$p%d_%d using %d:xtic(1) with histograms "
-                         "linecolor rgb %s %s"
-                         % (number, i, j + 2,
-                            quoted(COLOURS[(5, 1, 8)[j % 3]]),
-                            "notitle" if i else "title " + quoted(column)))
-    return ("set style histogram rowstacked title offset 0,-3.2; "
-            "set xtics rotate by -90; set bmargin 8; plot " + ", ".join(parts))
+    lines = []
+    for x in xs:
+        for name in series:
+            values = pile(rows, args, x, name)
+            if None not in values:
+                lines.append(['"%s  %s"' % (name, x)]
+                             + list(map(shown, values)))
+        lines.append(['""'] + ["0"] * len(columns))
+    print_block("p%d" % number, lines[:-1])
+    return ("set style histogram rowstacked; set xtics rotate by -90; "
+            "set bmargin 13; plot " + ", ".join(
+                "$p%d using %d:xtic(1) with histograms linecolor rgb %s "
+                "title %s" % (number, i + 2, quoted(COLOURS[(5, 1, 8)[i % 3]]),
+                              quoted(column))
+                for i, column in enumerate(columns)))
 
 
 KINDS = {"lines": print_lines, "bars": print_bars, "stacked": print_stacked}
@@ -173,8 +172,9 @@ def print_chart(rows, args):
         sys.exit("report.py: no rows to draw")
     columns = 1 if len(panels) == 1 else 2
     lines = (len(panels) + columns - 1) // columns
+    height = 520 if args.kind == "stacked" else 400
     print("set terminal svg size %d,%d noenhanced font 'sans-serif,12' "
-          "background 'white'" % (760 * columns, 400 * lines + 40))
+          "background 'white'" % (760 * columns, height * lines + 40))
     print("set datafile missing '-'")
     print("set multiplot layout %d,%d title %s"
           % (lines, columns, quoted(args.title)))

@@ -1,0 +1,164 @@
+"""What FMsort's paper claims, beside what was measured, as Markdown.
+
+    claims.py FMSORT_CSV DRIVE_CSV
+
+For every data set and base block: medians of the merge phase, and beside each
+the time that the drive alone takes for the same requests (fio: random reads of
+that block size, so many at once).  Where the two are close the drive decides
+and no merge could be faster; where another contender's requests are served
+faster, its merge is.
+"""
+
+import collections
+import csv
+import statistics
+import sys
+
+OTHERS = ("traditional", "double_buffering")
+
+
+def read(path):
+    with open(path) as file:
+        return list(csv.DictReader(line for line in file
+                                   if not line.startswith("#")))
+
+
+def depth_of(row):
+    """Requests under way at once."""
+    if row["contender"] == "traditional":
+        return 1
+    if row["contender"] == "double_buffering":
+        return int(row["runs_formed"])
+    return int(row["assist_blocks"])
+
+
+def is_wide(contender):
+    """FMsort with 8 assist blocks or more."""
+    return contender.startswith("fmsort-") and \
+        int(contender.split("-")[1]) >= 8
+
+
+class Cells:
+    """(data, base block) -> runs -> contender -> medians"""
+
+    def __init__(self, rows, drive):
+        grouped = collections.defaultdict(list)
+        for row in rows:
+            if row["merge_passes"] == "1":
+                grouped[row["data"], int(row["base_block"]), int(row["runs"]),
+                        row["contender"]].append(row)
+        self.cells = collections.defaultdict(
+            lambda: collections.defaultdict(dict))
+        for (data, base, runs, contender), same in grouped.items():
+            first = same[0]
+            rate = drive.get((int(first["block_size"]), depth_of(first)))
+            self.cells[data, base][runs][contender] = {
+                "merge": statistics.median(float(r["merge_ms"])
+                                           for r in same),
+                "alone": rate and float(first["bytes_read"]) / rate / 1000,
+                "order": statistics.median(
+                    100 * float(r["block_order_ms"])
+                    / float(r["run_formation_ms"]) for r in same)}
+
+
+def print_panel(name, by_runs):
+    contenders = list(dict.fromkeys(
+        c for cell in by_runs.values() for c in cell))
+    contenders.sort(key=lambda c: (c not in OTHERS, OTHERS.index(c)
+                                   if c in OTHERS else int(c.split("-")[1])))
+    print("\nData %s, base block %d: merge ms (the drive alone)\n" % name)
+    print("| runs | " + " | ".join(contenders) + " |")
+    print("|" + " --- |" * (len(contenders) + 1))
+    for runs, cell in sorted(by_runs.items()):
+        shown = []
+        for contender in contenders:
+            found = cell.get(contender)
+            if not found:
+                shown.append("-")
+            elif found["alone"]:
+                shown.append("%.0f (%.0f)" % (found["merge"], found["alone"]))
+            else:
+                shown.append("%.0f" % found["merge"])
+        print("| %d | %s |" % (runs, " | ".join(shown)))
+
+
+def all_cells(cells):
+    for name, by_runs in cells.items():
+        for runs, cell in by_runs.items():
+            yield "data %s, base block %d, %d runs" % (*name, runs), cell
+
+
+def print_speedups(cells):
+    for other in OTHERS:
+        found = [(cell[other]["merge"] / cell[c]["merge"], where, c)
+                 for where, cell in all_cells(cells) if other in cell
+                 for c in cell if is_wide(c)]
+        if found:
+            print("- up to %.2f times as fast as %s (%s, %s)"
+                  % (max(found)[0], other.replace("_", " "), max(found)[2],
+                     max(found)[1]))
+
+
+def print_fastest(cells):
+    """In how many cells is each one with >= 8 assist blocks the fastest, and
+    is that what the drive lets expect?"""
+    total = wins = explained = 0
+    for _, cell in all_cells(cells):
+        for contender in filter(is_wide, cell):
+            for other in OTHERS:
+                if other not in cell:
+                    continue
+                total += 1
+                mine, theirs = cell[contender], cell[other]
+                if mine["merge"] <= theirs["merge"]:
+                    wins += 1
+                elif mine["alone"] and theirs["alone"] and \
+                        theirs["alone"] < mine["alone"]:
+                    explained += 1
+    print("- with 8 or more assist blocks faster than each of the others in "
+          "%d of %d comparisons; in %d of the other %d the drive alone serves "
+          "the other's requests faster" % (wins, total, explained,
+                                           total - wins))
+
+
+def print_steadiness(cells):
+    for name, by_runs in cells.items():
+        lines = collections.defaultdict(list)
+        for cell in by_runs.values():
+            for contender, found in cell.items():
+                lines[contender].append(found["merge"])
+        steady = ", ".join("%s %.2f" % (c, max(v) / min(v))
+                           for c, v in lines.items() if len(v) > 1)
+        if steady:
+            print("- data %s, base block %d, slowest by fastest over the "
+                  "numbers of runs: %s" % (*name, steady))
+
+
+def print_order(cells):
+    shares = [found["order"] for _, cell in all_cells(cells)
+              for c, found in cell.items() if is_wide(c)]
+    noted = [found["order"] for _, cell in all_cells(cells)
+             for c, found in cell.items() if c == "traditional"]
+    if shares:
+        print("- block read order, in percent of run formation: noting first "
+              "keys %.1f to %.1f (%.1f in the middle); with putting them in "
+              "order, which the merge does, %.1f to %.1f (%.1f)"
+              % (min(noted), max(noted), statistics.median(noted),
+                 min(shares), max(shares), statistics.median(shares)))
+
+
+def main(fmsort_csv, drive_csv):
+    drive = {(int(row["block_bytes"]), int(row["queue_depth"])):
+             float(row["mb_per_s"]) for row in read(drive_csv)}
+    cells = Cells(read(fmsort_csv), drive).cells
+
+    for name, by_runs in cells.items():
+        print_panel(name, by_runs)
+    print()
+    for part in (print_speedups, print_fastest, print_steadiness,
+                 print_order):
+        part(cells)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
