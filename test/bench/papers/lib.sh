@@ -59,6 +59,8 @@
 #                                 order?
 #   INSTALLED=1                   as things are: nothing is set up or built
 #   FRESH=1                       measures everything again
+#   DRAW=1                        measures nothing: tables and charts of what there
+#                                 is
 #   SEED=42                       of everything random
 #   BEFORE_EACH='command'         is run before each measurement: to wait until
 #                                 a machine is idle, or to drop caches
@@ -183,17 +185,11 @@ papers_customer() { papers_tpch customer "$1"; }
 
 # ---- CSV --------------------------------------------------------------------
 
-# A line "# name: value" each.  Those named date and commit may change between
-# a run and its continuation.
+# A line "# name: value" each.  The date is that of the beginning.
 papers_head() {
-    local commit
-    commit=$(git -C "$PAPERS_ROOT" rev-parse --short HEAD 2>/dev/null) ||
-        commit=unknown
-
     cat <<EOF
 # experiment: $1
 # date: $(date -u +%Y-%m-%d)
-# commit: $commit
 # fmsort: $(version)
 # PostgreSQL: $(sql -c "SHOW server_version")
 # kernel: $(uname -r)
@@ -207,8 +203,10 @@ EOF
     printf '%s' "$FACTS"
 }
 
-same_head() { diff <(grep -vE '^# (date|commit):' <<<"$1") \
-    <(sed -n '/^#/p' "$CSV" | grep -vE '^# (date|commit):'); }
+same_head() {
+    diff <(grep -v '^# date:' <<<"$1") \
+        <(sed -n '/^#/p' "$CSV" | grep -v '^# date:')
+}
 
 csv_put_aside() {
     local aside=$PAPERS_ROOT/build/benchmarks/${CSV##*/}.before
@@ -268,6 +266,7 @@ papers_measure() {
     local weight line=0 start took total=0 done=0 cell
     local cells=() fields
 
+    [[ ${DRAW:-0} != 1 ]] || return 0
     while IFS=$'\t' read -ra fields; do
         csv_has "${fields[@]:1}" && continue
         cells+=("$(printf '%s\t' "${fields[@]}")")
