@@ -62,7 +62,7 @@ AS 'MODULE_PATHNAME', 'fmsort_compare'
 LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION fmsort_compare(text, text[], int) IS
-'Runs a SELECT under several ways of sorting and returns a row for each: times in milliseconds (medians of the repetitions), runs, merge passes, blocks and their size (bytes), the input buffer (kB), MB read from and written to temporary files, and how many times as fast as the first mode. The modes traditional, double_buffering and fmsort get the same input buffer; stock is PostgreSQL''s sort, automatic is fmsort with nothing set. Errors: the query is not a single SELECT, or changes something; an unknown mode.';
+'Runs a SELECT under several ways of sorting and returns a row for each: times in milliseconds (medians of the repetitions), runs, merge passes, blocks and their size (bytes), the input buffer (kB), MB read from and written to temporary files, and how many times as fast as the first mode. The modes traditional, double_buffering, fmsort, single_block, multi_block and flash get the same input buffer; stock is PostgreSQL''s sort, automatic is fmsort with nothing set. Errors: the query is not a single SELECT, or changes something; an unknown mode.';
 
 CREATE FUNCTION fmsort_stat(
 	OUT datid oid,

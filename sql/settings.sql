@@ -70,6 +70,10 @@ SET ROLE regress_fmsort_user;
 SET fmsort.mode = 'traditional';
 SET fmsort.block_size = 4096;
 SHOW fmsort.mode;
+SET fmsort.mode = 'flash';
+-- what is for developers is a superuser's
+SET fmsort.debug_materialize = on;
+SHOW fmsort.debug_materialize;
 RESET ROLE;
 DROP ROLE regress_fmsort_user;
 RESET ALL;

@@ -7,9 +7,9 @@
  * Park).  With n runs and l assist blocks, the input buffer of every mode is
  * the n blocks of s bytes that the traditional merge has:
  *
- *	  traditional		n	  blocks of s
+ *	  traditional		n	  blocks of s, single_block likewise
  *	  double buffering	2n	  blocks of s / 2
- *	  fmsort			n + l blocks of n s / (n + l)
+ *	  fmsort, flash		n + l blocks of n s / (n + l), multi_block likewise
  *
  * How many blocks a mode has is the mode's own answer (mode.h), so this file
  * only divides.  n is known after a first run, which is not measured and also
@@ -84,7 +84,10 @@ static const Contender known[] = {
 	{"traditional", FMS_MODE_TRADITIONAL, &fms_mode_traditional},
 	{"double_buffering", FMS_MODE_DOUBLE_BUFFERING,
 	&fms_mode_double_buffering},
-	{"fmsort", FMS_MODE_FMSORT, &fms_mode_fmsort}
+	{"fmsort", FMS_MODE_FMSORT, &fms_mode_fmsort},
+	{"single_block", FMS_MODE_SINGLE_BLOCK, &fms_mode_single_block},
+	{"multi_block", FMS_MODE_MULTI_BLOCK, &fms_mode_multi_block},
+	{"flash", FMS_MODE_FLASH, &fms_mode_flash}
 };
 
 /* What all contenders have in common. */
@@ -303,7 +306,7 @@ contender_named(const char *name)
 	ereport(ERROR,
 			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 			 errmsg("fmsort_compare() knows no mode \"%s\"", name),
-			 errhint("Modes are \"stock\", \"automatic\", \"traditional\", \"double_buffering\" and \"fmsort\".")));
+			 errhint("Modes are \"stock\", \"automatic\", \"traditional\", \"double_buffering\", \"fmsort\", \"single_block\", \"multi_block\" and \"flash\".")));
 	return NULL;				/* keep compiler quiet */
 }
 

@@ -302,6 +302,12 @@ chunk_for(FmsFenceStore *store, FmsFences *fences, Size bytes)
 	return store->open;
 }
 
+const FmsRecord *
+fms_fences_key(const FmsFenceStore *store, const FmsRecord *record)
+{
+	return fms_keys_make_fence(store->keys, record);
+}
+
 void
 fms_fences_note(FmsFenceStore *store, FmsFences *fences,
 				const FmsRecord *record, uint32 nblocks)

@@ -78,6 +78,10 @@ extern void fms_fences_count(const FmsFenceStore *store,
 extern void fms_fences_note(FmsFenceStore *store, FmsFences *fences,
 							const FmsRecord *record, uint32 nblocks);
 
+/* The key that would be noted of this record; valid until the next note. */
+extern const FmsRecord *fms_fences_key(const FmsFenceStore *store,
+									   const FmsRecord *record);
+
 /* The run is complete. */
 extern void fms_fences_finish(FmsFenceStore *store, FmsFences *fences);
 

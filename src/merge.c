@@ -7,7 +7,7 @@
  *
  *	  HEAD		the run's next record, in its sort block
  *	  FENCE		no block in memory; the recorded first key of the next one
- *				stands for it (ordered modes only)
+ *				stands for it (in modes that read by first keys)
  *	  END		nothing left; goes after everything
  *
  *	            tree of losers
@@ -109,7 +109,8 @@ fms_merge_bytes(const FmsMode *mode, const FmsFenceStore *fences, int nruns,
 	if (largest_bytes > fms_block_room(block_bytes))
 		per_run += largest_bytes;
 	return sizeof(FmsMerge) + nruns * per_run +
-		(mode->ordered && fences ? fms_order_bytes(fences, nruns) : 0) +
+		(mode->order != FMS_ORDER_NONE && fences ?
+		 fms_order_bytes(fences, nruns) : 0) +
 		mode->private_bytes(nruns, assist_blocks) +
 		fms_pool_bytes(mode->blocks(nruns, assist_blocks), block_bytes);
 }
@@ -362,7 +363,7 @@ stand_in(FmsMerge *merge, int run)
 	{
 		set_end(leaf);
 	}
-	else if (merge->plan->mode->ordered)
+	else if (merge->plan->mode->order == FMS_ORDER_BY_FIRST_KEYS)
 	{
 		fence = fms_order_fence(merge->input.order, run);
 		if (unlikely(fence == NULL))
@@ -450,14 +451,15 @@ fms_merge_begin(const FmsMergePlan *plan, int nruns, FmsRun **runs,
 	input->pool = fms_pool_create(plan->io, plan->tape, plan->block_bytes,
 								  plan->mode->blocks(nruns,
 													 plan->assist_blocks));
-	if (plan->mode->ordered)
+	if (plan->mode->order != FMS_ORDER_NONE)
 	{
 		const FmsFences **fences = palloc(nruns * sizeof(FmsFences *));
 
 		for (run = 0; run < nruns; run++)
 			fences[run] = &runs[run]->fences;
 		input->order = fms_order_begin(plan->keys, plan->fences,
-									   plan->counters, nruns, fences, from);
+									   plan->mode->order, plan->counters,
+									   nruns, fences, from);
 		pfree(fences);
 	}
 

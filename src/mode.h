@@ -41,12 +41,21 @@ typedef struct FmsMode
 	const char *name;			/* as the setting spells it */
 
 	/*
-	 * Does it read in block read order?  Then a run without a block stands
-	 * in the tree with the fence of its next one, and next() is called when
-	 * that fence wins: the demand follows the block read order exactly.
-	 * Otherwise next() is called as soon as a run's block is used up.
+	 * The block read order it reads in.  By first keys, a run without a block
+	 * stands in the tree with the fence of its next one, and next() is called
+	 * when that fence wins.  Otherwise next() is called as soon as a run's
+	 * block is used up.  Either way the demand follows the order exactly.
 	 */
-	bool		ordered;
+	FmsOrderBy	order;
+
+	/* Does it use l blocks more than it needs?  Else l is 0. */
+	bool		assists;
+
+	/*
+	 * Automatic l: as many blocks as the memory of run formation holds, as
+	 * in Flash mergesort, and not as many as the device is likely to use.
+	 */
+	bool		fills_memory;
 
 	/* Blocks of input buffer for n runs and l assist blocks. */
 	uint32		(*blocks) (int nruns, uint32 assist_blocks);
@@ -72,6 +81,9 @@ typedef struct FmsMode
 extern const FmsMode fms_mode_fmsort;
 extern const FmsMode fms_mode_double_buffering;
 extern const FmsMode fms_mode_traditional;
+extern const FmsMode fms_mode_single_block;
+extern const FmsMode fms_mode_multi_block;
+extern const FmsMode fms_mode_flash;
 
 /* The next block of a run that nobody has requested, into that frame. */
 static inline void

@@ -95,7 +95,9 @@ double_end(FmsInput *input)
 
 const FmsMode fms_mode_double_buffering = {
 	.name = "double_buffering",
-	.ordered = false,
+	.order = FMS_ORDER_NONE,
+	.assists = false,
+	.fills_memory = false,
 	.blocks = double_blocks,
 	.private_bytes = double_private_bytes,
 	.begin = double_begin,

@@ -146,25 +146,6 @@ fmsort_begin(FmsInput *input)
 	refill(input);
 }
 
-/*
- * The merge and the block read order compare the same keys.  They can differ
- * only if a comparison function does not give the same answer twice, or
- * answers that fit together.
- */
-pg_noinline static void
-report_disorder(int demanded, int found)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_INVALID_FUNCTION_DEFINITION),
-			 errmsg("the comparison of a sort key is not consistent"),
-			 found < 0 ?
-			 errdetail("The merge needs a block of run %d, but the block read order is at its end.",
-					   demanded) :
-			 errdetail("The merge needs a block of run %d, but the block read order has one of run %d.",
-					   demanded, found),
-			 errhint("The comparison function of the key's operator class contradicts itself.")));
-}
-
 static FmsFrame *
 fmsort_next(FmsInput *input, int run)
 {
@@ -174,11 +155,11 @@ fmsort_next(FmsInput *input, int run)
 	if (queue->count == 0)
 		refill(input);
 	if (queue->count == 0)
-		report_disorder(run, -1);
+		fms_order_report_disorder(run, -1);
 
 	frame = queue->frames[queue->oldest];
 	if (frame->run != run)
-		report_disorder(run, frame->run);
+		fms_order_report_disorder(run, frame->run);
 	queue->oldest = (queue->oldest + 1) % queue->size;
 	queue->count--;
 
@@ -211,7 +192,9 @@ fmsort_end(FmsInput *input)
 
 const FmsMode fms_mode_fmsort = {
 	.name = "fmsort",
-	.ordered = true,
+	.order = FMS_ORDER_BY_FIRST_KEYS,
+	.assists = true,
+	.fills_memory = false,
 	.blocks = fmsort_blocks,
 	.private_bytes = fmsort_private_bytes,
 	.begin = fmsort_begin,

@@ -9,7 +9,10 @@
  *	  run 2:  [SORT]
  *
  * The yardstick: what a merge costs without overlapping processor and
- * device.  It owns nothing.
+ * device.  Flash mergesort's authors have the same merge as a yardstick and
+ * call it single-block mergesort; it is here under that name, too.
+ *
+ * It owns nothing.
  *
  *-------------------------------------------------------------------------
  */
@@ -58,7 +61,22 @@ traditional_end(FmsInput *input)
 
 const FmsMode fms_mode_traditional = {
 	.name = "traditional",
-	.ordered = false,
+	.order = FMS_ORDER_NONE,
+	.assists = false,
+	.fills_memory = false,
+	.blocks = traditional_blocks,
+	.private_bytes = traditional_private_bytes,
+	.begin = traditional_begin,
+	.next = traditional_next,
+	.exhausted = traditional_exhausted,
+	.end = traditional_end
+};
+
+const FmsMode fms_mode_single_block = {
+	.name = "single_block",
+	.order = FMS_ORDER_NONE,
+	.assists = false,
+	.fills_memory = false,
 	.blocks = traditional_blocks,
 	.private_bytes = traditional_private_bytes,
 	.begin = traditional_begin,

@@ -23,6 +23,9 @@ typedef enum FmsModeChoice
 	FMS_MODE_FMSORT,
 	FMS_MODE_DOUBLE_BUFFERING,
 	FMS_MODE_TRADITIONAL,
+	FMS_MODE_SINGLE_BLOCK,
+	FMS_MODE_MULTI_BLOCK,
+	FMS_MODE_FLASH,
 	FMS_MODE_OFF				/* never reaches a sort: PostgreSQL's own */
 } FmsModeChoice;
 
@@ -52,6 +55,7 @@ typedef struct FmsOptions
 	FmsIoChoice io_method;
 	FmsDirectChoice direct_io;
 	bool		checksums;		/* of blocks on disk */
+	bool		materialize;	/* for comparison: write the result, too */
 	uint32		assist_blocks;	/* l; 0 = automatic */
 	uint32		block_bytes;	/* 0 = automatic, else a multiple of 512 */
 	Size		memory_bytes;	/* work_mem: the ceiling for everything */

@@ -39,6 +39,22 @@
  * and counts as that many entries: nothing sorts between the beginning of a
  * record and its continuation.
  *
+ * By last keys.  A merge that asks for a run's next block as soon as the last
+ * one is used up needs another order: block b + 1 of a run is due when the
+ * last tuple of its block b leaves.  Blocks sorted by (last key of the block
+ * before, run, position) are that order (Lee, Roh, Jung, Park: Flash
+ * mergesort), and every run's first block comes before all of them.  Such a
+ * fence is noted when block b + 1 is opened and has its length, so everything
+ * but the beginning is the same.
+ *
+ *	  run 0:  [ 3 7 12] [25 33 45] [51 52 60]	last keys before: - 12 45
+ *	  run 1:  [ 1 4 14] [16 24 31] [35 41 70]					  - 14 31
+ *
+ *	  order:  0.0 1.0  0.1  1.1  1.2  0.2		12 14 31 45
+ *
+ * A fence by last key never stands for a block in the tree: that merge has a
+ * block of every run.  So no copies are kept behind the reads.
+ *
  * Memory is palloc'd in the context of creation; readers' buffers are mapped
  * through the store's channel.  On ERROR nothing is done here: see io.c.
  *
@@ -77,10 +93,10 @@ typedef struct FmsOrderLeaf
 struct FmsOrder
 {
 	MemoryContext context;
-	int		   *entered;		/* runs of whose blocks the merge is in the
-								 * middle; NULL: none */
-	int			nentered;
-	int			next_entered;	/* the first of them not yet named */
+	FmsOrderBy	by;
+	uint32	   *first_blocks;	/* [nruns] of each run, those that come before
+								 * all fences and have not been named */
+	int			first_run;		/* the next one that may have any */
 	FmsKeys    *keys;
 	FmsFenceStore *store;
 	FmsCounters *counters;
@@ -141,20 +157,6 @@ take_fence(FmsOrder *order, FmsOrderLeaf *leaf)
 	fms_fence_reader_step(leaf->reader);
 }
 
-/* Notes whose blocks come first because the merge is in the middle of them. */
-static void
-note_entered(FmsOrder *order, const FmsPosition *from)
-{
-	int			run;
-
-	order->entered = palloc(order->nruns * sizeof(int));
-	for (run = 0; run < order->nruns; run++)
-	{
-		if (from[run].record >= 0)
-			order->entered[order->nentered++] = run;
-	}
-}
-
 /* Passes the fences of blocks that the merge has asked for before. */
 static void
 skip_fences(FmsOrderLeaf *leaf, const FmsPosition *from)
@@ -173,10 +175,38 @@ skip_fences(FmsOrderLeaf *leaf, const FmsPosition *from)
 	}
 }
 
+/*
+ * How many of the run's blocks come first: that in whose middle the merge is,
+ * or by last keys the next one, with all of its chain.
+ */
+static uint32
+take_first_blocks(const FmsOrder *order, FmsOrderLeaf *leaf,
+				  const FmsPosition *from)
+{
+	const FmsFence *fence;
+	uint32		nblocks;
+
+	if (from && from->record >= 0)
+		return 1;
+	if (order->by != FMS_ORDER_BY_LAST_KEYS)
+		return 0;
+	fence = fms_fence_reader_peek(leaf->reader);
+	if (fence == NULL)
+		return 0;
+	nblocks = fence->nblocks;
+	fms_fence_reader_step(leaf->reader);
+	return nblocks;
+}
+
 /* The upcoming fence has been named. */
 static void
-keep_named(FmsOrderLeaf *leaf)
+keep_named(FmsOrder *order, FmsOrderLeaf *leaf)
 {
+	if (order->by == FMS_ORDER_BY_LAST_KEYS)
+	{
+		pfree(leaf->upcoming);
+		return;
+	}
 	if (leaf->newest)
 		leaf->newest->next = leaf->upcoming;
 	else
@@ -188,22 +218,23 @@ Size
 fms_order_bytes(const FmsFenceStore *store, int nruns)
 {
 	return sizeof(FmsOrder) +
-		nruns * (sizeof(FmsOrderLeaf) + 2 * sizeof(int) +
+		nruns * (sizeof(FmsOrderLeaf) + sizeof(uint32) + sizeof(int) +
 				 fms_fence_reader_bytes(store));
 }
 
 FmsOrder *
-fms_order_begin(FmsKeys *keys, FmsFenceStore *store, FmsCounters *counters,
-				int nruns, const FmsFences *const *fences,
-				const FmsPosition *from)
+fms_order_begin(FmsKeys *keys, FmsFenceStore *store, FmsOrderBy by,
+				FmsCounters *counters, int nruns,
+				const FmsFences *const *fences, const FmsPosition *from)
 {
 	instr_time	start = fms_clock_now();
 	FmsOrder   *order = palloc0(sizeof(FmsOrder));
 	Size		buffer_bytes = fms_fence_reader_buffer_bytes(store);
 	int			run;
 
-	Assert(nruns >= 1);
+	Assert(nruns >= 1 && by != FMS_ORDER_NONE);
 
+	order->by = by;
 	order->context = CurrentMemoryContext;
 	order->keys = keys;
 	order->store = store;
@@ -211,8 +242,7 @@ fms_order_begin(FmsKeys *keys, FmsFenceStore *store, FmsCounters *counters,
 	order->nruns = nruns;
 	order->leaves = palloc0(nruns * sizeof(FmsOrderLeaf));
 	order->current = -1;
-	if (from)
-		note_entered(order, from);
+	order->first_blocks = palloc(nruns * sizeof(uint32));
 	if (buffer_bytes > 0)
 		order->buffers = fms_io_map(fms_fences_io(store),
 									nruns * buffer_bytes);
@@ -225,6 +255,8 @@ fms_order_begin(FmsKeys *keys, FmsFenceStore *store, FmsCounters *counters,
 											 run * buffer_bytes);
 		if (from)
 			skip_fences(leaf, &from[run]);
+		order->first_blocks[run] =
+			take_first_blocks(order, leaf, from ? &from[run] : NULL);
 		take_fence(order, leaf);
 	}
 	fms_losertree_build(&order->tree, palloc(nruns * sizeof(int)), nruns,
@@ -251,11 +283,26 @@ fms_order_end(FmsOrder *order)
 		if (leaf->upcoming)
 			pfree(leaf->upcoming);
 	}
-	if (order->entered)
-		pfree(order->entered);
+	pfree(order->first_blocks);
 	pfree(order->tree.nodes);
 	pfree(order->leaves);
 	pfree(order);
+}
+
+/* A run of which a block comes before all fences, or -1. */
+static int
+next_first_block(FmsOrder *order)
+{
+	while (order->first_run < order->nruns)
+	{
+		if (order->first_blocks[order->first_run] > 0)
+		{
+			order->first_blocks[order->first_run]--;
+			return order->first_run;
+		}
+		order->first_run++;
+	}
+	return -1;
 }
 
 int
@@ -263,9 +310,10 @@ fms_order_next(FmsOrder *order)
 {
 	instr_time	start;
 	FmsOrderLeaf *leaf;
+	int			run = next_first_block(order);
 
-	if (order->next_entered < order->nentered)
-		return order->entered[order->next_entered++];
+	if (run >= 0)
+		return run;
 	if (order->blocks_left > 0)
 	{
 		order->blocks_left--;
@@ -280,7 +328,7 @@ fms_order_next(FmsOrder *order)
 	else
 	{
 		order->blocks_left = leaf->upcoming->nblocks - 1;
-		keep_named(leaf);
+		keep_named(order, leaf);
 		take_fence(order, leaf);
 		fms_losertree_replay(&order->tree, leaf_before, order);
 	}
@@ -308,4 +356,18 @@ fms_order_demanded(FmsOrder *order, int run)
 	if (leaf->oldest == NULL)
 		leaf->newest = NULL;
 	pfree(named);
+}
+
+pg_noinline void
+fms_order_report_disorder(int demanded, int found)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_FUNCTION_DEFINITION),
+			 errmsg("the comparison of a sort key is not consistent"),
+			 found < 0 ?
+			 errdetail("The merge needs a block of run %d, but the block read order is at its end.",
+					   demanded) :
+			 errdetail("The merge needs a block of run %d, but the block read order has one of run %d.",
+					   demanded, found),
+			 errhint("The comparison function of the key's operator class contradicts itself.")));
 }

@@ -15,6 +15,18 @@
 #include "keys.h"
 
 /*
+ * By which key of a block runs are put in order; run formation notes that
+ * one.  See order.c.
+ */
+typedef enum FmsOrderBy
+{
+	FMS_ORDER_BY_FIRST_KEYS,	/* a block is due when its first tuple is */
+	FMS_ORDER_BY_LAST_KEYS,		/* when the last tuple of the block before it
+								 * has left */
+	FMS_ORDER_NONE				/* nobody asks for an order */
+} FmsOrderBy;
+
+/*
  * The block read order of some runs (Algorithm 1, line 13): a cursor that
  * names run after run, each time meaning that run's next block.
  */
@@ -35,14 +47,17 @@ typedef union FmsPosition
 
 /*
  * Begins at the first block, or at `from`.  fences: one list per run, in the
- * order of the runs that breaks ties; the lists must stay as they are.
- * Memory comes from the current context, time goes to counters->order_us.
+ * order of the runs that breaks ties, of the keys that `by` says; the lists
+ * must stay as they are.  Memory comes from the current context, time goes to
+ * counters->order_us.
  *
- * A merge that goes on in the middle of blocks needs these again.  They come
- * first, in the order of the runs, and have no fence.
+ * By first keys, a merge that goes on in the middle of blocks needs these
+ * again.  They come first, in the order of the runs, and have no fence.  By
+ * last keys, every run's next block comes first.
  */
 extern FmsOrder *fms_order_begin(FmsKeys *keys, FmsFenceStore *store,
-								 FmsCounters *counters, int nruns,
+								 FmsOrderBy by, FmsCounters *counters,
+								 int nruns,
 								 const FmsFences *const *fences,
 								 const FmsPosition *from);
 extern void fms_order_end(FmsOrder *order);
@@ -59,11 +74,20 @@ extern int	fms_order_next(FmsOrder *order);
 /*
  * The fence of the run's first block (or chain of blocks) that the merge has
  * not asked for yet; it stands for that block in the tree of losers.  NULL
- * after the last one.  This side runs behind, with the merge.
+ * after the last one.  This side runs behind, with the merge; an order by last
+ * keys does not have it.
  */
 extern const FmsRecord *fms_order_fence(FmsOrder *order, int run);
 
 /* The merge has asked for that block, or all blocks of that chain. */
 extern void fms_order_demanded(FmsOrder *order, int run);
+
+/*
+ * The merge needs a block of another run than the one that the order has
+ * next (-1: none).  Both compare the same keys, so the comparison function
+ * does not give the same answer twice, or answers that fit together.
+ */
+extern void fms_order_report_disorder(int demanded, int found)
+			__attribute__((noreturn));
 
 #endif							/* FMS_ORDER_H */

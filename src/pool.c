@@ -51,7 +51,6 @@ fms_pool_create(FmsIo *io, FmsTape *tape, uint32 block_bytes, uint32 nframes)
 
 		frame->block = pool->memory + (Size) i * block_bytes;
 		frame->request.buffer = frame->block;
-		frame->request.length_bytes = block_bytes;
 		frame->request.group = &pool->reading;
 		/* taken from the end: the first frames go first */
 		pool->free[nframes - 1 - i] = frame;
@@ -78,11 +77,17 @@ fms_pool_take(FmsPool *pool)
 }
 
 void
-fms_pool_release(FmsPool *pool, FmsFrame *frame)
+fms_pool_vacate(FmsPool *pool, FmsFrame *frame)
 {
 	Assert(frame->state == FMS_FRAME_SORT);
-	Assert(pool->nfree < pool->nframes);
 	frame->state = FMS_FRAME_FREE;
+}
+
+void
+fms_pool_release(FmsPool *pool, FmsFrame *frame)
+{
+	Assert(pool->nfree < pool->nframes);
+	fms_pool_vacate(pool, frame);
 	pool->free[pool->nfree++] = frame;
 }
 
@@ -98,6 +103,21 @@ fms_pool_assign(FmsPool *pool, FmsFrame *frame, int run_number,
 	frame->number = number;
 	frame->request.offset_bytes = run->offset_bytes +
 		(uint64) number * pool->block_bytes;
+	frame->request.length_bytes = pool->block_bytes;
+}
+
+void
+fms_pool_assign_neighbours(FmsPool *pool, FmsFrame *frames, uint32 n,
+						   int run_number, const FmsRun *run, uint32 number)
+{
+	uint32		i;
+
+	for (i = 0; i < n; i++)
+	{
+		Assert(frames[i].block == frames[0].block + i * pool->block_bytes);
+		fms_pool_assign(pool, &frames[i], run_number, run, number + i);
+	}
+	frames[0].request.length_bytes = n * pool->block_bytes;
 }
 
 void
@@ -116,10 +136,21 @@ fms_pool_submit(FmsPool *pool, FmsFrame **frames, int n)
 }
 
 void
+fms_pool_wait_for_all(FmsPool *pool, FmsFrame **frames, int n)
+{
+	int			i;
+
+	for (i = 0; i < n; i++)
+		fms_tape_wait(pool->tape, &frames[i]->request);
+}
+
+void
 fms_pool_wait(FmsPool *pool, FmsFrame *frame, const FmsRun *run)
 {
 	Assert(frame->state == FMS_FRAME_READING);
-	fms_tape_wait(pool->tape, &frame->request);
+	/* idle: has been waited for, or came with the frame before it */
+	if (frame->request.state != FMS_IO_IDLE)
+		fms_tape_wait(pool->tape, &frame->request);
 	fms_tape_check_block(pool->tape, frame->block, run->id, frame->number);
 	frame->state = FMS_FRAME_SORT;
 }

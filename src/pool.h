@@ -35,7 +35,8 @@ typedef struct FmsFrame
 	int			run;			/* number in this merge, not the run's id */
 	uint32		number;			/* of the block in its run */
 	char	   *block;			/* block_bytes, in the pool's memory */
-	FmsIoRequest request;
+	FmsIoRequest request;		/* of one block, or of several into frames
+								 * next to each other: then the first's */
 } FmsFrame;
 
 typedef struct FmsPool
@@ -69,12 +70,33 @@ extern FmsFrame *fms_pool_take(FmsPool *pool);
 extern void fms_pool_release(FmsPool *pool, FmsFrame *frame);
 
 /*
+ * Likewise, but the frame stays the caller's: it is free for him, and nobody
+ * else takes it.
+ */
+extern void fms_pool_vacate(FmsPool *pool, FmsFrame *frame);
+
+/*
  * Names the block that a frame is to read; fms_pool_submit() starts the
  * reads of n such frames in one batch.
  */
 extern void fms_pool_assign(FmsPool *pool, FmsFrame *frame, int run_number,
 							const FmsRun *run, uint32 number);
 extern void fms_pool_submit(FmsPool *pool, FmsFrame **frames, int n);
+
+/*
+ * Names n blocks of a run that follow each other, for n frames that do so,
+ * too.  Submitting the first frame reads all of them in one operation; it has
+ * to be waited for before the others.
+ */
+extern void fms_pool_assign_neighbours(FmsPool *pool, FmsFrame *frames,
+									   uint32 n, int run_number,
+									   const FmsRun *run, uint32 number);
+
+/*
+ * Waits until the reads of all these frames are done.  They remain what they
+ * are until fms_pool_wait(), which then does not wait.
+ */
+extern void fms_pool_wait_for_all(FmsPool *pool, FmsFrame **frames, int n);
 
 /*
  * Waits until the frame's block is there and makes it a sort block.  Raises

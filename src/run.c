@@ -16,6 +16,11 @@
  * many as it takes; these blocks are a chain with one fence.  Behind its end
  * the last of them takes further records.
  *
+ * For a merge that reads by last keys, a block's fence is the last key of the
+ * block before it: the key of the record that began there last, which is still
+ * in that block when the next one is opened.  Only a record that is larger
+ * than a block is not, so of such a one a copy of the key is kept.
+ *
  * Memory: the writer is palloc'd, the rest is the stream's.  On ERROR nothing
  * is done here: see io.c.
  *
@@ -37,10 +42,14 @@ struct FmsRunWriter
 	FmsTape    *tape;
 	FmsStream  *stream;
 	FmsFenceStore *fences;
+	FmsOrderBy	order;
 	FmsCounters *counters;
 	uint32		block_bytes;
 	FmsBlockHeader *block;		/* open block, a piece of the stream */
 	FmsRun	   *run;			/* open run, or NULL */
+	const FmsRecord *last;		/* by last keys: the record appended last, in
+								 * the open block, or chain_key */
+	FmsRecord  *chain_key;		/* key of a record larger than a block */
 };
 
 static Size
@@ -71,13 +80,14 @@ fms_run_writer_bytes(Size memory_bytes, uint32 block_bytes)
 
 FmsRunWriter *
 fms_run_writer_create(FmsIo *io, FmsTape *tape, FmsFenceStore *fences,
-					  FmsCounters *counters, uint32 block_bytes,
-					  Size memory_bytes)
+					  FmsOrderBy order, FmsCounters *counters,
+					  uint32 block_bytes, Size memory_bytes)
 {
 	FmsRunWriter *writer = palloc0(sizeof(FmsRunWriter));
 
 	writer->tape = tape;
 	writer->fences = fences;
+	writer->order = order;
 	writer->counters = counters;
 	writer->block_bytes = block_bytes;
 	writer->stream = fms_stream_create(io, tape,
@@ -99,6 +109,8 @@ fms_run_writer_destroy(FmsRunWriter *writer)
 {
 	Assert(writer->run == NULL);
 	fms_stream_destroy(writer->stream);
+	if (writer->chain_key)
+		pfree(writer->chain_key);
 	pfree(writer);
 }
 
@@ -177,36 +189,65 @@ append_chain(FmsRunWriter *writer, const FmsRecord *record)
 	}
 }
 
+/*
+ * The block that is to be opened will begin with that record.  By last keys
+ * the first block of a run is noted, too, for its length; nobody looks at the
+ * key.
+ */
 static void
-note_fence(FmsRunWriter *writer, const FmsRecord *record, uint32 nblocks)
+note_fence(FmsRunWriter *writer, const FmsRecord *record)
 {
 	instr_time	start = fms_clock_now();
+	uint32		room = fms_block_room(writer->block_bytes);
+	const FmsRecord *key = record;
 
-	fms_fences_note(writer->fences, &writer->run->fences, record, nblocks);
+	if (writer->order == FMS_ORDER_BY_LAST_KEYS && writer->run->nblocks > 0)
+		key = writer->last;
+	fms_fences_note(writer->fences, &writer->run->fences, key,
+					(record->size_bytes + room - 1) / room);
 	writer->counters->order_us += fms_clock_since_us(start);
+}
+
+/* By last keys: the record appended last lies in more than the open block. */
+static void
+keep_chain_key(FmsRunWriter *writer, const FmsRecord *record)
+{
+	const FmsRecord *key = fms_fences_key(writer->fences, record);
+
+	if (writer->chain_key)
+		pfree(writer->chain_key);
+	writer->chain_key = NULL;
+	writer->chain_key = palloc(key->size_bytes);
+	memcpy(writer->chain_key, key, key->size_bytes);
+	writer->last = writer->chain_key;
 }
 
 void
 fms_run_append(FmsRunWriter *writer, const FmsRecord *record)
 {
 	FmsRun	   *run = writer->run;
-	uint32		room = fms_block_room(writer->block_bytes);
 
-	if (writer->block && block_space(writer) < record->size_bytes)
-		close_block(writer);
-	if (writer->block == NULL)
+	if (writer->block == NULL || block_space(writer) < record->size_bytes)
 	{
-		uint32		chain = (record->size_bytes + room - 1) / room;
-
+		note_fence(writer, record);
+		if (writer->block)
+			close_block(writer);
 		open_block(writer);
-		note_fence(writer, record, chain);
 	}
 
 	writer->block->records++;
 	if (record->size_bytes <= block_space(writer))
+	{
+		writer->last = (const FmsRecord *) ((const char *) writer->block +
+											writer->block->used_bytes);
 		copy_to_block(writer, (const char *) record, record->size_bytes);
+	}
 	else
+	{
 		append_chain(writer, record);
+		if (writer->order == FMS_ORDER_BY_LAST_KEYS)
+			keep_chain_key(writer, record);
+	}
 
 	run->largest_bytes = Max(run->largest_bytes, record->size_bytes);
 }

@@ -11,6 +11,7 @@
 #include "postgres.h"
 
 #include "fences.h"
+#include "order.h"
 #include "tape.h"
 
 typedef struct FmsRun
@@ -33,9 +34,13 @@ typedef struct FmsRunWriter FmsRunWriter;
  */
 extern Size fms_run_writer_bytes(Size memory_bytes, uint32 block_bytes);
 
-/* The same memory is used for run after run.  Current context; may ERROR. */
+/*
+ * The same memory is used for run after run.  Notes fences for a merge that
+ * reads in that order; for none, first keys.  Current context; may ERROR.
+ */
 extern FmsRunWriter *fms_run_writer_create(FmsIo *io, FmsTape *tape,
 										   FmsFenceStore *fences,
+										   FmsOrderBy order,
 										   FmsCounters *counters,
 										   uint32 block_bytes,
 										   Size memory_bytes);

@@ -5,7 +5,8 @@
  *
  * Any user may set them: none lets a session use more than work_mem and
  * temp_file_limit allow.  But what goes to the server log is a superuser's to
- * say, as with log_min_duration_statement.  Nobody below this floor reads
+ * say, as with log_min_duration_statement, and so are settings that only a
+ * developer has a use for.  Nobody below this floor reads
  * them; a sort gets a snapshot (options.h).
  *
  *-------------------------------------------------------------------------
@@ -26,12 +27,16 @@ static int	block_size_setting = 0;
 static int	io_method_setting = FMS_IO_AUTO;
 static int	direct_io_setting = FMS_DIRECT_AUTO;
 static bool checksums_setting = false;
+static bool materialize_setting = false;
 static int	log_min_duration_setting = -1;
 
 static const struct config_enum_entry mode_values[] = {
 	{"fmsort", FMS_MODE_FMSORT, false},
 	{"double_buffering", FMS_MODE_DOUBLE_BUFFERING, false},
 	{"traditional", FMS_MODE_TRADITIONAL, false},
+	{"single_block", FMS_MODE_SINGLE_BLOCK, false},
+	{"multi_block", FMS_MODE_MULTI_BLOCK, false},
+	{"flash", FMS_MODE_FLASH, false},
 	{"off", FMS_MODE_OFF, false},
 	{NULL, 0, false}
 };
@@ -88,7 +93,7 @@ fms_settings_define(void)
 {
 	DefineCustomEnumVariable("fmsort.mode",
 							 "How sorts that do not fit into work_mem are merged.",
-							 "\"fmsort\" reads blocks ahead in the exact order in which they are needed, \"double_buffering\" reads one block ahead per run, \"traditional\" reads none ahead; \"off\" uses PostgreSQL's own sort.",
+							 "\"fmsort\" reads blocks ahead in the exact order in which they are needed, \"double_buffering\" reads one block ahead per run, \"traditional\" reads none ahead; \"single_block\", \"multi_block\" and \"flash\" are there to compare with; \"off\" uses PostgreSQL's own sort.",
 							 &mode_setting, FMS_MODE_FMSORT, mode_values,
 							 PGC_USERSET, GUC_EXPLAIN,
 							 NULL, assign_mode, NULL);
@@ -131,6 +136,12 @@ fms_settings_define(void)
 							&log_min_duration_setting, -1, -1, INT_MAX,
 							PGC_SUSET, GUC_UNIT_MS,
 							NULL, NULL, NULL);
+	DefineCustomBoolVariable("fmsort.debug_materialize",
+							 "Whether sorts that spill write their result to disk before they return it.",
+							 "It doubles what they write and read: for comparison only.",
+							 &materialize_setting, false,
+							 PGC_SUSET, GUC_NOT_IN_SAMPLE | GUC_EXPLAIN,
+							 NULL, NULL, NULL);
 	MarkGUCPrefixReserved("fmsort");
 }
 
@@ -166,6 +177,7 @@ fms_settings_snapshot(FmsOptions *options, double expected_bytes)
 	options->io_method = io_method_setting;
 	options->direct_io = direct_io_setting;
 	options->checksums = checksums_setting;
+	options->materialize = materialize_setting;
 	options->assist_blocks = assist_blocks_setting;
 	options->block_bytes = block_size_setting;
 	options->memory_bytes = (Size) work_mem * 1024;

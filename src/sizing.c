@@ -50,6 +50,9 @@
 #define AUTO_ASSIST_MIN		4
 #define AUTO_ASSIST_FIRST	8
 
+/* ... and where l fills the memory, so that frames can be counted */
+#define FILL_ASSIST_MAX		((Size) 1 << 20)
+
 /* Runs to expect where the planner says nothing. */
 #define RUNS_UNKNOWN		32
 
@@ -103,9 +106,10 @@ fits(const FmsSizing *sizing, int nruns, uint32 assist, uint32 largest_bytes,
 										 assist, sizing->block_bytes,
 										 largest_bytes);
 
-	if (writes)
+	/* an input buffer as large as in run formation leaves the output's alone */
+	if (writes || sizing->mode->fills_memory)
 		needed += sizing->writer_bytes;
-	else
+	if (!writes)
 		needed += sizing->history_bytes + sizing->rest_bytes;
 	/* while a result is written, its fences may use up the share */
 	if (writes || sizing->fences == NULL)
@@ -243,6 +247,8 @@ fms_sizing_rest(const FmsSizing *sizing, int nruns, uint32 largest_bytes)
 	taken = fms_merge_bytes(sizing->mode, sizing->fences, nruns + 1, assist,
 							sizing->block_bytes, largest_bytes) +
 		sizing->fences_bytes + sizing->history_bytes;
+	if (sizing->mode->fills_memory)
+		taken += sizing->writer_bytes;
 
 	if (sizing->block_was_set || taken >= sizing->memory_bytes)
 		return 0;
@@ -272,15 +278,28 @@ uint32
 fms_sizing_assist(const FmsSizing *sizing, int nruns, uint32 largest_bytes,
 				  bool writes)
 {
-	uint32		assist = AUTO_ASSIST_MAX;
+	uint32		low = 1;
+	uint32		high = AUTO_ASSIST_MAX + 1;
 
-	if (!sizing->mode->ordered)
+	if (!sizing->mode->assists)
 		return 0;
 	if (sizing->assist_wanted > 0)
 		return sizing->assist_wanted;
-	while (assist > 1 && !fits(sizing, nruns, assist, largest_bytes, writes))
-		assist--;
-	return assist;
+	if (sizing->mode->fills_memory)
+		high = Max(high, Min(sizing->memory_bytes / sizing->block_bytes,
+							 FILL_ASSIST_MAX) + 1);
+
+	/* low always may be, high is the first that may not */
+	while (high - low > 1)
+	{
+		uint32		middle = low + (high - low) / 2;
+
+		if (fits(sizing, nruns, middle, largest_bytes, writes))
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
 }
 
 uint32

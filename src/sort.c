@@ -85,6 +85,12 @@ mode_of(FmsModeChoice choice)
 			return &fms_mode_double_buffering;
 		case FMS_MODE_TRADITIONAL:
 			return &fms_mode_traditional;
+		case FMS_MODE_SINGLE_BLOCK:
+			return &fms_mode_single_block;
+		case FMS_MODE_MULTI_BLOCK:
+			return &fms_mode_multi_block;
+		case FMS_MODE_FLASH:
+			return &fms_mode_flash;
 		case FMS_MODE_OFF:
 			break;
 	}

@@ -23,6 +23,10 @@
  * written, if the last merge can spare the memory: it takes them from there,
  * as if they were the last run.
  *
+ * The result as a run.  What a sort would cost that writes its result before
+ * anybody reads it can be measured: then there is one merge more, into a run
+ * that the last merge merely reads (options.materialize).
+ *
  * The last merge can be begun again, at its start or anywhere it has been
  * before: the runs are still there, if it was said at the beginning that they
  * may be asked for again.  If not, and in every merge before the last, blocks
@@ -146,8 +150,9 @@ open_files(FmsSpill *spill, const FmsOptions *options)
 									  sizing->fences_bytes);
 	sizing->fences = spill->fences;
 	spill->writer = fms_run_writer_create(&spill->io, spill->tape,
-										  spill->fences, counters,
-										  block_bytes, options->memory_bytes);
+										  spill->fences, sizing->mode->order,
+										  counters, block_bytes,
+										  options->memory_bytes);
 	counters->block_bytes = block_bytes;
 	counters->uses_uring = spill->io.method == &fms_io_uring_method;
 	counters->uses_direct_io = fms_tape_is_direct(spill->tape);
@@ -352,7 +357,8 @@ Size
 fms_spill_rest_bytes(const FmsSpill *spill)
 {
 	/* several passes need all memory */
-	if (spill->nruns >= fms_sizing_fan_in(spill->sizing,
+	if (spill->counters->options.materialize ||
+		spill->nruns >= fms_sizing_fan_in(spill->sizing,
 										  spill->largest_bytes, false))
 		return 0;
 	return fms_sizing_rest(spill->sizing, spill->nruns,
@@ -373,6 +379,20 @@ advise(FmsSpill *spill)
 							  counters->input_bytes);
 }
 
+/*
+ * How many runs may be left?  As many as the last merge takes; where the
+ * result is to be written, too, those that one merge can write, and then one.
+ */
+static int
+runs_to_leave(const FmsSpill *spill)
+{
+	bool		materialize = spill->counters->options.materialize;
+	int			most = fms_sizing_fan_in(spill->sizing, spill->largest_bytes,
+										 materialize);
+
+	return materialize && spill->nruns <= most ? 1 : most;
+}
+
 void
 fms_spill_reduce(FmsSpill *spill, const FmsFormation *rest)
 {
@@ -387,8 +407,7 @@ fms_spill_reduce(FmsSpill *spill, const FmsFormation *rest)
 													  false);
 	for (;;)
 	{
-		int			last = fms_sizing_fan_in(sizing, spill->largest_bytes,
-											 false);
+		int			last = runs_to_leave(spill);
 		int			n;
 
 		if (spill->nruns <= last)

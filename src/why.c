@@ -95,7 +95,7 @@ append_assist_blocks(StringInfo text, const FmsCounters *counters)
 {
 	uint32		wanted = counters->options.assist_blocks;
 
-	if (counters->mode != FMS_MODE_FMSORT)
+	if (counters->assist_blocks == 0)
 	{
 		appendStringInfo(text, "; no assist blocks in mode %s",
 						 fms_settings_mode_name(counters->mode));

@@ -174,7 +174,8 @@ fms_formation_get(const FmsFormation *formation, uint64 position)
 /* ---- runs ---- */
 
 static const FmsMode *const modes[] = {
-	&fms_mode_fmsort, &fms_mode_double_buffering, &fms_mode_traditional
+	&fms_mode_fmsort, &fms_mode_double_buffering, &fms_mode_traditional,
+	&fms_mode_multi_block, &fms_mode_flash
 };
 static const uint32 block_sizes[] = {512, 1024, 4096};
 
@@ -237,7 +238,8 @@ write_runs(bool checksums, Size share_bytes)
 	plan.tape = fms_tape_open(&io, FMS_DIRECT_OFF, plan.block_bytes,
 							  checksums, &counters);
 	plan.fences = fms_fences_create(NULL, &io, FMS_DIRECT_OFF, share_bytes);
-	writer = fms_run_writer_create(&io, plan.tape, plan.fences, &counters,
+	writer = fms_run_writer_create(&io, plan.tape, plan.fences,
+								   plan.mode->order, &counters,
 								   plan.block_bytes, 65536);
 	nruns = 1 + shim_below(MAX_RUNS);
 	nrecords = 0;

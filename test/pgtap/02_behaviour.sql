@@ -67,7 +67,8 @@ BEGIN
     name || ': runs FMSort');
   FOREACH memory IN ARRAY ARRAY['64kB', '4MB'] LOOP
     FOREACH mode IN ARRAY
-      ARRAY['fmsort', 'double_buffering', 'traditional'] LOOP
+      ARRAY['fmsort', 'double_buffering', 'traditional', 'multi_block',
+        'flash'] LOOP
       RETURN NEXT is(digest(query, mode, memory),
         digest(query, 'off', memory), name || ': ' || mode || ', ' || memory);
     END LOOP;

@@ -15,7 +15,7 @@ BEGIN;
 SET LOCAL jit = off;
 SET LOCAL client_min_messages = warning;
 SET LOCAL work_mem = '1MB';
-SELECT plan(29);
+SELECT plan(31);
 
 CREATE TABLE orders AS
 SELECT i AS o_orderkey, date '1992-01-01' + (i * 7919) % 2406 AS o_orderdate,
@@ -62,6 +62,15 @@ FROM compared WHERE mode IN ('traditional', 'double_buffering', 'fmsort');
 SELECT ok(bool_and(input_buffer_kb IS NULL),
   'the stock sort and automatic use work_mem as they like')
 FROM compared WHERE mode IN ('stock', 'automatic');
+
+CREATE TEMPORARY TABLE others AS
+SELECT row_number() OVER () AS place, c.*
+FROM fmsort_compare('SELECT * FROM orders ORDER BY o_orderdate',
+  '{traditional,single_block,multi_block,flash,fmsort}') c;
+SELECT ok(max(input_buffer_kb) <= min(input_buffer_kb) * 1.15,
+  'the same input buffer for other modes') FROM others;
+SELECT is(array_agg(assist_blocks ORDER BY place), '{0,0,32,32,32}'::int[],
+  'assist blocks of the other modes') FROM others;
 
 SET LOCAL fmsort.block_size = 4096;
 SET LOCAL fmsort.assist_blocks = 8;

@@ -121,7 +121,9 @@ my %wide_keys = (wide_c => 'pay COLLATE "C"', wide_default => 'pay DESC');
 # ---- the cases ---------------------------------------------------------------
 
 my %factors = (
-	mode   => [qw(fmsort double_buffering traditional)],
+	mode   => [
+		qw(fmsort double_buffering traditional single_block multi_block flash)
+	],
 	block  => [ 512, 2560, 4096, 16384, 65536, 262144, 0 ],
 	assist => [ 1, 3, 8, 64, 0 ],
 	io     => $uring ? [qw(io_uring sync)] : ['sync'],

@@ -89,7 +89,8 @@ foreach my $pid (@pids)
 
 # ---- every mode, and both ways to the file ----------------------------------------
 
-foreach my $mode (qw(fmsort double_buffering traditional))
+foreach my $mode (qw(fmsort double_buffering traditional multi_block
+	flash))
 {
 	foreach my $direct (direct_ways($node))
 	{

@@ -48,7 +48,7 @@ sub explain_with_workers
 
 foreach my $method (uring_works($node) ? qw(io_uring sync) : 'sync')
 {
-	foreach my $mode (qw(fmsort double_buffering traditional))
+	foreach my $mode (qw(fmsort double_buffering traditional flash))
 	{
 		my $name = "$mode, $method";
 		my $settings = "SET fmsort.mode = $mode;

@@ -52,7 +52,8 @@ sub growth_kb
 	return $growth;
 }
 
-my @modes = map { [ $_, 'auto' ] } qw(fmsort double_buffering traditional);
+my @modes = map { [ $_, 'auto' ] } qw(fmsort double_buffering traditional
+  multi_block flash);
 push @modes, [ 'fmsort', 'sync' ];
 
 foreach my $work_mem_kb (64, 1024, 6144)

@@ -391,7 +391,7 @@ SKIP:
 	foreach my $method (@{ $has{io_methods} })
 	{
 		at_least("$_ $method", 0.02, $seen{cases})
-		  foreach qw(fmsort double_buffering traditional);
+		  foreach qw(fmsort double_buffering traditional multi_block flash);
 	}
 	foreach my $kind (qw(plain create_table distinct group plpgsql
 		set_operation window))

@@ -147,7 +147,7 @@ foreach my $work_mem_mb (1, 4, 64, 256)
 	check("work_mem = ${work_mem_mb}MB",
 		$work_mem_mb * 1024, 'SET fmsort.mode = fmsort', $narrow, $rows - 1);
 }
-foreach my $mode (qw(double_buffering traditional))
+foreach my $mode (qw(double_buffering traditional multi_block flash))
 {
 	check("work_mem = 4MB, $mode", 4096, "SET fmsort.mode = $mode", $narrow,
 		$rows - 1);
@@ -161,6 +161,9 @@ check('large blocks', 1024,
 check("$blocks blocks", 1024, 'SET fmsort.block_size = 512', $wide,
 	$blocks - 1);
 check("$blocks blocks, long keys", 1024, 'SET fmsort.block_size = 512',
+	$wide_long_key, $blocks - 1);
+check("$blocks blocks, long keys, flash", 1024,
+	'SET fmsort.mode = flash; SET fmsort.block_size = 512',
 	$wide_long_key, $blocks - 1);
 
 $other->quit;

@@ -31,7 +31,7 @@ sub limit_kb
 
 foreach my $method (uring_works($node) ? qw(io_uring sync) : 'sync')
 {
-	foreach my $mode (qw(fmsort traditional))
+	foreach my $mode (qw(fmsort traditional flash))
 	{
 		# fences, sort and assist blocks: a good deal of everything
 		my $session = $bench->session("SET work_mem = '1MB';

@@ -76,7 +76,7 @@ my %rights = map { $_ => $node->safe_psql('postgres',
 my @ways = map {
 	my $method = $_;
 	map { "SET fmsort.io_method = $method; SET fmsort.mode = $_" }
-	  qw(fmsort fmsort double_buffering traditional)
+	  qw(fmsort fmsort double_buffering traditional multi_block flash)
 } uring_works($node) ? qw(io_uring io_uring sync) : 'sync';
 push @ways, map { "$_; SET fmsort.direct_io = off" } @ways;
 

@@ -105,8 +105,8 @@ foreach my $method (@methods)
 			$calls / 2 THEN sign(b - a) ELSE sign(a - b) END; END");
 
 	# how blocks are read makes no difference to the other modes
-	foreach my $mode ('fmsort',
-		$method eq 'sync' ? () : qw(double_buffering traditional))
+	foreach my $mode ('fmsort', 'flash',
+		$method eq 'sync' ? () : qw(double_buffering traditional multi_block))
 	{
 		foreach my $way (sort keys %contradictions)
 		{

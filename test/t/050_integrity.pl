@@ -327,7 +327,8 @@ foreach my $way (sort keys %ways)
 
 # ---- every mode asks for the seal, and a merge pass does --------------------------
 
-foreach my $mode (qw(fmsort double_buffering traditional))
+foreach my $mode (qw(fmsort double_buffering traditional multi_block
+	flash))
 {
 	my $session = session("fmsort.mode = $mode", 'fmsort.direct_io = off');
 

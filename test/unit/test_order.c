@@ -192,6 +192,13 @@ static FmsFences fences[MAX_RUNS];
 static Block blocks[MAX_RUNS * MAX_BLOCKS];
 static int	nruns;
 static int	nblocks;			/* chains counted once */
+static FmsOrderBy by;
+
+static FmsOrder *
+begin_order(int n, const FmsFences *const *chosen, const FmsPosition *from)
+{
+	return fms_order_begin(NULL, store, by, &counters, n, chosen, from);
+}
 
 static int
 compare_blocks(const void *a, const void *b)
@@ -200,6 +207,11 @@ compare_blocks(const void *a, const void *b)
 	const Block *y = b;
 	int			i;
 
+	/* by last keys a run's first block comes first, whatever was noted */
+	if (by == FMS_ORDER_BY_LAST_KEYS && (x->position == 0) != (y->position == 0))
+		return x->position == 0 ? -1 : 1;
+	if (by == FMS_ORDER_BY_LAST_KEYS && x->position == 0)
+		return x->run - y->run;
 	for (i = 0; i < 3; i++)
 	{
 		if (x->words[i] != y->words[i])
@@ -266,7 +278,7 @@ make_runs(uint32 range, bool chains, bool long_fences, Size share_bytes)
 			first[i].words[1] = some_word(2);
 			first[i].words[2] = some_word(range);
 			first[i].run = run;
-			first[i].position = 0;
+			first[i].position = 1;
 			first[i].nblocks = chains && shim_below(4) == 0 ?
 				2 + shim_below(6) : 1;
 			first[i].tuple_bytes = sizeof(uint64) +
@@ -326,6 +338,8 @@ follow(FmsOrder *order, int distance)
 				}
 			}
 		}
+		if (by == FMS_ORDER_BY_LAST_KEYS)
+			continue;
 		if (!is_fence_of(fms_order_fence(order, wanted->run), wanted))
 		{
 			shim_note("demand %d of %d: another fence", behind, nblocks);
@@ -334,7 +348,7 @@ follow(FmsOrder *order, int distance)
 		fms_order_demanded(order, wanted->run);
 	}
 
-	for (run = 0; run < nruns; run++)
+	for (run = 0; run < nruns && by == FMS_ORDER_BY_FIRST_KEYS; run++)
 	{
 		if (fms_order_fence(order, run) != NULL)
 			return false;
@@ -381,7 +395,7 @@ goes_on_from(const FmsFences *const *all, int n)
 		}
 	}
 
-	order = fms_order_begin(NULL, store, &counters, nruns, all, from);
+	order = begin_order(nruns, all, from);
 	for (run = 0; run < nruns; run++)
 	{
 		if (entered[run] && fms_order_next(order) != run)
@@ -401,6 +415,72 @@ goes_on_from(const FmsFences *const *all, int n)
 	fms_order_end(order);
 	if (!passed)
 		shim_note("going on from entry %d of %d", n, nblocks);
+	return passed;
+}
+
+/*
+ * Likewise by last keys, where a merge that has demanded the first n entries
+ * stands in the last one of each run: at its beginning, in the middle, or, if
+ * there is no further one, at the run's end.  All of that comes first.
+ */
+static bool
+goes_on_from_last_keys(const FmsFences *const *all, int n)
+{
+	FmsPosition from[MAX_RUNS];
+	uint32		first[MAX_RUNS] = {0};	/* blocks that come first */
+	const Block *in[MAX_RUNS] = {NULL}; /* entry that a run is in */
+	bool		more[MAX_RUNS] = {false};	/* entries after that */
+	bool		passed = true;
+	FmsOrder   *order;
+	int			run;
+	int			i;
+
+	for (run = 0; run < nruns; run++)
+		from[run] = (FmsPosition) {.block = 0, .record = -1};
+	for (i = 0; i < nblocks; i++)
+	{
+		run = blocks[i].run;
+		if (i >= n && blocks[i].position > 0)
+			more[run] = true;
+		else if (i >= n)
+			first[run] = blocks[i].nblocks;
+		else
+		{
+			in[run] = &blocks[i];
+			from[run].block += blocks[i].nblocks;
+		}
+	}
+	for (run = 0; run < nruns; run++)
+	{
+		if (in[run] == NULL || (!more[run] && shim_below(3) == 0))
+			continue;
+		if (shim_below(2))
+		{
+			from[run].block -= first[run] = in[run]->nblocks;
+			continue;
+		}
+		from[run].block--;
+		from[run].record = shim_below(3);
+		first[run] = 1;
+	}
+
+	order = begin_order(nruns, all, from);
+	for (run = 0; run < nruns; run++)
+	{
+		for (; first[run] > 0 && passed; first[run]--)
+			passed = fms_order_next(order) == run;
+	}
+	for (i = n; i < nblocks; i++)
+	{
+		uint32		k;
+
+		for (k = 0; k < blocks[i].nblocks && blocks[i].position > 0; k++)
+			passed = passed && fms_order_next(order) == blocks[i].run;
+	}
+	passed = passed && fms_order_next(order) == -1;
+	fms_order_end(order);
+	if (!passed)
+		shim_note("going on from entry %d of %d, by last keys", n, nblocks);
 	return passed;
 }
 
@@ -425,8 +505,7 @@ goes_well(uint32 range, bool chains, bool long_fences, Size share_bytes)
 	/* again and again from the start, as rewinding does */
 	for (i = 0; i < (int) lengthof(distances) && passed; i++)
 	{
-		FmsOrder   *order = fms_order_begin(NULL, store, &counters, nruns,
-											all, NULL);
+		FmsOrder   *order = begin_order(nruns, all, NULL);
 
 		passed = follow(order, distances[i]);
 		fms_order_end(order);
@@ -435,8 +514,7 @@ goes_well(uint32 range, bool chains, bool long_fences, Size share_bytes)
 	/* one that is given up half-way */
 	if (passed)
 	{
-		FmsOrder   *order = fms_order_begin(NULL, store, &counters, nruns,
-											all, NULL);
+		FmsOrder   *order = begin_order(nruns, all, NULL);
 		int			n = nblocks ? (int) shim_below(nblocks) : 0;
 
 		for (i = 0; i < n; i++)
@@ -444,7 +522,12 @@ goes_well(uint32 range, bool chains, bool long_fences, Size share_bytes)
 		fms_order_end(order);
 	}
 	for (i = 0; i < 4 && passed; i++)
-		passed = goes_on_from(all, nblocks ? (int) shim_below(nblocks) : 0);
+	{
+		int			n = nblocks ? (int) shim_below(nblocks) : 0;
+
+		passed = by == FMS_ORDER_BY_LAST_KEYS ?
+			goes_on_from_last_keys(all, n) : goes_on_from(all, n);
+	}
 	forget_runs();
 	return passed;
 }
@@ -461,8 +544,7 @@ each_run_alone(Size share_bytes)
 	for (run = 0; run < nruns; run++)
 	{
 		const FmsFences *chosen[1] = {&fences[run]};
-		FmsOrder   *order = fms_order_begin(NULL, store, &counters, 1,
-											chosen, NULL);
+		FmsOrder   *order = begin_order(1, chosen, NULL);
 		int			count = 0;
 
 		for (i = 0; i < nblocks; i++)
@@ -479,14 +561,14 @@ each_run_alone(Size share_bytes)
 static void
 read_order(const FmsFences *const *all)
 {
-	FmsOrder   *order = fms_order_begin(NULL, store, &counters, nruns, all,
-										NULL);
+	FmsOrder   *order = begin_order(nruns, all, NULL);
 	int			i;
 
 	for (i = 0; i < nblocks; i++)
 	{
 		(void) fms_order_next(order);
-		fms_order_demanded(order, blocks[i].run);
+		if (by == FMS_ORDER_BY_FIRST_KEYS)
+			fms_order_demanded(order, blocks[i].run);
 	}
 	fms_order_end(order);
 }
@@ -532,6 +614,12 @@ corruption_is_noticed(FmsIoChoice choice, bool long_fences)
 	return raised;
 }
 
+static const char *
+name_of_order(void)
+{
+	return by == FMS_ORDER_BY_LAST_KEYS ? "last" : "first";
+}
+
 static void
 test_corruption(FmsIoChoice choice)
 {
@@ -540,12 +628,13 @@ test_corruption(FmsIoChoice choice)
 
 	for (round = 0; round < 200; round++)
 		noticed += corruption_is_noticed(choice, round % 2);
-	shim_ok(noticed == 200, "a flipped bit of the fences is an error: %d of 200",
-			noticed);
+	shim_ok(noticed == 200,
+			"a flipped bit of the fences by %s keys is an error: %d of 200",
+			name_of_order(), noticed);
 }
 
 static void
-test_method(FmsIoChoice choice)
+test_method(FmsIoChoice choice, FmsOrderBy order)
 {
 	static const uint32 ranges[] = {1, 2, 50, 1000000000};
 	/* all in memory, some of them, none */
@@ -554,6 +643,7 @@ test_method(FmsIoChoice choice)
 	int			j;
 	int			round;
 
+	by = order;
 	fms_io_open(&io, choice);
 	for (i = 0; i < (int) lengthof(ranges); i++)
 	{
@@ -565,14 +655,14 @@ test_method(FmsIoChoice choice)
 				passed = goes_well(ranges[i], round % 2, round % 10 == 9,
 								   shares[j]);
 			shim_ok(passed,
-					"%s: the order of all blocks, %u different words, %zu bytes of memory",
-					io.method->name, ranges[i], shares[j]);
+					"%s: the order of all blocks by %s keys, %u different words, %zu bytes of memory",
+					io.method->name, name_of_order(), ranges[i], shares[j]);
 		}
 	}
 	for (j = 0; j < (int) lengthof(shares); j++)
 		shim_ok(each_run_alone(shares[j]),
-				"%s: each run alone, %zu bytes of memory", io.method->name,
-				shares[j]);
+				"%s: each run alone by %s keys, %zu bytes of memory",
+				io.method->name, name_of_order(), shares[j]);
 	fms_io_close(&io);
 	test_corruption(choice);
 }
@@ -583,11 +673,13 @@ main(void)
 	int			error = -fms_io_uring_method.open();
 
 	shim_seed();
-	test_method(FMS_IO_SYNC);
+	test_method(FMS_IO_SYNC, FMS_ORDER_BY_FIRST_KEYS);
+	test_method(FMS_IO_SYNC, FMS_ORDER_BY_LAST_KEYS);
 	if (error == 0)
 	{
 		fms_io_uring_method.close();
-		test_method(FMS_IO_URING);
+		test_method(FMS_IO_URING, FMS_ORDER_BY_FIRST_KEYS);
+		test_method(FMS_IO_URING, FMS_ORDER_BY_LAST_KEYS);
 	}
 	else
 		shim_skip(strerror(error), "all of this with io_uring");

@@ -123,7 +123,8 @@ fms_tape_check_block(const FmsTape *tape, const char *block, uint32 run,
 /* ---- the grid ---- */
 
 static const FmsMode *const modes[] = {
-	&fms_mode_fmsort, &fms_mode_double_buffering, &fms_mode_traditional
+	&fms_mode_fmsort, &fms_mode_double_buffering, &fms_mode_traditional,
+	&fms_mode_single_block, &fms_mode_multi_block, &fms_mode_flash
 };
 static const Size memories_kb[] = {
 	64, 100, 128, 256, 1000, 1024, 4096, 10000, 65536, 262144, 1048576,
@@ -153,7 +154,8 @@ bytes_needed(int nruns, uint32 assist, uint32 block_bytes,
 {
 	return fms_merge_bytes(sizing.mode, NULL, nruns, assist, block_bytes,
 						   largest_bytes) +
-		(writes ? fms_run_writer_bytes(sizing.memory_bytes, block_bytes) : 0) +
+		(writes || sizing.mode->fills_memory ?
+		 fms_run_writer_bytes(sizing.memory_bytes, block_bytes) : 0) +
 		sizing.fences_bytes;
 }
 
@@ -161,7 +163,7 @@ static void
 check_block_size(void)
 {
 	uint32		block = sizing.block_bytes;
-	bool		ordered = sizing.mode->ordered;
+	bool		assists = sizing.mode->assists;
 	uint32		least = options.assist_blocks ? options.assist_blocks : 1;
 
 	HOLDS(block >= FMS_BLOCK_MIN_BYTES && block <= FMS_BLOCK_MAX_BYTES);
@@ -183,31 +185,33 @@ check_block_size(void)
 	if (sizing.assist_wanted < options.assist_blocks)
 		HOLDS(block == FMS_BLOCK_MIN_BYTES && sizing.assist_wanted >= 1);
 	/* so that two runs of small tuples fit in any work_mem there may be */
-	HOLDS(bytes_needed(2, ordered ? Max(sizing.assist_wanted, 1) : 0, block,
+	HOLDS(bytes_needed(2, assists ? Max(sizing.assist_wanted, 1) : 0, block,
 					   0, true) <= options.memory_bytes);
 }
 
 static void
 check_merge(uint32 largest, bool writes)
 {
-	bool		ordered = sizing.mode->ordered;
+	bool		assists = sizing.mode->assists;
 	int			n = fms_sizing_fan_in(&sizing, largest, writes);
 	uint32		l = fms_sizing_assist(&sizing, n, largest, writes);
 	uint32		fewest = sizing.assist_wanted > 0 ? sizing.assist_wanted : l;
 
 	HOLDS(n >= 2);
-	HOLDS(ordered ? l >= 1 && l <= FMS_ASSIST_MAX_BLOCKS : l == 0);
-	if (ordered && sizing.assist_wanted > 0)
+	HOLDS(assists ? l >= 1 : l == 0);
+	HOLDS(l <= FMS_ASSIST_MAX_BLOCKS ||
+		  (sizing.mode->fills_memory && sizing.assist_wanted == 0));
+	if (assists && sizing.assist_wanted > 0)
 		HOLDS(l == sizing.assist_wanted);
 
 	/* within the memory, or two runs and as few assist blocks as may be */
 	if (bytes_needed(n, l, sizing.block_bytes, largest, writes) >
 		sizing.memory_bytes)
-		HOLDS(n == 2 && (!ordered || l <= Max(1, sizing.assist_wanted)));
+		HOLDS(n == 2 && (!assists || l <= Max(1, sizing.assist_wanted)));
 
 	/* a run or (where l is automatic) a block more would not have fitted */
 	if (n < 1 << 19)
-		HOLDS(bytes_needed(n + 1, ordered ? Max(fewest, 4) : 0,
+		HOLDS(bytes_needed(n + 1, assists ? Max(fewest, 4) : 0,
 						   sizing.block_bytes, largest, writes) >
 			  sizing.memory_bytes);
 
@@ -241,7 +245,7 @@ check_rest(uint32 largest)
 		l = fms_sizing_assist(&sizing, n + 1, largest, false);
 		HOLDS(bytes_needed(n + 1, l, sizing.block_bytes, largest, false) +
 			  rest <= sizing.memory_bytes);
-		HOLDS(!sizing.mode->ordered || l >= 4 || sizing.assist_wanted > 0);
+		HOLDS(!sizing.mode->assists || l >= 4 || sizing.assist_wanted > 0);
 		sizing.rest_bytes = 0;
 	}
 }
