@@ -31,10 +31,11 @@ def ordered(values):
 
 def by_number(values):
     """As numbers, if they are; else as they come."""
+    values = ordered(values)
     try:
-        return sorted(ordered(values), key=float)
+        return sorted(values, key=float)
     except ValueError:
-        return ordered(values)
+        return values
 
 
 def read(path):
