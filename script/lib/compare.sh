@@ -41,7 +41,9 @@ EOF
 }
 
 # The contenders of Table 5 by name: stock, traditional, double_buffering,
-# fmsort-L; and fmsort-auto, which chooses for itself.
+# fmsort-L; and fmsort-auto, which chooses for itself.  With the base block and
+# as many blocks as work_mem holds: fmsort-base, and those of Flash mergesort's
+# paper, single_block, multi_block, flash.
 contender_settings() {
     local io=("$COMPARE_IO_METHOD" "$COMPARE_DIRECT_IO")
     local s=$COMPARE_BASE_BLOCK n=$COMPARE_RUNS l
@@ -50,6 +52,8 @@ contender_settings() {
     stock) settings off 0 0 auto auto ;;
     fmsort-auto) settings fmsort 0 0 auto auto ;;
     traditional) settings traditional "$s" 0 "${io[@]}" ;;
+    single_block | multi_block | flash) settings "$1" "$s" 0 "${io[@]}" ;;
+    fmsort-base) settings fmsort "$s" 0 "${io[@]}" ;;
     double_buffering)
         settings double_buffering "$(whole_sectors $((s / 2)))" 0 "${io[@]}"
         ;;
