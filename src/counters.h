@@ -89,7 +89,7 @@ typedef struct FmsCounters
 	/* the tape and its blocks (tape.c, run.c, merge.c) */
 	uint64		blocks;			/* written by run formation */
 	uint32		block_bytes;
-	uint32		assist_blocks;	/* l of the last merge; 0 if its mode has none */
+	uint32		assist_blocks;	/* of the last merge; 0: it has none */
 	bool		uses_uring;
 	bool		uses_direct_io;
 	FmsDirectReason direct_reason;

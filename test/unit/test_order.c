@@ -208,7 +208,8 @@ compare_blocks(const void *a, const void *b)
 	int			i;
 
 	/* by last keys a run's first block comes first, whatever was noted */
-	if (by == FMS_ORDER_BY_LAST_KEYS && (x->position == 0) != (y->position == 0))
+	if (by == FMS_ORDER_BY_LAST_KEYS &&
+		(x->position == 0) != (y->position == 0))
 		return x->position == 0 ? -1 : 1;
 	if (by == FMS_ORDER_BY_LAST_KEYS && x->position == 0)
 		return x->run - y->run;
