@@ -213,6 +213,7 @@ begin(FmsIo *io, FmsIoRequest *request)
 	Assert(request->state != FMS_IO_IN_FLIGHT);
 	Assert(request->length_bytes > 0);
 	request->io = io;
+	request->next_part = NULL;
 	request->state = FMS_IO_IN_FLIGHT;
 	io->in_flight++;
 	if (request->group)
@@ -236,8 +237,43 @@ fms_io_carry_out(FmsIo *io, int fd, FmsIoRequest *request)
 	fms_io_complete(request, fms_io_transfer(fd, request));
 }
 
-void
-fms_io_complete(FmsIoRequest *request, int result)
+/* Does a read begin where another one ends? */
+static bool
+goes_on(const FmsIoRequest *request, const FmsIoRequest *next)
+{
+	return !request->is_write && !next->is_write &&
+		request->piece_bytes == 0 && next->piece_bytes == 0 &&
+		request->offset_bytes + request->length_bytes == next->offset_bytes;
+}
+
+int
+fms_io_join(FmsIoRequest **requests, int n, struct iovec *vector)
+{
+	Size		bytes = 0;
+	int			i;
+
+	Assert(n > 0);
+	n = Min(n, FMS_IO_PARTS_MAX);
+	for (i = 0; i < n; i++)
+	{
+		FmsIoRequest *request = requests[i];
+
+		if (i > 0)
+		{
+			if (!goes_on(requests[i - 1], request) ||
+				bytes + request->length_bytes > FMS_IO_JOINED_MAX_BYTES)
+				break;
+			requests[i - 1]->next_part = request;
+		}
+		vector[i].iov_base = request->buffer;
+		vector[i].iov_len = request->length_bytes;
+		bytes += request->length_bytes;
+	}
+	return i;
+}
+
+static void
+complete_one(FmsIoRequest *request, int result)
 {
 	Assert(request->state == FMS_IO_IN_FLIGHT);
 	Assert(request->io->in_flight > 0);
@@ -247,6 +283,28 @@ fms_io_complete(FmsIoRequest *request, int result)
 	request->io->in_flight--;
 	if (request->group)
 		(*request->group)--;
+}
+
+void
+fms_io_complete(FmsIoRequest *request, int result)
+{
+	int			left = result;
+
+	while (request)
+	{
+		FmsIoRequest *next = request->next_part;
+		int			part = Min(left, (int) request->length_bytes);
+
+		complete_one(request, part);
+		if (left >= 0)
+		{
+			/* what a short operation did not come to is to be tried again */
+			left -= part;
+			if (left == 0)
+				left = -EAGAIN;
+		}
+		request = next;
+	}
 }
 
 /* One piece of it; bytes moved, or -errno. */

@@ -20,6 +20,8 @@
 
 #include "postgres.h"
 
+#include <sys/uio.h>
+
 #include "lib/ilist.h"
 
 #include "options.h"
@@ -38,12 +40,17 @@ typedef enum FmsIoState
 } FmsIoState;
 
 typedef struct FmsIo FmsIo;
+typedef struct FmsIoRequest FmsIoRequest;
+
+/* Reads that are joined to one operation, and their bytes together. */
+#define FMS_IO_PARTS_MAX		16
+#define FMS_IO_JOINED_MAX_BYTES ((Size) 128 * 1024)
 
 /*
  * One transfer.  Lives where its owner likes, but not shorter than the
  * channel or than it is in flight.
  */
-typedef struct FmsIoRequest
+struct FmsIoRequest
 {
 	/* what to do: set before submitting */
 	bool		is_write;
@@ -59,9 +66,10 @@ typedef struct FmsIoRequest
 	/* kept by the channel and its method */
 	FmsIo	   *io;
 	uint32		pieces_left;	/* of those that are on their way */
+	FmsIoRequest *next_part;	/* completed with this one */
 	uint32	   *group;			/* if not NULL, counts its group's requests
 								 * in flight */
-} FmsIoRequest;
+};
 
 /* Of how many pieces a request consists. */
 static inline uint32
@@ -185,7 +193,16 @@ extern bool fms_io_wait(FmsIo *io);
  */
 extern int	fms_io_transfer(int fd, const FmsIoRequest *request);
 
-/* For methods: the request has finished. */
+/*
+ * For methods: how many of the requests, from the first on, are reads of one
+ * stretch of the file?  Those can be one operation, into the buffers of the
+ * vector, which has FMS_IO_PARTS_MAX entries.  Completing the first with the
+ * result of that completes them all.
+ */
+extern int	fms_io_join(FmsIoRequest **requests, int n,
+						struct iovec *vector);
+
+/* For methods: the request, with those joined to it, has finished. */
 extern void fms_io_complete(FmsIoRequest *request, int result);
 
 #endif							/* FMS_IO_H */

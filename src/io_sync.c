@@ -13,6 +13,19 @@
 
 #include "io.h"
 
+/* Several reads in one call: they go on where the one before ends. */
+static int
+read_joined(int fd, const struct iovec *vector, int n, uint64 offset_bytes)
+{
+	ssize_t		moved;
+
+	do
+	{
+		moved = preadv(fd, vector, n, (off_t) offset_bytes);
+	} while (moved < 0 && errno == EINTR);
+	return moved < 0 ? -errno : (int) moved;
+}
+
 static int
 sync_open(void)
 {
@@ -22,10 +35,19 @@ sync_open(void)
 static void
 sync_submit(int fd, FmsIoRequest **requests, int n)
 {
-	int			i;
+	struct iovec vector[FMS_IO_PARTS_MAX];
 
-	for (i = 0; i < n; i++)
-		fms_io_complete(requests[i], fms_io_transfer(fd, requests[i]));
+	while (n > 0)
+	{
+		int			joined = fms_io_join(requests, n, vector);
+
+		fms_io_complete(requests[0], joined == 1 ?
+						fms_io_transfer(fd, requests[0]) :
+						read_joined(fd, vector, joined,
+									requests[0]->offset_bytes));
+		requests += joined;
+		n -= joined;
+	}
 }
 
 static void

@@ -17,7 +17,9 @@
  * by interrupting the merge.  No SQPOLL (it would occupy a core), no IOPOLL
  * (needs polled queues that few devices offer).
  *
- * Buffers that many direct transfers will use are registered (io_pinned.c).
+ * Reads of one stretch of the file that are submitted together become one
+ * entry, with a vector of their buffers.  Other transfers use the ring's
+ * registered buffers, where there are any (io_pinned.c).
  *
  * A request may be cut into pieces (see tape.c), an entry each; it is complete
  * when all of them are.
@@ -52,6 +54,11 @@ static struct io_uring ring;
 static int	ring_users = 0;		/* channels open on it */
 static int	ring_error = 0;		/* why it must not be used any more */
 static uint32 ring_in_flight = 0;	/* requests the kernel has, all sorts */
+
+static bool can_join = false;	/* vectors need not outlive the submission */
+
+/* Of the entries in the submission queue. */
+static struct iovec vectors[RING_SUBMISSION_ENTRIES][FMS_IO_PARTS_MAX];
 
 static int
 ring_init(void)
@@ -96,6 +103,7 @@ uring_open(void)
 			return error;
 		}
 		ring_error = 0;
+		can_join = (ring.features & IORING_FEAT_SUBMIT_STABLE) != 0;
 		fms_io_pinned_begin(&ring);
 	}
 	else if (ring_error != 0)
@@ -228,7 +236,7 @@ prepare(struct io_uring_sqe *sqe, int fd, FmsIoRequest *request, uint32 at,
 
 /* Queues the pieces of a request; counts them as they are queued. */
 static int
-queue(int fd, FmsIoRequest *request, int *queued)
+queue_pieces(int fd, FmsIoRequest *request, int *queued)
 {
 	int			slot = fms_io_pinned_find(request->buffer,
 										  request->length_bytes);
@@ -248,6 +256,60 @@ queue(int fd, FmsIoRequest *request, int *queued)
 	return error;
 }
 
+/* Queues reads joined to one operation; the vector lasts as the entry does. */
+static int
+queue_joined(int fd, FmsIoRequest *first, const struct iovec *vector, int n,
+			 int *queued)
+{
+	int			error = 0;
+	struct io_uring_sqe *sqe = get_entry(&error);
+	struct iovec *lasting;
+
+	if (sqe == NULL)
+		return error;
+	lasting = vectors[sqe - ring.sq.sqes];
+	memcpy(lasting, vector, n * sizeof(struct iovec));
+	io_uring_prep_readv(sqe, fd, lasting, n, first->offset_bytes);
+	io_uring_sqe_set_data(sqe, first);
+	(*queued)++;
+	return 0;
+}
+
+/*
+ * Queues all of the requests, joined where they can be, until there is an
+ * error.
+ */
+static int
+queue_all(int fd, FmsIoRequest **requests, int n, int *queued)
+{
+	struct iovec vector[FMS_IO_PARTS_MAX];
+	int			error = 0;
+
+	while (n > 0 && error == 0)
+	{
+		int			joined = can_join ? fms_io_join(requests, n, vector) : 1;
+
+		if (joined == 1)
+			error = queue_pieces(fd, requests[0], queued);
+		else
+			error = queue_joined(fd, requests[0], vector, joined, queued);
+		requests += joined;
+		n -= joined;
+	}
+	return error;
+}
+
+/* How many requests, from this one on, were joined to one operation? */
+static int
+parts_of(const FmsIoRequest *request)
+{
+	int			n = 1;
+
+	while ((request = request->next_part) != NULL)
+		n++;
+	return n;
+}
+
 /*
  * The kernel has not taken more than the first pieces of the requests.  The
  * others fail with the error.
@@ -255,16 +317,18 @@ queue(int fd, FmsIoRequest *request, int *queued)
 static void
 give_up(FmsIoRequest **requests, int n, int taken, int error)
 {
-	int			i;
-
-	for (i = 0; i < n; i++)
+	while (n > 0)
 	{
-		int			pieces = fms_io_pieces(requests[i]);
+		FmsIoRequest *request = requests[0];
+		int			pieces = fms_io_pieces(request);
 		int			lost = pieces - Min(taken, pieces);
+		int			parts = parts_of(request);
 
 		taken -= pieces - lost;
 		for (; lost > 0; lost--)
-			complete_piece(requests[i], error);
+			complete_piece(request, error);
+		requests += parts;
+		n -= parts;
 	}
 }
 
@@ -280,8 +344,8 @@ uring_submit(int fd, FmsIoRequest **requests, int n)
 		requests[i]->result = 0;
 		requests[i]->pieces_left = fms_io_pieces(requests[i]);
 	}
-	for (i = 0; i < n && error == 0; i++)
-		error = queue(fd, requests[i], &queued);
+	if (error == 0)
+		error = queue_all(fd, requests, n, &queued);
 	if (error == 0)
 		error = push();
 

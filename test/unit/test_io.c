@@ -5,7 +5,8 @@
  *
  * Seen to fail with: fms_io_complete() without the group; drain() returning at
  * once; uring_submit() giving up when the submission ring is full; a slot that
- * keeps its buffer when that is unmapped; no regard to the limit.
+ * keeps its buffer when that is unmapped; no regard to the limit; parts of a
+ * joined read all given its whole result.
  */
 #include "postgres.h"
 
@@ -280,6 +281,64 @@ test_close(void)
 			"%s: the last one to close leaves no descriptor", method->name);
 }
 
+/*
+ * Stretches of the file, read into buffers that do not lie in their order; the
+ * last one goes on past the file's end.
+ */
+static void
+test_joined(void)
+{
+	static FmsIoRequest requests[PIECES];
+	FmsIoRequest *batch[PIECES];
+	FmsIo		io;
+	char	   *memory;
+	int			whole = 0;
+	bool		good = true;
+	int			i;
+
+	fms_io_open(&io, choice);
+	memory = fms_io_map(&io, PIECES * PIECE_BYTES);
+	for (i = 0; i < PIECES; i++)
+	{
+		fill(memory + i * PIECE_BYTES, i, 4);
+		prepare(&requests[i], memory + i * PIECE_BYTES, i, true);
+		batch[i] = &requests[i];
+	}
+	fms_io_submit(&io, fd, batch, PIECES);
+	while (io.in_flight > 0)
+		(void) fms_io_wait(&io);
+
+	memset(memory, 0, PIECES * PIECE_BYTES);
+	for (i = 0; i < PIECES; i++)
+	{
+		/* a gap every hundred pieces, so that there are several stretches */
+		prepare(&requests[i], memory + (PIECES - 1 - i) * PIECE_BYTES,
+				100 + i + i / 100, false);
+	}
+	fms_io_submit(&io, fd, batch, PIECES);
+	while (io.in_flight > 0)
+		(void) fms_io_wait(&io);
+	for (i = 0; i < PIECES; i++)
+	{
+		int			number = 100 + i + i / 100;
+
+		if (requests[i].result == (int) PIECE_BYTES)
+		{
+			whole++;
+			good = good && holds(requests[i].buffer, number, 4);
+		}
+		else
+			good = good && number >= PIECES &&
+				(requests[i].result == 0 || requests[i].result == -EAGAIN);
+	}
+	shim_ok(good, "%s: stretches of the file, into scattered buffers",
+			method->name);
+	shim_ok(whole == PIECES - 100 - 5,
+			"%s: %d pieces are there before the file ends", method->name,
+			whole);
+	fms_io_close(&io);
+}
+
 /* Does a page written from there come back there? */
 static bool
 goes_and_comes(FmsIo *io, char *buffer, int number)
@@ -362,6 +421,7 @@ test_method(const FmsIoMethod *which, FmsIoChoice how)
 	test_errors();
 	test_in_flight();
 	test_close();
+	test_joined();
 	test_pinned();
 }
 
