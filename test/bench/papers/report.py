@@ -38,6 +38,20 @@ def by_number(values):
         return values
 
 
+def by_name(values):
+    """In order of appearance, but fmsort-8 goes before fmsort-16."""
+    def number(name):
+        word, _, last = name.rpartition("-")
+        return (word, int(last)) if last.isdigit() else (name, 0)
+
+    values = ordered(values)
+    first = {}
+    for name in values:
+        first.setdefault(number(name)[0], len(first))
+    return sorted(values, key=lambda name: (first[number(name)[0]],
+                                            number(name)[1]))
+
+
 def read(path):
     with open(path) as file:
         return list(csv.DictReader(line for line in file
@@ -84,9 +98,10 @@ def shown(value):
 
 def names_of(rows, args):
     xs = by_number(row[args.x] for row in rows)
-    series = ordered(row[args.series] for row in rows) if args.series \
-        else args.y.split(",")
-    return xs, series
+    if not args.series:
+        return xs, args.y.split(",")
+    there = {row[args.series] for row in rows}
+    return xs, [name for name in args.names if name in there]
 
 
 def print_table(rows, args):
@@ -154,7 +169,7 @@ def print_stacked(number, rows, args):
             "set bmargin 13; plot " + ", ".join(
                 "$p%d using %d:xtic(1) with histograms linecolor rgb %s "
                 "title %s" % (number, i + 2, quoted(COLOURS[(5, 1, 8)[i % 3]]),
-                              quoted(column))
+                              quoted(column.removesuffix("_ms")))
                 for i, column in enumerate(columns)))
 
 
@@ -209,6 +224,9 @@ def main():
     parser.add_argument("--log", action="store_true")
     args = parser.parse_args()
     rows = read(args.csv)
+    # every panel in the same order and colours
+    args.names = by_name(row[args.series] for row in rows) \
+        if args.series else []
     if args.command == "table":
         print_table(rows, args)
     else:
