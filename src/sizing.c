@@ -106,7 +106,7 @@ fits(const FmsSizing *sizing, int nruns, uint32 assist, uint32 largest_bytes,
 										 assist, sizing->block_bytes,
 										 largest_bytes);
 
-	/* an input buffer like run formation.s leaves the output.s alone */
+	/* an input buffer as in run formation leaves the output's alone */
 	if (writes || sizing->mode->fills_memory)
 		needed += sizing->writer_bytes;
 	if (!writes)

@@ -17,6 +17,7 @@ COMPARE_QUERY=${COMPARE_QUERY:-SELECT * FROM orders ORDER BY o_orderdate}
 COMPARE_WORK_MEM=${COMPARE_WORK_MEM:-4MB}
 COMPARE_BASE_BLOCK=${BASE_BLOCK:-4096}
 COMPARE_RUNS=
+COMPARE_ASSIST=0
 COMPARE_IO_METHOD=io_uring
 COMPARE_DIRECT_IO=on
 
@@ -41,9 +42,11 @@ EOF
 }
 
 # The contenders of Table 5 by name: stock, traditional, double_buffering,
-# fmsort-L; and fmsort-auto, which chooses for itself.  With the base block and
-# as many blocks as work_mem holds: fmsort-base, and those of Flash mergesort's
-# paper, single_block, multi_block, flash.
+# fmsort-L; and fmsort-auto, which chooses for itself.  With blocks of the base
+# size, however many: those of Flash mergesort's paper, single_block, multi_block,
+# flash, which fill work_mem; fmsort, with COMPARE_ASSIST assist blocks; and
+# fmsort-base, with automatic ones.  fmsort-direct is fmsort-auto but for the
+# I/O, which is the others'.
 contender_settings() {
     local io=("$COMPARE_IO_METHOD" "$COMPARE_DIRECT_IO")
     local s=$COMPARE_BASE_BLOCK n=$COMPARE_RUNS l
@@ -53,7 +56,9 @@ contender_settings() {
     fmsort-auto) settings fmsort 0 0 auto auto ;;
     traditional) settings traditional "$s" 0 "${io[@]}" ;;
     single_block | multi_block | flash) settings "$1" "$s" 0 "${io[@]}" ;;
+    fmsort) settings fmsort "$s" "$COMPARE_ASSIST" "${io[@]}" ;;
     fmsort-base) settings fmsort "$s" 0 "${io[@]}" ;;
+    fmsort-direct) settings fmsort 0 0 "${io[@]}" ;;
     double_buffering)
         settings double_buffering "$(whole_sectors $((s / 2)))" 0 "${io[@]}"
         ;;

@@ -4,12 +4,9 @@
 -- The rows' keys are spread evenly, so all runs have nearly the same number of
 -- blocks and end nearly together: the paper's counts hold almost exactly.
 --
--- Seen to fail with: mode_flash.c reading one block less than is free; or
--- refilling whenever a frame is free; mode_multi_block.c giving no run the
--- blocks that are left over, or reading one block at a time; run.c noting
--- first keys for mode flash; runs_to_leave() of spill.c as if nothing were to
--- be materialised; fms_spill_rest_bytes() likewise; sizing.c leaving automatic
--- l at 64 in mode flash.
+-- Seen to fail with: mode_flash.c reading one block less than is free;
+-- mode_multi_block.c giving no run the blocks that are left over,
+-- or reading one block at a time; run.c noting first keys for mode flash.
 \set QUIET 1
 \set ON_ERROR_STOP 1
 \pset format unaligned

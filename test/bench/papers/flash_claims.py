@@ -11,7 +11,7 @@ import statistics
 import sys
 
 SINGLE, MULTI, FLASH = "single_block", "multi_block", "flash"
-OURS = ("fmsort-base", "fmsort-auto")
+OURS = ("fmsort", "fmsort-base", "fmsort-direct", "fmsort-auto")
 
 # Table 2: MB -> blocks an operation (multi, flash), operations (single, multi,
 # flash).  The paper prints 235 at 2.3 MB, but 26879 blocks in 132 operations
@@ -67,7 +67,8 @@ def medians(rows):
             for column in same[0]
             if column not in ("data", "contender", "work_mem")}
     return {place: cell for place, cell in cells.items()
-            if {SINGLE, MULTI, FLASH} <= set(cell)}
+            if {SINGLE, MULTI, FLASH} <= set(cell)
+            and cell[FLASH]["merge_passes"] == 1}
 
 
 def sizes(cells, data):
@@ -132,12 +133,13 @@ def print_speedups(cells, data):
                        if name in cell else "-")
         rows.append(row)
     table(("MB", "runs", "Spd-S", "read time, S", "Spd-M", "read time, M",
-           "fmsort by flash", "fmsort-auto by flash"), rows)
+           *("flash by " + name for name in OURS)), rows)
 
 
 def print_best(cells):
     for name in (SINGLE, MULTI):
         for column, what in (("blocked_ms", "read time"),
+                             ("merge_ms", "merge phase"),
                              ("total_ms", "whole sort")):
             found = max((cell[name][column] / cell[FLASH][column], place)
                         for place, cell in cells.items())
@@ -148,6 +150,8 @@ def print_best(cells):
                              ("merge_ms", "merge phase")):
             found = [cell[FLASH][column] / cell[name][column]
                      for cell in cells.values() if name in cell]
+            if not found:
+                continue
             print("- %s beside flash, %s: at least as fast in %d of %d cells, "
                   "%.2f to %.2f times as fast"
                   % (name, what, sum(each >= 1 for each in found), len(found),
