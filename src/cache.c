@@ -9,13 +9,19 @@
  * slowly than past the cache, and pushes others' pages out.  So the line is
  * drawn where the kernel draws it (vm.dirty_background_ratio), less what is
  * waiting to be written already, ours and others'; and at a small part of the
- * memory that is available, or that the control group which this process
- * runs in may have (a container's page cache counts against its limit).
+ * memory that is available, or most of what the control group has left that
+ * this process runs in (a container's page cache counts against its limit, and
+ * what it pushes out is its own).
  *
  *	  available   |###################################################|
  *	  background  |#####|			where the kernel begins to write
  *	  dirty       |##|
  *	  room           |##|			a sort takes a part, and asks again
+ *
+ * Where the device is slow it is another line.  A sort that bypasses the cache
+ * waits for the device twice, one that does not waits at most once, when the
+ * kernel writes, and what stays in memory need not be read from the device.
+ * So then only memory counts: a sort may take most of what is available.
  *
  * Asked when a sort begins to spill, and again when it has used up the part
  * it was given; reading these files takes some tens of microseconds.  Where
@@ -30,6 +36,8 @@
 
 /* A sort's part of the memory that is available; many may run at once. */
 #define AVAILABLE_FRACTION	16
+/* Of its group's memory, or on a slow device of all: all but this part. */
+#define SPARED_FRACTION		4
 /* It gets the room that there is in parts, since others may want it, too. */
 #define ROOM_FRACTION		8
 
@@ -40,6 +48,16 @@ typedef struct FmsMemory
 	uint64		dirty;			/* in the page cache, to be written or being
 								 * written */
 } FmsMemory;
+
+/*
+ * The same, of whom?  Groups of version 2 have a dirty limit of their own.
+ */
+typedef struct FmsMemories
+{
+	FmsMemory	machine;
+	FmsMemory	flushed;		/* what the kernel's dirty limit goes by */
+	FmsMemory	group;			/* the smallest; else the machine */
+} FmsMemories;
 
 /* The number in a file that holds just one; PG_UINT64_MAX if there is none. */
 static uint64
@@ -90,70 +108,178 @@ background_bytes(uint64 available)
 	return ratio <= 100 ? available / 100 * ratio : 0;
 }
 
-/* The smallest limit of a group and those it is in. */
-static uint64
-limit_above(const char *mount, const char *group, const char *name)
+/* How a version of control groups calls what we ask it. */
+typedef struct FmsGroupNames
+{
+	const char *mount;
+	const char *limit;			/* files */
+	const char *usage;
+	const char *inactive;		/* entries of memory.stat */
+	const char *active;
+	const char *dirty;
+	const char *writeback;
+} FmsGroupNames;
+
+static const FmsGroupNames version_1 = {
+	.mount = "/sys/fs/cgroup/memory",
+	.limit = "memory.limit_in_bytes",
+	.usage = "memory.usage_in_bytes",
+	.inactive = "total_inactive_file",
+	.active = "total_active_file",
+	.dirty = "total_dirty",
+	.writeback = "total_writeback"
+};
+
+static const FmsGroupNames version_2 = {
+	.mount = "/sys/fs/cgroup",
+	.limit = "memory.max",
+	.usage = "memory.current",
+	.inactive = "inactive_file",
+	.active = "active_file",
+	.dirty = "file_dirty",
+	.writeback = "file_writeback"
+};
+
+/* Adds what memory.stat says to what is available, and to what is dirty. */
+static void
+ask_stat(const FmsGroupNames *names, const char *directory, FmsMemory *memory)
 {
 	char		path[MAXPGPATH];
-	char		above[MAXPGPATH];
-	uint64		limit = PG_UINT64_MAX;
+	char		name[64];
+	unsigned long long bytes;
+	FILE	   *file;
 
-	strlcpy(above, group, sizeof(above));
+	snprintf(path, sizeof(path), "%s/memory.stat", directory);
+	file = AllocateFile(path, "r");
+	if (file == NULL)
+		return;
+	while (fscanf(file, "%63s %llu", name, &bytes) == 2)
+	{
+		if (strcmp(name, names->inactive) == 0 ||
+			strcmp(name, names->active) == 0)
+			memory->available += bytes;
+		else if (strcmp(name, names->dirty) == 0 ||
+				 strcmp(name, names->writeback) == 0)
+			memory->dirty += bytes;
+	}
+	FreeFile(file);
+}
+
+/*
+ * A group with a limit has its own idea of what is available: the limit, less
+ * what is used and is not page cache.
+ */
+static void
+ask_group(const FmsGroupNames *names, const char *directory,
+		  FmsMemories *memories)
+{
+	FmsMemory	group = {0, 0};
+	char		path[MAXPGPATH];
+	uint64		limit;
+	uint64		usage;
+
+	snprintf(path, sizeof(path), "%s/%s", directory, names->limit);
+	limit = number_in(path);
+	if (limit >= memories->group.available)
+		return;					/* none, or none that matters */
+	snprintf(path, sizeof(path), "%s/%s", directory, names->usage);
+	usage = number_in(path);
+	ask_stat(names, directory, &group);
+	if (usage <= limit)
+		group.available += limit - usage;
+	group.available = Min(group.available, limit);
+	if (group.available >= memories->group.available)
+		return;
+	memories->group = group;
+	if (names == &version_2)
+		memories->flushed = group;
+}
+
+/* The same of a group and those it is in. */
+static void
+ask_groups(const FmsGroupNames *names, const char *group,
+		   FmsMemories *memories)
+{
+	char		directory[MAXPGPATH];
+	Size		top = strlen(names->mount);
+
+	snprintf(directory, sizeof(directory), "%s%s", names->mount, group);
 	for (;;)
 	{
-		char	   *slash = strrchr(above, '/');
-		uint64		here;
+		char	   *slash;
 
-		snprintf(path, sizeof(path), "%s%s/%s", mount, above, name);
-		here = number_in(path);
-		limit = Min(limit, here);
-		if (slash == NULL)
-			return limit;
+		ask_group(names, directory, memories);
+		slash = strrchr(directory, '/');
+		if (slash == NULL || slash < directory + top)
+			return;
 		*slash = '\0';
 	}
 }
 
-/* The memory limit of this process's control group, version 1 or 2. */
-static uint64
-group_limit_bytes(void)
+/* What there is for this process, as its control groups let it. */
+static FmsMemories
+ask(void)
 {
+	FmsMemory	machine = ask_memory();
+	FmsMemories memories = {machine, machine, machine};
 	FILE	   *file = AllocateFile("/proc/self/cgroup", "r");
 	char		line[MAXPGPATH];
-	uint64		limit = PG_UINT64_MAX;
 
 	if (file == NULL)
-		return limit;
+		return memories;
 	while (fgets(line, sizeof(line), file))
 	{
 		char	   *group = strrchr(line, ':');
-		uint64		here = PG_UINT64_MAX;
 
 		line[strcspn(line, "\n")] = '\0';
 		if (group == NULL)
 			continue;
 		group++;
 		if (strncmp(line, "0::", 3) == 0)
-			here = limit_above("/sys/fs/cgroup", group, "memory.max");
+			ask_groups(&version_2, group, &memories);
 		else if (strstr(line, ":memory:"))
-			here = limit_above("/sys/fs/cgroup/memory", group,
-							   "memory.limit_in_bytes");
-		limit = Min(limit, here);
+			ask_groups(&version_1, group, &memories);
 	}
 	FreeFile(file);
-	return limit;
+	return memories;
+}
+
+/* What is left of a share of which some is taken. */
+static uint64
+left_of(uint64 share, uint64 taken)
+{
+	return share > taken ? share - taken : 0;
+}
+
+/* Most of what its group has, or the machine. */
+static uint64
+most_of(const FmsMemory *memory)
+{
+	return memory->available - memory->available / SPARED_FRACTION;
 }
 
 uint64
 fms_cache_room_bytes(uint64 taken_bytes)
 {
-	FmsMemory	memory = ask_memory();
-	uint64		available = Min(memory.available, group_limit_bytes());
-	uint64		background = background_bytes(available);
-	uint64		share = available / AVAILABLE_FRACTION;
+	FmsMemories memories = ask();
+	uint64		unwritten =
+		left_of(background_bytes(memories.flushed.available),
+				memories.flushed.dirty);
+	uint64		share = left_of(memories.machine.available /
+								AVAILABLE_FRACTION, taken_bytes);
 
-	if (background <= memory.dirty || share <= taken_bytes)
-		return 0;
-	return Min(background - memory.dirty, share - taken_bytes);
+	return Min(Min(unwritten, share),
+			   left_of(most_of(&memories.group), taken_bytes));
+}
+
+uint64
+fms_cache_memory_bytes(uint64 taken_bytes)
+{
+	FmsMemories memories = ask();
+
+	/* what others have written and the device has not takes memory, too */
+	return left_of(most_of(&memories.group),
+				   Max(taken_bytes, memories.group.dirty));
 }
 
 uint64

@@ -16,6 +16,12 @@
  */
 extern uint64 fms_cache_room_bytes(uint64 taken_bytes);
 
+/*
+ * The same where the device is so slow that its own time is all that counts:
+ * harm to others' pages does not.
+ */
+extern uint64 fms_cache_memory_bytes(uint64 taken_bytes);
+
 /* How many of them to use before asking again. */
 extern uint64 fms_cache_part_bytes(uint64 room_bytes);
 

@@ -44,14 +44,21 @@ typedef enum FmsPhase
 	FMS_PHASE_IN_MEMORY			/* handing out tuples from memory */
 } FmsPhase;
 
-/* Why the page cache is bypassed, or not. */
+/* Why what was written last has bypassed the page cache, or not. */
 typedef enum FmsDirectReason
 {
 	FMS_DIRECT_AS_SET,			/* the setting says so */
 	FMS_DIRECT_SMALL,			/* not: the page cache has room for it */
+	FMS_DIRECT_SLOW,			/* not: the device is slow, and there is
+								 * memory */
 	FMS_DIRECT_EXPECTED,		/* it has none for what the planner expects */
-	FMS_DIRECT_OUTGROWN			/* it had room at first */
+	FMS_DIRECT_OUTGROWN,		/* it had room at first */
+	FMS_DIRECT_FAST				/* the device is as fast */
 } FmsDirectReason;
+
+/* Such a reason speaks for the page cache. */
+#define FMS_DIRECT_IS_CACHED(reason) \
+	((reason) == FMS_DIRECT_SMALL || (reason) == FMS_DIRECT_SLOW)
 
 typedef struct FmsCounters
 {
@@ -90,9 +97,14 @@ typedef struct FmsCounters
 	uint64		blocks;			/* written by run formation */
 	uint32		block_bytes;
 	uint32		assist_blocks;	/* of the last merge; 0: it has none */
+	uint32		assist_used;	/* of them, at once: grows as it has to wait;
+								 * 0: the mode uses them otherwise */
 	bool		uses_uring;
 	bool		uses_direct_io;
 	FmsDirectReason direct_reason;
+	uint64		cached_bytes;	/* of those written, into the page cache */
+	double		device_mb;		/* its round trip (device.h); 0: not known */
+	bool		device_seen;	/* by this sort, which overruled a profile */
 	uint64		spilled_bytes;	/* size of the temporary files */
 	uint64		read_bytes;
 	uint64		written_bytes;
@@ -107,6 +119,7 @@ typedef struct FmsCounters
 	double		order_us;		/* making the block read order */
 	double		merge_us;		/* all passes, the parent's time excluded */
 	double		blocked_us;		/* of that, waiting for reads */
+	double		write_blocked_us;	/* waiting for writes, whenever */
 } FmsCounters;
 
 /* Around a change of several fields; nothing in between may fail. */
@@ -157,8 +170,11 @@ fms_counters_add(FmsCounters *total, const FmsCounters *one)
 	sum.blocks += total->blocks;
 	sum.block_bytes = Max(total->block_bytes, one->block_bytes);
 	sum.assist_blocks = Max(total->assist_blocks, one->assist_blocks);
+	sum.assist_used = Max(total->assist_used, one->assist_used);
 	sum.uses_uring |= total->uses_uring;
 	sum.uses_direct_io |= total->uses_direct_io;
+	sum.cached_bytes += total->cached_bytes;
+	sum.device_seen |= total->device_seen;
 	sum.spilled_bytes += total->spilled_bytes;
 	sum.read_bytes += total->read_bytes;
 	sum.written_bytes += total->written_bytes;
@@ -170,6 +186,7 @@ fms_counters_add(FmsCounters *total, const FmsCounters *one)
 	sum.order_us += total->order_us;
 	sum.merge_us += total->merge_us;
 	sum.blocked_us += total->blocked_us;
+	sum.write_blocked_us += total->write_blocked_us;
 	*total = sum;
 }
 
@@ -188,7 +205,7 @@ fms_counters_direct_refused(const FmsCounters *counters)
 	return counters->method == FMS_METHOD_EXTERNAL_MERGE &&
 		counters->options.direct_io == FMS_DIRECT_AUTO &&
 		!counters->uses_direct_io &&
-		counters->direct_reason != FMS_DIRECT_SMALL;
+		!FMS_DIRECT_IS_CACHED(counters->direct_reason);
 }
 
 /* work_mem holds no two runs' blocks of the size that was set. */

@@ -21,6 +21,18 @@
  * only slow things down.  A reader that has l requests to give may always give
  * fewer, so a rate counts for all greater depths, too.
  *
+ * Measurements grow stale, and copies of a database move to other devices.  A
+ * sort that writes bytes past the page cache has bounds for the rate that
+ * cannot be wrong, however busy it is otherwise, since the device writes while
+ * the sort waits for it, and writes no more than it was given:
+ *
+ *	  elapsed   |---------------------------------|	 bytes / elapsed  <=  rate
+ *	  blocked      |----|      |---|        |---|	 rate  <=  bytes / blocked
+ *
+ * A rate outside of them is moved to the nearer one, and the rates of reads
+ * are moved in proportion: whatever made the ones wrong (another disk, another
+ * limit of a cloud's) has hardly spared the others.
+ *
  * Pure arithmetic over numbers that may be nonsense; nothing is owned and
  * nothing can fail.
  *
@@ -37,6 +49,9 @@
 
 /* This part of the best rate is as good as the best. */
 #define NEARLY_ALL		0.95
+
+/* The bounds of a rate are near enough for a guess within this factor. */
+#define BOUNDS_NEAR		3.0
 
 int
 fms_device_block_index(int64 block_bytes)
@@ -177,4 +192,56 @@ fms_device_enough_depth(const FmsDevice *device, uint32 block_bytes)
 			break;
 	}
 	return FMS_DEVICE_DEPTH(i);
+}
+
+double
+fms_device_round_trip_mb(const FmsDevice *device, uint32 block_bytes)
+{
+	double		write_mb = device->write_mb;
+	double		read_mb = fms_device_best_mb(device, block_bytes);
+
+	if (write_mb <= 0)
+		return 0;
+	if (read_mb <= 0)
+		read_mb = write_mb;
+	return 1 / (1 / write_mb + 1 / read_mb);
+}
+
+/* All rates, so many times what they were. */
+static void
+scale(FmsDevice *device, double factor)
+{
+	int			i;
+	int			j;
+
+	device->write_mb *= factor;
+	for (i = 0; i < FMS_DEVICE_BLOCKS; i++)
+	{
+		for (j = 0; j < FMS_DEVICE_DEPTHS; j++)
+			device->read_mb[i][j] *= factor;
+	}
+}
+
+bool
+fms_device_correct(FmsDevice *device, double bytes, double elapsed_us,
+				   double blocked_us)
+{
+	/* bytes a microsecond are MB a second */
+	double		least = elapsed_us > 0 ? bytes / elapsed_us : 0;
+	double		most = blocked_us > 0 ? bytes / blocked_us : RATE_MAX_MB;
+
+	if (!is_rate(least) || !is_rate(most) || least > most)
+		return false;
+	if (device->write_mb <= 0)
+	{
+		if (most > least * BOUNDS_NEAR)
+			return false;
+		device->write_mb = sqrt(least * most);
+		return true;
+	}
+	if (device->write_mb >= least && device->write_mb <= most)
+		return false;
+	scale(device, (device->write_mb < least ? least : most) /
+		  device->write_mb);
+	return true;
 }

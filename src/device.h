@@ -62,4 +62,20 @@ extern uint32 fms_device_enough_depth(const FmsDevice *device,
 /* MB/s with that. */
 extern double fms_device_best_mb(const FmsDevice *device, uint32 block_bytes);
 
+/*
+ * MB/s at which bytes get onto the device and, in such blocks, back again, one
+ * after the other; 0: not known.  Where reads are not known they count as fast
+ * as writes.
+ */
+extern double fms_device_round_trip_mb(const FmsDevice *device,
+									   uint32 block_bytes);
+
+/*
+ * What a sort has seen overrules what was measured before: it wrote so many
+ * bytes in that time, and for some of it did nothing but wait for writes.
+ * True if it had to be overruled, or was not known.
+ */
+extern bool fms_device_correct(FmsDevice *device, double bytes,
+							   double elapsed_us, double blocked_us);
+
 #endif							/* FMS_DEVICE_H */

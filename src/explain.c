@@ -12,6 +12,8 @@
  *	  I/O Method: io_uring  Direct I/O: true
  *	  Run Formation Time: 700.1 ms  Input Time: 201.7 ms  ...
  *
+ * With VERBOSE also what was chosen, and why, in words (why.c).
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
@@ -26,6 +28,7 @@
 
 #include "explain.h"
 #include "settings.h"
+#include "why.h"
 
 /* COLLATE, DESC or USING, NULLS: whatever is not the type's default. */
 static void
@@ -186,6 +189,11 @@ explain_text(const FmsCounters *counters, int worker, ExplainState *es)
 		append_times(es->str, counters);
 		appendStringInfoChar(es->str, '\n');
 	}
+	if (es->verbose)
+	{
+		begin_line(es, worker);
+		appendStringInfo(es->str, "Why: %s\n", fms_why(counters));
+	}
 }
 
 static void
@@ -217,6 +225,8 @@ explain_properties(const FmsCounters *counters, ExplainState *es)
 		ExplainPropertyUInteger("Groups", NULL, counters->sorts, es);
 	if (external)
 		explain_external(counters, es);
+	if (es->verbose)
+		ExplainPropertyText("Why", fms_why(counters), es);
 	if (!es->timing)
 		return;
 	ExplainPropertyFloat("Run Formation Time", "ms",

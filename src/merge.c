@@ -152,6 +152,7 @@ load_block(FmsMerge *merge, int run)
 	leaf->frame = merge->plan->mode->next(&merge->input, run);
 	leaf->blocks_left--;
 	merge->plan->counters->merge_blocks_done++;
+	merge->plan->counters->assist_used = merge->input.assist_used;
 	header = (const FmsBlockHeader *) leaf->frame->block;
 	leaf->at_bytes = sizeof(FmsBlockHeader);
 	leaf->records_left = header->records;

@@ -31,6 +31,7 @@ typedef struct FmsInput
 	uint32		assist_blocks;	/* l, where the mode has them */
 	uint32		assist_first;	/* of them to begin with: the others are used
 								 * once the merge has had to wait */
+	uint32		assist_used;	/* of them by now; the mode's to say */
 	FmsPool    *pool;
 	FmsOrder   *order;		/* NULL if the mode does not follow it */
 	void	   *private;		/* the mode's own */

@@ -103,6 +103,7 @@ read_further_ahead(FmsInput *input, const FmsFrame *frame)
 		fms_io_poll(input->pool->io);
 	if (frame->request.state == FMS_IO_IN_FLIGHT)
 		queue->depth = Min(2 * queue->depth, input->assist_blocks);
+	input->assist_used = queue->depth;
 }
 
 /* Starts as many reads as may be, in block read order (lines 12 to 14). */
@@ -140,7 +141,7 @@ fmsort_begin(FmsInput *input)
 	FmsQueue   *queue = palloc0(sizeof(FmsQueue));
 
 	queue->size = input->pool->nframes;
-	queue->depth = input->assist_first;
+	queue->depth = input->assist_used = input->assist_first;
 	queue->frames = palloc(queue->size * sizeof(FmsFrame *));
 	input->private = queue;
 	refill(input);

@@ -31,8 +31,8 @@
 
 #include <math.h>
 
-#include "cache.h"
 #include "entries.h"
+#include "medium.h"
 #include "mode.h"
 #include "predict.h"
 #include "record.h"
@@ -188,9 +188,8 @@ fms_predict(const FmsOptions *options, const FmsTupleCost *cost,
 		form_runs(&sizing, &volumes, prediction);
 		plan_passes(&sizing, &volumes, prediction);
 		prediction->block_bytes = sizing.block_bytes;
-		prediction->cached = options->direct_io == FMS_DIRECT_OFF ||
-			(options->direct_io == FMS_DIRECT_AUTO &&
-			 fms_cache_room_bytes(0) >= prediction->spilled_bytes);
+		prediction->cached = fms_medium_caches(options, sizing.block_bytes,
+											   prediction->spilled_bytes);
 		prediction->read_mb = fms_device_read_mb(&options->device,
 												 sizing.block_bytes,
 												 prediction->assist_blocks);

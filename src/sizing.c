@@ -36,7 +36,7 @@
 #define AUTO_BLOCK_MAX_BYTES	((uint32) 256 * 1024)
 
 /* The same where the device was measured, and the least l counted on there. */
-#define DEVICE_BLOCK_MIN_BYTES	((uint32) 16 * 1024)
+#define DEVICE_BLOCK_MIN_BYTES	((uint32) 32 * 1024)
 #define DEVICE_BLOCK_MAX_BYTES	((uint32) 1024 * 1024)
 #define DEVICE_ASSIST_MIN		8
 

@@ -30,7 +30,9 @@
  * The last merge can be begun again, at its start or anywhere it has been
  * before: the runs are still there, if it was said at the beginning that they
  * may be asked for again.  If not, and in every merge before the last, blocks
- * that have been read give their space on the disk back.
+ * that have been read give their space on the disk back.  Not so in the last
+ * merge on a slow device: a page that the kernel is writing cannot go before
+ * it has arrived there, and for so long the merge would stand still.
  *
  * Ownership.  Everything lies in one memory context of its own, a child of
  * the one current at the beginning.  Its reset callback closes the I/O
@@ -46,12 +48,9 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
-#include "cache.h"
 #include "clock.h"
+#include "medium.h"
 #include "spill.h"
-
-/* For less than that it is not worth staying in the page cache. */
-#define CACHE_PART_MIN_BYTES	((uint64) 1024 * 1024)
 
 struct FmsSpill
 {
@@ -70,9 +69,7 @@ struct FmsSpill
 	int			runs_size;
 	uint32		largest_bytes;	/* of any record in them */
 	uint32		next_run_id;
-	uint64		cache_bytes;	/* past this size it is asked again whether
-								 * the tape may grow in the page cache; 0: it
-								 * does not, or always will */
+	FmsMedium	medium;			/* of the run that is written next */
 
 	bool		once;			/* the last merge is not begun again */
 	const FmsFormation *rest;	/* goes into the last merge; NULL: nothing */
@@ -88,61 +85,48 @@ close_io(void *arg)
 	fms_io_close(&((FmsSpill *) arg)->io);
 }
 
-/*
- * Where to write to is up to us: in the page cache, as long as there is room
- * for more; not at all if the planner knows better.
- */
-static FmsDirectChoice
-choose_direct(FmsSpill *spill, const FmsOptions *options)
+/* For those who look on, and for whoever asks why. */
+static void
+publish_medium(FmsSpill *spill)
 {
-	uint64		room;
+	FmsCounters *counters = spill->counters;
 
-	if (options->direct_io != FMS_DIRECT_AUTO)
-		return options->direct_io;
-	room = fms_cache_room_bytes(0);
-	if (room == 0 || options->expected_bytes > room)
-	{
-		spill->counters->direct_reason = FMS_DIRECT_EXPECTED;
-		return FMS_DIRECT_AUTO;
-	}
-	spill->counters->direct_reason = FMS_DIRECT_SMALL;
-	spill->cache_bytes = Max(fms_cache_part_bytes(room), 1);
-	return FMS_DIRECT_OFF;
+	counters->direct_reason = spill->medium.reason;
+	counters->device_mb = fms_medium_device_mb(&spill->medium);
+	counters->device_seen = spill->medium.device_seen;
+	counters->uses_direct_io = fms_tape_is_direct(spill->tape);
 }
 
 /*
- * A run is complete: may the next one go into the page cache, too?  If not,
- * what is there already stays there.
+ * A run is complete: where does the next one go?  What has been written stays
+ * where it is.
  */
 static void
-reconsider_direct(FmsSpill *spill)
+choose_medium(FmsSpill *spill)
 {
-	uint64		taken = fms_tape_end(spill->tape);
-	uint64		part;
+	bool		was_cached = spill->medium.cached;
 
-	if (spill->cache_bytes == 0 || taken <= spill->cache_bytes)
-		return;
-	part = fms_cache_part_bytes(fms_cache_room_bytes(taken));
-	if (part >= CACHE_PART_MIN_BYTES)
+	fms_medium_next_run(&spill->medium, spill->counters);
+	if (spill->medium.cached != was_cached)
 	{
-		spill->cache_bytes = taken + part;
-		return;
+		fms_run_flush(spill->writer);
+		if (!fms_tape_set_direct(spill->tape, was_cached))
+			fms_medium_stay(&spill->medium, was_cached);
 	}
-	spill->cache_bytes = 0;
-	spill->counters->direct_reason = FMS_DIRECT_OUTGROWN;
-	fms_run_flush(spill->writer);
-	fms_tape_go_direct(spill->tape);
-	spill->counters->uses_direct_io = fms_tape_is_direct(spill->tape);
+	publish_medium(spill);
 }
 
 static void
 open_files(FmsSpill *spill, const FmsOptions *options)
 {
-	FmsDirectChoice direct = choose_direct(spill, options);
+	FmsDirectChoice direct = options->direct_io;
 	FmsSizing  *sizing = spill->sizing;
 	FmsCounters *counters = spill->counters;
 	uint32		block_bytes = sizing->block_bytes;
 
+	fms_medium_begin(&spill->medium, options, block_bytes, counters);
+	if (spill->medium.cached)
+		direct = FMS_DIRECT_OFF;
 	fms_io_open(&spill->io, options->io_method);
 	spill->tape = fms_tape_open(&spill->io, direct, block_bytes,
 								options->checksums, counters);
@@ -155,7 +139,9 @@ open_files(FmsSpill *spill, const FmsOptions *options)
 										  options->memory_bytes);
 	counters->block_bytes = block_bytes;
 	counters->uses_uring = spill->io.method == &fms_io_uring_method;
-	counters->uses_direct_io = fms_tape_is_direct(spill->tape);
+	if (!spill->medium.cached && !fms_tape_is_direct(spill->tape))
+		fms_medium_stay(&spill->medium, true);
+	publish_medium(spill);
 	if (options->block_bytes > block_bytes)
 		ereport(DEBUG1,
 				(errmsg_internal("fmsort: work_mem holds no two runs' blocks of %u bytes, using %u",
@@ -217,7 +203,7 @@ fms_spill_run(FmsSpill *spill, FmsFormation *formation, Size bytes)
 	insert_run(spill, run, spill->nruns);
 	spill->counters->runs++;
 	spill->counters->blocks += run->nblocks;
-	reconsider_direct(spill);
+	choose_medium(spill);
 	MemoryContextSwitchTo(caller);
 }
 
@@ -272,7 +258,8 @@ begin_merge(FmsSpill *spill, int first, int n, bool writes,
 	plan->counters = spill->counters;
 	plan->block_bytes = spill->sizing->block_bytes;
 	plan->rest = writes ? NULL : spill->rest;
-	plan->once = writes || spill->once;
+	plan->once = writes || (spill->once &&
+							!fms_medium_is_slow(&spill->medium));
 	plan->assist_blocks =
 		fms_sizing_assist(spill->sizing, n, spill->largest_bytes, writes);
 	plan->assist_first = fms_sizing_assist_first(spill->sizing,

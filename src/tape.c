@@ -28,10 +28,11 @@
  * Pieces grow with the file (an eighth), so a small spill reserves little
  * and a large one rarely.  fms_tape_trim() gives the rest back.
  *
- * A tape may begin in the page cache and leave it: each transfer goes to the
- * file that its place was written through.
+ * A tape may begin in the page cache and leave it, or come back: each transfer
+ * goes to the file that its place was written through.
  *
- *	  |<-- page cache -->|<-------- direct -------->|
+ *	  |<-- page cache -->|<-------- direct -------->|<-- page cache -->|
+ *	                     ^ turn                     ^ turn
  *
  * What has been read and is not needed again gives its space back: a hole in
  * the file.  fd.c charges for it all the same, till the file goes.
@@ -76,6 +77,9 @@
  */
 #define WORKERS_FROM_BYTES	((uint64) 16 * 1024 * 1024)
 
+/* So often a tape can change its mind; then it stays where it is. */
+#define TURNS_MAX	15
+
 #define RESERVE_MIN_BYTES	((uint64) 64 * 1024)
 #define RESERVE_MAX_BYTES	((uint64) 8 * 1024 * 1024)
 
@@ -85,7 +89,10 @@ struct FmsTape
 	FmsCounters *counters;
 	File		file;			/* accounting, buffered */
 	File		direct_file;	/* O_DIRECT on the same path, or 0 */
-	uint64		direct_from_bytes;	/* what lies before is in the page cache */
+	uint64		turns[TURNS_MAX];	/* from the page cache past it, and back,
+									 * by turns; the first at 0 if it never
+									 * was in there */
+	int			nturns;
 	uint32		block_bytes;
 	uint32		salt;			/* in the seal of all that is written */
 	bool		checksums;		/* likewise */
@@ -100,8 +107,17 @@ struct FmsTape
 static inline File
 transfer_file(const FmsTape *tape, uint64 offset_bytes)
 {
-	return tape->direct_file > 0 && offset_bytes >= tape->direct_from_bytes ?
-		tape->direct_file : tape->file;
+	int			turns = tape->nturns;
+
+	while (turns > 0 && offset_bytes < tape->turns[turns - 1])
+		turns--;
+	return turns % 2 == 1 ? tape->direct_file : tape->file;
+}
+
+static inline bool
+is_direct_at(const FmsTape *tape, uint64 offset_bytes)
+{
+	return transfer_file(tape, offset_bytes) == tape->direct_file;
 }
 
 /*
@@ -177,8 +193,7 @@ direct_io_works(FmsTape *tape)
 	ssize_t		got;
 
 	reserve(tape, 2 * FMS_IO_ALIGN_BYTES);
-	got = pread(transfer_fd(tape, tape->direct_from_bytes), buffer, piece,
-				piece);
+	got = pread(raw_fd(tape, tape->direct_file), buffer, piece, piece);
 	fms_io_unmap(tape->io, buffer);
 	return got == (ssize_t) piece;
 }
@@ -234,7 +249,7 @@ fms_tape_open(FmsIo *io, FmsDirectChoice direct, uint32 block_bytes,
 	PrepareTempTablespaces();
 	tape->file = OpenTemporaryFile(false);
 
-	if (direct != FMS_DIRECT_OFF && !open_direct(tape))
+	if (direct != FMS_DIRECT_OFF && !fms_tape_set_direct(tape, true))
 	{
 		if (direct == FMS_DIRECT_ON)
 			ereport(ERROR,
@@ -259,13 +274,16 @@ fms_tape_close(FmsTape *tape)
 	pfree(tape);
 }
 
-void
-fms_tape_go_direct(FmsTape *tape)
+bool
+fms_tape_set_direct(FmsTape *tape, bool direct)
 {
-	if (tape->direct_file > 0)
-		return;
-	tape->direct_from_bytes = tape->end_bytes;
-	(void) open_direct(tape);
+	if (is_direct_at(tape, tape->end_bytes) == direct)
+		return true;
+	if (tape->nturns == TURNS_MAX ||
+		(direct && tape->direct_file <= 0 && !open_direct(tape)))
+		return false;
+	tape->turns[tape->nturns++] = tape->end_bytes;
+	return true;
 }
 
 bool
@@ -286,19 +304,44 @@ fms_tape_end(const FmsTape *tape)
 	return tape->end_bytes;
 }
 
+/* Counts the time since start as spent waiting for a read or a write. */
+static void
+count_blocked(FmsTape *tape, bool is_write, instr_time start)
+{
+	instr_time	spent;
+
+	INSTR_TIME_SET_CURRENT(spent);
+	INSTR_TIME_SUBTRACT(spent, start);
+	if (is_write)
+		tape->counters->write_blocked_us += INSTR_TIME_GET_DOUBLE(spent) * 1e6;
+	else
+		tape->counters->blocked_us += INSTR_TIME_GET_DOUBLE(spent) * 1e6;
+	if (track_io_timing)
+	{
+		instr_time *total = is_write ? fms_temp_write_time() :
+			fms_temp_read_time();
+
+		INSTR_TIME_ADD(*total, spent);
+	}
+}
+
 static void
 start_write(FmsTape *tape, FmsIoRequest *request)
 {
-	File		file = transfer_file(tape, request->offset_bytes);
-	int			fd = raw_fd(tape, file);
-	bool		cached = file != tape->direct_file;
+	bool		direct = is_direct_at(tape, request->offset_bytes);
+	int			fd = transfer_fd(tape, request->offset_bytes);
+	instr_time	start = fms_clock_now();
 
 	request->is_write = true;
-	request->piece_bytes = cached ? CACHED_WRITE_BYTES : 0;
-	if (cached && request->offset_bytes < WORKERS_FROM_BYTES)
+	request->piece_bytes = direct ? 0 : CACHED_WRITE_BYTES;
+	if (!direct && request->offset_bytes < WORKERS_FROM_BYTES)
 		fms_io_carry_out(tape->io, fd, request);
 	else
 		fms_io_submit(tape->io, fd, &request, 1);
+	if (!direct)
+		tape->counters->cached_bytes += request->length_bytes;
+	else if (tape->io->method->submit_blocks)
+		count_blocked(tape, true, start);
 }
 
 void
@@ -346,25 +389,6 @@ fms_tape_give_back(FmsTape *tape, uint64 offset_bytes, Size length_bytes)
 				  FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
 				  (off_t) from, (off_t) (to - from)) != 0 && errno != EINTR)
 		tape->makes_holes = false;
-}
-
-/* Counts the time since start as spent waiting for a read or a write. */
-static void
-count_blocked(FmsTape *tape, bool is_write, instr_time start)
-{
-	instr_time	spent;
-
-	INSTR_TIME_SET_CURRENT(spent);
-	INSTR_TIME_SUBTRACT(spent, start);
-	if (!is_write)
-		tape->counters->blocked_us += INSTR_TIME_GET_DOUBLE(spent) * 1e6;
-	if (track_io_timing)
-	{
-		instr_time *total = is_write ? fms_temp_write_time() :
-			fms_temp_read_time();
-
-		INSTR_TIME_ADD(*total, spent);
-	}
 }
 
 /* How many of the requests, from the first on, go to the same file? */
@@ -426,13 +450,12 @@ fms_tape_overwrite(FmsTape *tape, FmsIoRequest **requests, int n)
 
 	for (i = 0; i < n; i++)
 	{
-		bool		cached = transfer_file(tape, requests[i]->offset_bytes) !=
-			tape->direct_file;
+		bool		direct = is_direct_at(tape, requests[i]->offset_bytes);
 
 		Assert(requests[i]->offset_bytes + requests[i]->length_bytes <=
 			   tape->end_bytes);
 		requests[i]->is_write = true;
-		requests[i]->piece_bytes = cached ? CACHED_WRITE_BYTES : 0;
+		requests[i]->piece_bytes = direct ? 0 : CACHED_WRITE_BYTES;
 		tape->counters->written_bytes += requests[i]->length_bytes;
 	}
 	tape->counters->writes += n;

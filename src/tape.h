@@ -61,15 +61,17 @@ extern FmsTape *fms_tape_open(FmsIo *io, FmsDirectChoice direct,
 							  FmsCounters *counters);
 
 /*
- * A tape opened with FMS_DIRECT_OFF: what is appended from now on goes past
- * the page cache, if the file system lets it, and comes back that way.  What
- * is in the cache is read from there.  Nothing may be in flight.
+ * What is appended from now on goes past the page cache, or into it, and comes
+ * back that way; what is on the tape is read as it was written.  False, and
+ * nothing changes, if the file system has no direct I/O or this has been asked
+ * too often.  Nothing may be in flight.
  */
-extern void fms_tape_go_direct(FmsTape *tape);
+extern bool fms_tape_set_direct(FmsTape *tape, bool direct);
 
 /* Closes and deletes the file.  Nothing may be in flight. */
 extern void fms_tape_close(FmsTape *tape);
 
+/* Is there direct I/O on this tape, for some of it at least? */
 extern bool fms_tape_is_direct(const FmsTape *tape);
 
 /* The file's path, as fd.c knows it. */

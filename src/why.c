@@ -103,7 +103,12 @@ append_assist_blocks(StringInfo text, const FmsCounters *counters)
 	}
 	appendStringInfo(text, "; assist blocks %u: ", counters->assist_blocks);
 	if (wanted == 0)
+	{
 		appendStringInfoString(text, "automatic, by the memory left");
+		if (counters->assist_used > 0)
+			appendStringInfo(text, ", up to %u in use at once",
+							 counters->assist_used);
+	}
 	else if (counters->assist_blocks == wanted)
 		appendStringInfoString(text, "as set");
 	else
@@ -123,24 +128,30 @@ append_io(StringInfo text, const FmsCounters *counters)
 		appendStringInfoString(text, "automatic");
 }
 
+/* How fast the device is, and who says so. */
 static void
-append_direct(StringInfo text, const FmsCounters *counters)
+append_device(StringInfo text, const FmsCounters *counters)
 {
-	appendStringInfoString(text, counters->uses_direct_io ?
-						   "; direct I/O: " : "; page cache: ");
-	if (fms_counters_direct_refused(counters))
-	{
-		appendStringInfoString(text,
-							   "the file system refuses direct I/O with such blocks");
-		return;
-	}
+	if (counters->device_mb > 0)
+		appendStringInfo(text, " (%.0f MB/s there and back, %s)",
+						 counters->device_mb,
+						 counters->device_seen ? "as this sort has seen" :
+						 "by its profile");
+}
+
+static void
+append_direct_reason(StringInfo text, const FmsCounters *counters)
+{
 	switch (counters->direct_reason)
 	{
 		case FMS_DIRECT_AS_SET:
 			appendStringInfoString(text, "as set");
-			break;
+			return;
 		case FMS_DIRECT_SMALL:
 			appendStringInfoString(text, "it had room for what was spilled");
+			break;
+		case FMS_DIRECT_SLOW:
+			appendStringInfoString(text, "the device is slow, and memory had room");
 			break;
 		case FMS_DIRECT_EXPECTED:
 			appendStringInfoString(text, "more was expected than the page cache has room for");
@@ -148,7 +159,29 @@ append_direct(StringInfo text, const FmsCounters *counters)
 		case FMS_DIRECT_OUTGROWN:
 			appendStringInfoString(text, "the page cache had no more room");
 			break;
+		case FMS_DIRECT_FAST:
+			appendStringInfoString(text, "the device is faster than the page cache");
+			break;
 	}
+	append_device(text, counters);
+}
+
+static void
+append_direct(StringInfo text, const FmsCounters *counters)
+{
+	appendStringInfoString(text, counters->uses_direct_io ?
+						   "; direct I/O" : "; page cache");
+	if (counters->uses_direct_io && counters->cached_bytes > 0)
+	{
+		appendStringInfoString(text, " for all but ");
+		append_size(text, (double) counters->cached_bytes);
+	}
+	appendStringInfoString(text, ": ");
+	if (fms_counters_direct_refused(counters))
+		appendStringInfoString(text,
+							   "the file system refuses direct I/O with such blocks");
+	else
+		append_direct_reason(text, counters);
 }
 
 char *

@@ -63,6 +63,8 @@ enum Fault
 	FAULT_REORDER,				/* completions: newest first, one at a time */
 	FAULT_NO_ANSWER,			/* reads are in flight until the test closes
 								 * the FIFO; io_uring only */
+	FAULT_SLOW_WRITE,			/* direct ones take longer, value microseconds
+								 * for each 4 kB; pwrite() only */
 	NO_FAULT_BUT_KEPT			/* no order: what it finds becomes stale */
 };
 
@@ -130,6 +132,7 @@ concerns(enum Fault fault, bool is_write)
 		case FAULT_SHORT_WRITE:
 		case FAULT_TORN_WRITE:
 		case FAULT_LOST_WRITE:
+		case FAULT_SLOW_WRITE:
 			return is_write;
 		case FAULT_NONE:
 		case FAULT_REORDER:
@@ -247,6 +250,10 @@ pwrite(int fd, const void *buffer, size_t length, off_t offset)
 			return length;
 		case FAULT_LOST_WRITE:
 			return length;
+		case FAULT_SLOW_WRITE:
+			if (fcntl(fd, F_GETFL) & O_DIRECT)
+				usleep(length / 4096 * orders->value);
+			return real_pwrite(fd, buffer, length, offset);
 		default:
 			return real_pwrite(fd, buffer, length, offset);
 	}

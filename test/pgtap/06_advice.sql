@@ -76,7 +76,7 @@ SELECT is(why, 'top-N: only 7 rows are wanted, the others were dropped',
   'why: top-N') FROM said;
 
 SELECT sorted('256kB', 'fmsort', '0') \g /dev/null
-SELECT matches(why, '^external merge: [0-9]+ kB of rows, work_mem 256 kB; one pass merges all [0-9]+ runs; block size 4096: automatic, for [0-9]+ kB expected; assist blocks [0-9]+: automatic, by the memory left; (io_uring: automatic|synchronous I/O: the kernel refuses io_uring); page cache: it had room for what was spilled$',
+SELECT matches(why, '^external merge: [0-9]+ kB of rows, work_mem 256 kB; one pass merges all [0-9]+ runs; block size 4096: automatic, for [0-9]+ kB expected; assist blocks [0-9]+: automatic, by the memory left, up to [0-9]+ in use at once; (io_uring: automatic|synchronous I/O: the kernel refuses io_uring); page cache: it had room for what was spilled$',
   'why: all automatic') FROM said;
 
 SET fmsort.assist_blocks = 3;

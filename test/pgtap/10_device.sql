@@ -119,7 +119,7 @@ SELECT * FROM fmsort_recommend('16MB', 200000000);
 SELECT ok(measured_at IS NOT NULL AND run_formation_ms > 0 AND merge_ms > 0 AND
   blocked_ms >= 0 AND blocked_ms <= merge_ms, 'with a profile there are times')
 FROM flash;
-SELECT is(chosen_block_size, 16384, 'the smallest block that is fast enough')
+SELECT is(chosen_block_size, 32768, 'the smallest block that is fast enough')
 FROM flash;
 -- a hard disk: 8 ms a request, 150 MB/s
 SELECT fake('block / 1e6 / (8e-3 + block / 150e6)', 150);

@@ -39,7 +39,8 @@ my %orders = (
 	flipped_bit => 7,
 	stale_read => 8,
 	reorder => 9,
-	no_answer => 10);
+	no_answer => 10,
+	slow_write => 11);
 
 # Of the table t, which is sorted.
 our $rows = 20000;

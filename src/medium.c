@@ -1,0 +1,231 @@
+/*-------------------------------------------------------------------------
+ *
+ * medium.c
+ *	  Where a spill goes: into the page cache, or past it.
+ *
+ * Both are right somewhere.  Through the cache, bytes are copied twice, and
+ * never see the device if they are read back before the kernel has begun to
+ * write them.  Past it nothing is copied and nobody's pages are pushed out,
+ * but every byte goes to the device and back.  What counts is how fast that
+ * round trip is, and how much room the cache has (cache.c):
+ *
+ *	  round trip, MB/s     0 ......... 300 ............... 2000 ........
+ *	                        slow            ordinary            fast
+ *	  into the page cache   while there     while the kernel    never
+ *	                        is memory       leaves it there
+ *
+ * On a slow device the sort would wait for it; on a fast one copying takes
+ * longer than the device does.  A device that is not known is an ordinary one.
+ *
+ * How fast it is says its profile, until the sort knows better: every run that
+ * is written past the cache gives bounds for the device's rate (device.c).
+ * Thus a profile that is wrong, or none at all, costs a run or two:
+ *
+ *	  run 0       1          2         3         4 ..
+ *	  |- cache -|- direct -|- direct -|- cache -|- cache ..
+ *	            ^ no room left        ^ it has waited: the device is slow, and
+ *	              in the background     there is memory that can be used then
+ *
+ * A spill that has begun to grow in the cache is looked at again when it has
+ * used up the part of the room that it was given.  What has been written stays
+ * where it is; reads go where the writes went.
+ *
+ * Why the sort does not measure the device's rate for itself, by reading and
+ * writing something: that costs most on the devices for which it matters.
+ *
+ * Plain numbers, nothing to free and nothing that fails.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "cache.h"
+#include "clock.h"
+#include "medium.h"
+
+/*
+ * Round trips, MB/s.  Run formation makes some 400 MB of spill a second, so a
+ * device that takes 600 MB/s and gives them back as fast does not hold it up.
+ * Two copies by way of the page cache are a round trip of some 1000.
+ */
+#define SLOW_MB				300.0
+#define FAST_MB				2000.0
+
+/* For less than that it is not worth staying in the page cache. */
+#define PART_MIN_BYTES		((uint64) 1024 * 1024)
+
+/* Fewer bytes prove nothing. */
+#define SEEN_MIN_BYTES		((uint64) 2 * 1024 * 1024)
+
+typedef enum DeviceKind
+{
+	DEVICE_SLOW,
+	DEVICE_ORDINARY,
+	DEVICE_FAST
+} DeviceKind;
+
+static DeviceKind
+kind_of(const FmsDevice *device, uint32 block_bytes)
+{
+	double		mb = fms_device_round_trip_mb(device, block_bytes);
+
+	if (mb <= 0)
+		return DEVICE_ORDINARY;
+	return mb < SLOW_MB ? DEVICE_SLOW :
+		mb > FAST_MB ? DEVICE_FAST : DEVICE_ORDINARY;
+}
+
+/* What may still go into the page cache when so much has. */
+static uint64
+room_bytes(DeviceKind kind, uint64 taken_bytes)
+{
+	switch (kind)
+	{
+		case DEVICE_SLOW:
+			return fms_cache_memory_bytes(taken_bytes);
+		case DEVICE_ORDINARY:
+			return fms_cache_room_bytes(taken_bytes);
+		case DEVICE_FAST:
+			break;
+	}
+	return 0;
+}
+
+static void
+begin_run(FmsMedium *medium, const FmsCounters *counters)
+{
+	medium->run_began = fms_clock_now();
+	medium->run_from_bytes = counters->written_bytes;
+	medium->run_blocked_us = counters->write_blocked_us;
+}
+
+static void
+go_direct(FmsMedium *medium, FmsDirectReason reason)
+{
+	medium->cached = false;
+	medium->reason = reason;
+}
+
+static void
+go_cached(FmsMedium *medium, DeviceKind kind, uint64 upto_bytes)
+{
+	medium->cached = true;
+	medium->reason = kind == DEVICE_SLOW ? FMS_DIRECT_SLOW : FMS_DIRECT_SMALL;
+	medium->look_again_bytes = upto_bytes;
+}
+
+/* Decides for a spill of which only the expected size is known. */
+static void
+decide(FmsMedium *medium, const FmsOptions *options)
+{
+	DeviceKind	kind = kind_of(&medium->device, medium->block_bytes);
+	uint64		room = room_bytes(kind, 0);
+
+	if (kind == DEVICE_FAST)
+		go_direct(medium, FMS_DIRECT_FAST);
+	else if (kind == DEVICE_SLOW ? room < PART_MIN_BYTES :
+			 room == 0 || options->expected_bytes > room)
+		go_direct(medium, FMS_DIRECT_EXPECTED);
+	else
+		go_cached(medium, kind, Max(fms_cache_part_bytes(room), 1));
+}
+
+void
+fms_medium_begin(FmsMedium *medium, const FmsOptions *options,
+				 uint32 block_bytes, const FmsCounters *counters)
+{
+	memset(medium, 0, sizeof(*medium));
+	medium->device = options->device;
+	medium->block_bytes = block_bytes;
+	medium->settled = options->direct_io != FMS_DIRECT_AUTO;
+	medium->cached = options->direct_io == FMS_DIRECT_OFF;
+	medium->reason = FMS_DIRECT_AS_SET;
+	if (!medium->settled)
+		decide(medium, options);
+	begin_run(medium, counters);
+}
+
+/* Adds a run that was written past the page cache to what is known. */
+static void
+observe(FmsMedium *medium, const FmsCounters *counters)
+{
+	double		blocked_us = counters->write_blocked_us -
+		medium->run_blocked_us;
+
+	medium->seen_bytes += counters->written_bytes - medium->run_from_bytes;
+	medium->seen_us += Max(fms_clock_since_us(medium->run_began), blocked_us);
+	medium->seen_blocked_us += blocked_us;
+	if (medium->seen_bytes >= SEEN_MIN_BYTES &&
+		fms_device_correct(&medium->device, medium->seen_bytes,
+						   medium->seen_us, medium->seen_blocked_us))
+		medium->device_seen = true;
+}
+
+/*
+ * Past the page cache: is that not right any more?  An ordinary device is left
+ * only if it was chosen for being a fast one.
+ */
+static bool
+speaks_for_cache(const FmsMedium *medium, DeviceKind kind)
+{
+	return kind == DEVICE_SLOW ||
+		(kind == DEVICE_ORDINARY && medium->reason == FMS_DIRECT_FAST);
+}
+
+/* From the page cache past it, or back? */
+static void
+reconsider(FmsMedium *medium, uint64 taken_bytes)
+{
+	DeviceKind	kind = kind_of(&medium->device, medium->block_bytes);
+	uint64		part;
+
+	if (medium->cached ? taken_bytes <= medium->look_again_bytes :
+		!speaks_for_cache(medium, kind))
+		return;
+	part = fms_cache_part_bytes(room_bytes(kind, taken_bytes));
+	/* coming back has to be worth it: twice as much as staying */
+	if (part >= (medium->cached ? PART_MIN_BYTES : 2 * PART_MIN_BYTES))
+		go_cached(medium, kind, taken_bytes + part);
+	else if (medium->cached)
+		go_direct(medium, FMS_DIRECT_OUTGROWN);
+}
+
+void
+fms_medium_next_run(FmsMedium *medium, const FmsCounters *counters)
+{
+	if (!medium->cached)
+		observe(medium, counters);
+	if (!medium->settled)
+		reconsider(medium, counters->cached_bytes);
+	begin_run(medium, counters);
+}
+
+void
+fms_medium_stay(FmsMedium *medium, bool cached)
+{
+	medium->settled = true;
+	medium->cached = cached;
+}
+
+bool
+fms_medium_is_slow(const FmsMedium *medium)
+{
+	return kind_of(&medium->device, medium->block_bytes) == DEVICE_SLOW;
+}
+
+double
+fms_medium_device_mb(const FmsMedium *medium)
+{
+	return fms_device_round_trip_mb(&medium->device, medium->block_bytes);
+}
+
+bool
+fms_medium_caches(const FmsOptions *options, uint32 block_bytes,
+				  double spilled_bytes)
+{
+	DeviceKind	kind = kind_of(&options->device, block_bytes);
+
+	if (options->direct_io != FMS_DIRECT_AUTO)
+		return options->direct_io == FMS_DIRECT_OFF;
+	return room_bytes(kind, 0) >= spilled_bytes;
+}

@@ -1,0 +1,63 @@
+/*-------------------------------------------------------------------------
+ *
+ * medium.h
+ *	  Where a spill goes: into the page cache, or past it.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef FMS_MEDIUM_H
+#define FMS_MEDIUM_H
+
+#include "postgres.h"
+
+#include "counters.h"
+
+typedef struct FmsMedium
+{
+	/* read by the owner */
+	bool		cached;			/* what is written next goes into the page
+								 * cache */
+	FmsDirectReason reason;
+	FmsDevice	device;			/* what is known of it by now */
+	bool		device_seen;	/* the sort's own observations overruled a
+								 * profile, or there was none */
+
+	/* its own */
+	bool		settled;		/* by the setting, or as it must be */
+	uint32		block_bytes;
+	uint64		look_again_bytes;	/* in the page cache: so much may be */
+
+	/* of runs that were written past the page cache */
+	double		seen_bytes;
+	double		seen_us;		/* time it took, all else included */
+	double		seen_blocked_us;	/* of that, waiting for writes */
+	instr_time	run_began;
+	uint64		run_from_bytes; /* written until then */
+	double		run_blocked_us; /* blocked until then */
+} FmsMedium;
+
+/* Decides where the first run goes.  Never fails. */
+extern void fms_medium_begin(FmsMedium *medium, const FmsOptions *options,
+							 uint32 block_bytes, const FmsCounters *counters);
+
+/* A run has been written: decides where the next one goes. */
+extern void fms_medium_next_run(FmsMedium *medium,
+								const FmsCounters *counters);
+
+/* The file system has no direct I/O, or had enough of changes. */
+extern void fms_medium_stay(FmsMedium *medium, bool cached);
+
+/*
+ * Is it so slow that pages of the page cache may be on their way to it for
+ * seconds?  Whoever makes a hole there waits until they have arrived.
+ */
+extern bool fms_medium_is_slow(const FmsMedium *medium);
+
+/* Its round trip, MB/s; 0: not known. */
+extern double fms_medium_device_mb(const FmsMedium *medium);
+
+/* Would all of a spill of that size stay in the page cache, begun now? */
+extern bool fms_medium_caches(const FmsOptions *options, uint32 block_bytes,
+							  double spilled_bytes);
+
+#endif							/* FMS_MEDIUM_H */

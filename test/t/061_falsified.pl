@@ -1,0 +1,105 @@
+# A profile of the device that is wrong: what it changes, and that the sort finds
+# out.  Nothing here is measured: the profiles are far from any device, and the
+# device that is slower than its profile is made by faulty_io.c, which can only
+# be slower still.
+#
+# Seen to fail with: observe() of medium.c doing nothing; a slow device given
+# next to no room; transfer_file() of tape.c that knows no way back.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use FmsTest;
+use FmsFaults;
+use Test::More;
+
+my $bench = FmsFaults->new_with_faulty_io('falsified');
+
+if (!$bench)
+{
+	fail('FMSORT_FAULTY_IO, in CI') if $ENV{CI};
+	plan skip_all => 'FMSORT_FAULTY_IO names no faulty_io.so; script/test makes it';
+}
+
+my $node = $bench->node;
+
+if (!grep { $_ eq 'on' } direct_ways($node))
+{
+	fail('direct I/O, in CI') if $ENV{CI};
+	plan skip_all => 'no direct I/O below ' . $node->data_dir;
+}
+
+# A profile in which reads and writes of every kind have that rate.
+sub profile
+{
+	my ($mb) = @_;
+
+	$node->safe_psql('postgres', <<"EOT");
+DELETE FROM fmsort_device_profile;
+INSERT INTO fmsort_device_profile SELECT spcname, now(), 'none', 'none',
+  'sync', 1, 1, 400, 1, 100, 0.5 FROM pg_tablespace;
+INSERT INTO fmsort_device_rate SELECT spcname, p, 512 << b, 1 << d, $mb, 1, 1,
+  1, 1, 1 FROM pg_tablespace, generate_series(0, 13) b,
+  generate_series(0, 6) d, unnest('{RR,append}'::text[]) p;
+EOT
+	return;
+}
+
+my $settings = "SET fmsort.direct_io = auto; SET fmsort.block_size = 0;
+  SET fmsort.assist_blocks = 0; SET work_mem = '1MB';";
+my $query = 'SELECT count(*) FROM (SELECT g, repeat(md5(g::text), 4)
+  FROM generate_series(1, 150000) g ORDER BY -g OFFSET 0) s';
+
+# Direct I/O or not, and why, of some 25 MB
+sub chosen
+{
+	my ($more) = @_;
+
+	return $node->safe_psql('postgres', <<"EOT");
+$settings
+$more;
+DO \$do\$ BEGIN PERFORM 1 FROM ($query) q; END \$do\$;
+SELECT direct_io, tuples, why FROM fmsort_last_sort();
+EOT
+}
+
+my $sync = 'SET fmsort.io_method = sync';
+
+profile(3);
+my $slow = chosen($sync);
+like($slow, qr/^f\|150000\|.*page cache: the device is slow, and memory had room \(\d+ MB\/s there and back, by its profile\)/,
+	'a profile that is far too slow: the page cache, as long as there is memory');
+
+profile(100000);
+my $fast = chosen($sync);
+like($fast, qr/^t\|150000\|.*direct I\/O( for all but [^:]*)?: (the device is faster than the page cache \(50000 MB\/s there and back, by its profile\)|[^;]*as this sort has seen)/,
+	'a profile that is far too fast: direct I/O, until the device is seen');
+
+# 4 kB in 400 us: 10 MB/s
+$bench->order('slow_write', value => 400, times => 1000000000);
+my $seen = chosen($sync);
+like($seen, qr/^t\|150000\|.*direct I\/O for all but \d+ \w+: the device is slow, and memory had room \(\d MB\/s there and back, as this sort has seen\)/,
+	'... on a device that is slow: it finds out, and goes to the page cache');
+my ($cached) = $seen =~ /all but (\d+ \w+)/;
+note("in the page cache: $cached");
+$bench->order('none');
+
+# the answers are the same
+my $rows = "$settings SELECT md5(string_agg(id::text, ',')) FROM
+  (SELECT id FROM t ORDER BY k, pay, id OFFSET 0) s";
+my $right = $node->safe_psql('postgres', "SET fmsort.mode = off; $rows");
+
+foreach my $mb (3, 100000)
+{
+	profile($mb);
+	is($node->safe_psql('postgres', "$rows"), $right, "$mb MB/s: the same rows");
+}
+$bench->order('slow_write', value => 100, times => 1000000000);
+is($node->safe_psql('postgres', "SET fmsort.io_method = sync; $rows"), $right,
+	'from one to the other: the same rows');
+is(join(' ', temp_files($node)), '', 'no file stays');
+
+$node->stop;
+done_testing();

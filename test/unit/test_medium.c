@@ -1,0 +1,218 @@
+/* links: medium device */
+/*
+ * Where a spill goes, over kinds of devices and amounts of room: no clock and
+ * no memory of this machine decide, only figures that the test makes up.
+ *
+ * Seen to fail with: a slow device asked for the room of an ordinary one;
+ * observe() doing nothing; any device left again for the page cache.
+ */
+#include "postgres.h"
+
+#include "cache.h"
+#include "medium.h"
+#include "shim.h"
+
+#define MB		((uint64) 1000 * 1000)
+#define BLOCK	65536
+
+/* ---- what cache.c would say ---- */
+
+static uint64 room;				/* before the kernel writes */
+static uint64 memory;			/* at all */
+
+uint64
+fms_cache_room_bytes(uint64 taken_bytes)
+{
+	return room > taken_bytes ? room - taken_bytes : 0;
+}
+
+uint64
+fms_cache_memory_bytes(uint64 taken_bytes)
+{
+	return memory > taken_bytes ? memory - taken_bytes : 0;
+}
+
+uint64
+fms_cache_part_bytes(uint64 room_bytes)
+{
+	return room_bytes / 8;
+}
+
+/* ---- a sort ---- */
+
+static FmsOptions options;
+static FmsCounters counters;
+static FmsMedium medium;
+
+/* With a device that reads and writes at that rate; 0: not known. */
+static void
+begin(double mb, uint64 expected)
+{
+	memset(&options, 0, sizeof(options));
+	memset(&counters, 0, sizeof(counters));
+	options.direct_io = FMS_DIRECT_AUTO;
+	options.expected_bytes = expected;
+	if (mb > 0)
+	{
+		fms_device_note_write(&options.device, mb);
+		fms_device_note_read(&options.device, BLOCK, 8, mb);
+	}
+	fms_medium_begin(&medium, &options, BLOCK, &counters);
+}
+
+/* A run of that size, which waited so long for its writes. */
+static void
+write_run(uint64 bytes, double blocked_us)
+{
+	counters.written_bytes += bytes;
+	if (medium.cached)
+		counters.cached_bytes += bytes;
+	else
+		counters.write_blocked_us += blocked_us;
+	fms_medium_next_run(&medium, &counters);
+}
+
+/* Its rate was so many MB/s: far slower than this test can ever be stopped. */
+static void
+write_slow_run(double mb)
+{
+	double		hours_us = 10 * 3600 * 1e6;
+
+	write_run((uint64) (mb * hours_us), hours_us);
+}
+
+static void
+check_kinds(void)
+{
+	room = 100 * MB;
+	memory = 1000 * MB;
+	begin(0, 50 * MB);
+	shim_ok(medium.cached && medium.reason == FMS_DIRECT_SMALL,
+			"not known: the page cache, where it has room");
+	begin(0, 500 * MB);
+	shim_ok(!medium.cached && medium.reason == FMS_DIRECT_EXPECTED,
+			"... and past it where it has none");
+	begin(1000, 500 * MB);
+	shim_ok(!medium.cached && medium.reason == FMS_DIRECT_EXPECTED,
+			"an ordinary device is like one that is not known");
+	begin(30, 500 * MB);
+	shim_ok(medium.cached && medium.reason == FMS_DIRECT_SLOW,
+			"slow: the page cache while there is memory");
+	begin(30, 5000 * MB);
+	shim_ok(medium.cached, "... though it will not hold all");
+	memory = 0;
+	begin(30, 500 * MB);
+	shim_ok(!medium.cached, "... but not without any");
+	memory = 1000 * MB;
+	begin(50000, 50 * MB);
+	shim_ok(!medium.cached && medium.reason == FMS_DIRECT_FAST,
+			"fast: past the page cache");
+}
+
+static void
+check_settings(void)
+{
+	begin(30, 0);
+	options.direct_io = FMS_DIRECT_ON;
+	fms_medium_begin(&medium, &options, BLOCK, &counters);
+	write_slow_run(1);
+	shim_ok(!medium.cached && medium.reason == FMS_DIRECT_AS_SET,
+			"on is on, whatever the device");
+	options.direct_io = FMS_DIRECT_OFF;
+	fms_medium_begin(&medium, &options, BLOCK, &counters);
+	write_run(10000 * MB, 0);
+	shim_ok(medium.cached && medium.reason == FMS_DIRECT_AS_SET,
+			"off is off, whatever the room");
+	begin(50000, 0);
+	fms_medium_stay(&medium, true);
+	write_run(10000 * MB, 0);
+	shim_ok(medium.cached, "where there is no direct I/O it stays");
+}
+
+static void
+check_growth(void)
+{
+	int			runs = 0;
+
+	begin(0, 0);
+	while (medium.cached && runs++ < 100)
+		write_run(4 * MB, 0);
+	shim_ok(counters.cached_bytes > 60 * MB &&
+			counters.cached_bytes <= 100 * MB,
+			"the room is used, in parts");
+	shim_ok(medium.reason == FMS_DIRECT_OUTGROWN, "... and then left");
+	write_run(400 * MB, 0);
+	room = 10000 * MB;
+	write_run(400 * MB, 0);
+	shim_ok(!medium.cached, "an ordinary device is not left again");
+	room = 100 * MB;
+}
+
+static void
+check_wrong_profiles(void)
+{
+	memory = (uint64) 1 << 62;
+	begin(300, 500 * MB);
+	medium.device.write_mb = 50000;
+	medium.cached = false;
+	write_slow_run(20);
+	shim_ok(medium.cached && medium.reason == FMS_DIRECT_SLOW,
+			"a device far slower than its profile: back to the page cache");
+	shim_ok(medium.device_seen && medium.device.write_mb <= 20.001,
+			"... as it was seen");
+	begin(50000, 50 * MB);
+	write_slow_run(1000);
+	shim_ok(medium.cached && medium.reason == FMS_DIRECT_SMALL,
+			"a device that is ordinary and no fast one: back as well");
+	begin(0, 500 * MB);
+	write_slow_run(20);
+	shim_ok(medium.cached && medium.device_seen,
+			"without a profile it is seen, too");
+	begin(1000, 500 * MB);
+	write_run(400 * MB, 0);
+	shim_ok(!medium.cached, "a device that never made it wait is not slow");
+	memory = 1000 * MB;
+}
+
+/* Rates outside of the bounds move to them, and reads along. */
+static void
+check_bounds(void)
+{
+	FmsDevice	device;
+
+	begin(1000, 0);
+	device = options.device;
+	shim_ok(!fms_device_correct(&device, 100e6, 1e6, 0.05e6),
+			"inside its bounds (100 to 2000 MB/s) a rate stays");
+	shim_ok(fms_device_correct(&device, 100e6, 1e6, 0.5e6) &&
+			Abs(device.write_mb - 200) < 0.1,
+			"above them it falls to the upper");
+	shim_ok(Abs(fms_device_read_mb(&device, BLOCK, 8) - 200) < 0.1,
+			"... and reads with it");
+	shim_ok(fms_device_correct(&device, 100e6, 0.1e6, 0) &&
+			Abs(device.write_mb - 1000) < 0.1,
+			"below them it rises to the lower");
+	memset(&device, 0, sizeof(device));
+	shim_ok(!fms_device_correct(&device, 100e6, 1e6, 0.1e6) &&
+			device.write_mb == 0,
+			"wide bounds say nothing of a device that is not known");
+	shim_ok(fms_device_correct(&device, 100e6, 1e6, 0.9e6) &&
+			device.write_mb > 100 && device.write_mb < 112,
+			"narrow ones do");
+	shim_ok(!fms_device_correct(&device, 0, 0, 0) &&
+			!fms_device_correct(&device, 1, -1, -1),
+			"nonsense corrects nothing");
+	shim_ok(fms_device_round_trip_mb(&options.device, BLOCK) == 500,
+			"there and back takes both times");
+}
+
+int
+main(void)
+{
+	check_kinds();
+	check_settings();
+	check_growth();
+	check_wrong_profiles();
+	check_bounds();
+	return shim_done();
+}
