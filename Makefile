@@ -208,6 +208,12 @@ bench-papers-quick:
 bench-calibrate:
 	@test/bench/calibrate/agree
 
+bench-auto:
+	@test/bench/devices/auto
+
+bench-zoo:
+	@test/bench/devices/zoo
+
 calibrate-report:
 	@test/bench/calibrate/report
 
@@ -226,5 +232,5 @@ FORCE:
 
 .PHONY: demo test test-matrix test-packages test-core test-deep test-assert \
 	test-valgrind test-sqlsmith fuzz lint dist deb bench bench-tuplesort \
-	bench-papers bench-papers-quick bench-calibrate calibrate-report \
-	clean-build have-liburing FORCE
+	bench-papers bench-papers-quick bench-calibrate bench-auto bench-zoo \
+	calibrate-report clean-build have-liburing FORCE

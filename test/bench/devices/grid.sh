@@ -1,0 +1,202 @@
+# shellcheck shell=bash
+# The automatic settings against a grid of settings, in one cell: one device,
+# one state of the page cache, one work_mem.  Needs common.sh, cluster.sh,
+# tpch.sh and compare.sh.
+#
+# First every point of the grid runs once (screening).  The fastest of many
+# noisy figures is fast by luck as well, so the best GRID_FINALISTS run again
+# with those that are to be judged, by turns, GRID_REPEAT rounds, and only these
+# count (final).  Results go, a line a query, to GRID_RESULTS; report.py reads
+# them.  A cell that is in there already is not measured again.
+#
+# Contenders:
+#
+#   stock       PostgreSQL's sort
+#   unknown     automatic settings, the device has not been measured
+#   known       automatic, with the profile that grid_calibrate measured
+#   times10     automatic, with that profile ten times too fast
+#   tenth       automatic, with that profile ten times too slow
+#   B/L/D       block size, assist blocks, direct I/O as set; with what
+#               fmsort_recommend() says of that, by the profile
+
+GRID_REPORT=$FMSORT_ROOT/test/bench/devices/report.py
+GRID_RESULTS=
+GRID_REPEAT=${REPEAT:-3}
+GRID_FINALISTS=${FINALISTS:-2}
+GRID_KEY=
+GRID_COLD=0
+GRID_POINTS=()
+
+# grid_report COMMAND...: the arithmetic, see report.py
+grid_report() { python "$GRID_REPORT" "$GRID_RESULTS" "$@"; }
+
+# grid_begin FILE: results go there; with RESUME=1, to those that it has
+grid_begin() {
+    GRID_RESULTS=$1
+    mkdir -p "${1%/*}"
+    [[ ${RESUME:-0} == 1 ]] || rm -f "$1"
+}
+
+# grid_points BLOCKS ASSISTS DIRECTS: every combination
+grid_points() {
+    local block assist direct
+
+    for block in $1; do
+        for assist in $2; do
+            for direct in $3; do
+                GRID_POINTS+=("$block/$assist/$direct")
+            done
+        done
+    done
+}
+
+# grid_calibrate SECONDS SIZE_MB: measures the device, and keeps the profile
+# where it can be taken from again.
+grid_calibrate() {
+    sql -o /dev/null <<EOF
+SET client_min_messages = warning;
+DROP TABLE IF EXISTS true_profile, true_rate;
+SELECT count(*) FROM fmsort_calibrate(seconds => $1, size_mb => $2);
+CREATE TABLE true_profile AS TABLE fmsort_device_profile;
+CREATE TABLE true_rate AS TABLE fmsort_device_rate;
+EOF
+}
+
+# SQL that puts the contender's profile in place
+grid_profile() {
+    local factor
+
+    echo "DELETE FROM fmsort_device_profile;"
+    case $1 in
+    known | */*/*) factor=1 ;;
+    times10) factor=10 ;;
+    tenth) factor=0.1 ;;
+    *) return 0 ;;
+    esac
+    cat <<EOF
+INSERT INTO fmsort_device_profile TABLE true_profile;
+INSERT INTO fmsort_device_rate
+SELECT tablespace, pattern, block_bytes, queue_depth, mb_per_s * $factor,
+  iops * $factor, p50_us / $factor, p95_us / $factor, p99_us / $factor, cpu_us
+FROM true_rate;
+EOF
+}
+
+# SQL that sets the contender's settings
+grid_contender() {
+    local block assist direct
+
+    case $1 in
+    stock) settings off 0 0 auto auto ;;
+    */*/*)
+        IFS=/ read -r block assist direct <<<"$1"
+        settings fmsort "$block" "$assist" auto "$direct"
+        ;;
+    *) settings fmsort 0 0 auto auto ;;
+    esac
+}
+
+# grid_prediction CONTENDER WORK_MEM: SQL that asks for it, of a point
+grid_prediction() {
+    local block assist direct
+
+    if [[ $1 != */*/* ]]; then
+        echo "SELECT '{}';"
+        return
+    fi
+    IFS=/ read -r block assist direct <<<"$1"
+    cat <<EOF
+SELECT row_to_json(r)
+FROM (SELECT reltuples::bigint AS tuples,
+    (SELECT sum(avg_width)::int FROM pg_stats WHERE tablename = 'orders')
+      AS width
+  FROM pg_class WHERE oid = 'orders'::regclass) o,
+  fmsort_recommend('$2MB', tuples * width, width, block_size => $block,
+    assist_blocks => $assist) r;
+EOF
+}
+
+# grid_measure STAGE CELL WORK_MEM CONTENDER ROUND: one query, one line.
+grid_measure() {
+    local plan=$CLUSTER_DIR/plan.json
+
+    # A session of its own, so that the query finds the profile as all do.
+    grid_profile "$4" | sql || return
+    if ((GRID_COLD)); then
+        sync
+        echo 3 >/proc/sys/vm/drop_caches || return
+    fi
+    sql >"$plan" <<EOF || return
+$(COMPARE_WORK_MEM=$3MB grid_contender "$4")
+SET jit = off;
+\\echo {"plan":
+EXPLAIN (ANALYZE, TIMING OFF, SUMMARY ON, FORMAT JSON)
+SELECT * FROM orders ORDER BY $GRID_KEY;
+\\echo , "sorts":
+SELECT coalesce(json_agg(s), '[]') FROM fmsort_last_sort() s;
+\\echo , "predicted":
+$(grid_prediction "$4" "$3")
+\\echo }
+EOF
+    grid_report add "$1" "$2" "$GRID_KEY" "$3" "$4" "$5" "$plan"
+}
+
+# grid_rounds STAGE CELL WORK_MEM ROUNDS CONTENDER...: every round begins with
+# another one.
+grid_rounds() {
+    local stage=$1 cell=$2 mem=$3 rounds=$4 round i
+    shift 4
+
+    for ((round = 1; round <= rounds; round++)); do
+        for ((i = 0; i < $#; i++)); do
+            grid_measure "$stage" "$cell" "$mem" \
+                "${*:(round - 1 + i) % $# + 1:1}" "$round" || return
+        done
+    done
+}
+
+grid_both_stages() {
+    local cell=$1 mem=$2 best
+    shift 2
+
+    # A warm-up, which counts nowhere.
+    grid_measure warm-up "$cell" "$mem" stock 0 &&
+        grid_rounds screening "$cell" "$mem" 1 "${GRID_POINTS[@]}" || return
+    best=$(grid_report best "$cell" "$GRID_KEY" "$mem" "$GRID_FINALISTS") ||
+        return
+    # shellcheck disable=SC2086 # words
+    grid_rounds final "$cell" "$mem" "$GRID_REPEAT" "$@" $best
+}
+
+# grid_cell CELL WORK_MEM CONTENDER...: these are judged
+grid_cell() {
+    if grid_report has "$1" "$GRID_KEY" "$2" "$GRID_REPEAT"; then
+        say "$1, $2 MB: measured already"
+        return
+    fi
+    step "$1, $2 MB" grid_both_stages "$@"
+}
+
+# What a reader of the figures must know.
+grid_describe() {
+    grid_report environment fmsort "$(version)"
+    grid_report environment PostgreSQL "$(sql -c "SHOW server_version")"
+    grid_report environment kernel "$(uname -r)"
+    grid_report environment cores "$(nproc)"
+    grid_report environment memory "$(($(meminfo MemTotal) / 1024)) MB"
+    grid_report environment disk "$(disk_below "$CLUSTER_DIR")"
+    grid_report environment orders "$(sql -c "SELECT count(*) || ' rows, '
+        || pg_size_pretty(pg_table_size('orders')) FROM orders")"
+    grid_report environment rounds "$GRID_REPEAT, after one of screening"
+}
+
+# grid_publish NAME TITLE: tables, and NAME.csv and .svg in OUT
+grid_publish() {
+    mkdir -p "$OUT"
+    grid_report tables
+    grid_report csv >"$OUT/$1.csv"
+    grid_report chart "$2" >"$CLUSTER_DIR/chart.gp"
+    gnuplot "$CLUSTER_DIR/chart.gp" >"$OUT/$1.svg"
+    say
+    say "The figures are in ${OUT#"$FMSORT_ROOT/"}/$1.csv, a chart in $1.svg."
+}

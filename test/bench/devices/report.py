@@ -1,0 +1,271 @@
+"""The arithmetic of bench-auto and bench-zoo.
+
+    report.py RESULTS COMMAND...
+
+RESULTS has a line of tab-separated fields a query: stage, cell, key, work_mem
+in MB, contender, round, and its figures as JSON.  See grid.sh for stages and
+contenders.
+
+    add STAGE CELL KEY MEM CONTENDER ROUND FILE   what psql printed
+    environment NAME VALUE
+    best CELL KEY MEM N        the grid's N fastest points, by screening
+    has CELL KEY MEM ROUNDS    succeeds if all rounds are there
+    tables, csv                for people, for programs
+    chart TITLE                for gnuplot
+"""
+
+import csv
+import json
+import statistics
+import sys
+
+FIGURES = ("run_formation_ms", "merge_ms", "blocked_ms", "block_size",
+           "assist_blocks", "direct_io", "runs", "merge_passes", "why")
+
+
+def is_point(contender):
+    return contender.count("/") == 2
+
+
+class Results:
+    def __init__(self, path):
+        self.path = path
+        self.rows = []
+        try:
+            with open(path) as file:
+                for line in file:
+                    fields = line.rstrip("\n").split("\t")
+                    self.rows.append(fields[:6] + [json.loads(fields[6])])
+        except FileNotFoundError:
+            pass
+
+    def add(self, *fields):
+        with open(self.path, "a") as file:
+            file.write("\t".join(map(str, fields)) + "\n")
+
+    def cells(self):
+        return list(dict.fromkeys(tuple(row[1:4]) for row in self.rows
+                                  if row[0] == "final"))
+
+    def contenders(self, stage, cell):
+        return list(dict.fromkeys(row[4] for row in self.rows
+                                  if row[0] == stage
+                                  and tuple(row[1:4]) == cell))
+
+    def found(self, stage, cell, contender):
+        return [row[6] for row in self.rows if row[0] == stage
+                and tuple(row[1:4]) == cell and row[4] == contender]
+
+    def ms(self, stage, cell, contender):
+        found = self.found(stage, cell, contender)
+        return statistics.median(f["ms"] for f in found) if found else None
+
+    def best_point(self, cell):
+        """The finalist of the grid with the lowest median."""
+        points = [c for c in self.contenders("final", cell) if is_point(c)]
+        return min(points, key=lambda c: self.ms("final", cell, c),
+                   default=None)
+
+    def ratios(self, cell, contender):
+        """The stock sort's time by its own, its own by the best point's."""
+        own = self.ms("final", cell, contender)
+        stock = self.ms("final", cell, "stock")
+        point = self.best_point(cell)
+        best = point and self.ms("final", cell, point)
+        return (own and stock and stock / own, own and best and own / best)
+
+
+def nodes(plan):
+    yield plan
+    for child in plan.get("Plans", ()):
+        yield from nodes(child)
+
+
+def add(results, stage, cell, key, mem, contender, number, path):
+    with open(path) as file:
+        printed = json.load(file)
+    explained = printed["plan"][0]
+    stock_sorts = any(n["Node Type"] == "Sort"
+                      for n in nodes(explained["Plan"]))
+    if stock_sorts != (contender == "stock"):
+        sys.exit("report.py: the plan of %s is not its own" % contender)
+    found = {"ms": explained["Execution Time"]}
+    if contender != "stock":
+        found.update((name, printed["sorts"][0].get(name))
+                     for name in FIGURES)
+    if is_point(contender):
+        found["predicted_merge_ms"] = printed["predicted"].get("merge_ms")
+    results.add(stage, cell, key, mem, contender, number, json.dumps(found))
+
+
+def add_environment(results, name, value):
+    if not any(row[:2] == ["environment", name] for row in results.rows):
+        results.add("environment", name, "", "", "", 1,
+                    json.dumps({"value": value}))
+
+
+def print_best(results, cell, key, mem, count):
+    which = (cell, key, mem)
+    points = results.contenders("screening", which)
+    points.sort(key=lambda c: results.ms("screening", which, c))
+    print(" ".join(points[:int(count)]))
+
+
+def has(results, cell, key, mem, rounds):
+    which = (cell, key, mem)
+    contenders = results.contenders("final", which)
+    complete = any(map(is_point, contenders)) and all(
+        len(results.found("final", which, c)) >= int(rounds)
+        for c in contenders)
+    sys.exit(0 if complete else 1)
+
+
+# ---- for people -------------------------------------------------------------
+
+def shown(value, digits=2):
+    return "-" if value is None else "%.*f" % (digits, value)
+
+
+def print_table(heads, lines):
+    widths = [max(map(len, column)) for column in zip(heads, *lines)]
+    print()
+    for line in [heads] + lines:
+        print("  ".join(cell.ljust(width) if i == 0 else cell.rjust(width)
+                        for i, (cell, width)
+                        in enumerate(zip(line, widths))).rstrip())
+    print()
+
+
+def chosen(found):
+    if "block_size" not in found:
+        return "-"
+    return "%s x %s, %s" % (found["block_size"], found["assist_blocks"],
+                            "direct" if found["direct_io"] else "cached")
+
+
+def print_tables(results):
+    lines = []
+    judged = {}
+    for cell in results.cells():
+        best = results.best_point(cell)
+        for name in results.contenders("final", cell):
+            if is_point(name) and name != best:
+                continue
+            both = results.ratios(cell, name)
+            if not is_point(name) and name != "stock":
+                judged.setdefault(name, []).append(both)
+            lines.append([
+                ", ".join([cell[0], cell[1], cell[2] + " MB"]), name,
+                shown(results.ms("final", cell, name), 0),
+                *map(shown, both),
+                chosen(results.found("final", cell, name)[-1])])
+    print_table(["cell", "contender", "ms", "stock/it", "it/best of grid",
+                 "chosen"], lines)
+    for name, ratios in judged.items():
+        stock = [ratio[0] for ratio in ratios if ratio[0]]
+        best = [ratio[1] for ratio in ratios if ratio[1]]
+        print("%s: stock/it at least %s; it/best of grid at most %s,"
+              " within 5 %% in %d and 10 %% in %d of %d cells"
+              % (name, shown(min(stock, default=None)),
+                 shown(max(best, default=None)),
+                 sum(ratio <= 1.05 for ratio in best),
+                 sum(ratio <= 1.10 for ratio in best), len(best)))
+    print_predictions(results)
+
+
+def print_predictions(results):
+    """How far off fmsort_recommend() was, over the grid."""
+    for kind, direct in (("direct", True), ("cached", False)):
+        ratios = [row[6]["predicted_merge_ms"] / row[6]["merge_ms"]
+                  for row in results.rows
+                  if row[0] == "screening" and row[6]["merge_ms"]
+                  and row[6].get("predicted_merge_ms")
+                  and row[6]["direct_io"] == direct]
+        if ratios:
+            print("predicted by measured merge, %s: %s to %s, median %s;"
+                  " within 25 %% in %d of %d points"
+                  % (kind, shown(min(ratios)), shown(max(ratios)),
+                     shown(statistics.median(ratios)),
+                     sum(0.75 <= ratio <= 1.25 for ratio in ratios),
+                     len(ratios)))
+
+
+# ---- for programs -----------------------------------------------------------
+
+def print_csv(results):
+    out = csv.writer(sys.stdout, lineterminator="\n")
+    out.writerow(["stage", "cell", "key", "work_mem_mb", "contender",
+                  "median_ms", "min_ms", "max_ms", "rounds", "stock_by_it",
+                  "it_by_best", *FIGURES, "predicted_merge_ms"])
+    for row in results.rows:
+        if row[0] == "environment":
+            out.writerow(["environment", row[1], row[6]["value"]])
+    for stage in ("screening", "final"):
+        for cell in results.cells():
+            for contender in results.contenders(stage, cell):
+                found = results.found(stage, cell, contender)
+                times = [f["ms"] for f in found]
+                both = (results.ratios(cell, contender)
+                        if stage == "final" else (None, None))
+                out.writerow(
+                    [stage, *cell, contender]
+                    + ["%.0f" % t for t in (statistics.median(times),
+                                            min(times), max(times))]
+                    + [len(times)]
+                    + ["" if r is None else "%.3f" % r for r in both]
+                    + [found[-1].get(name, "")
+                       for name in (*FIGURES, "predicted_merge_ms")])
+
+
+def print_chart(results, title):
+    """Bars: each contender's time by that of the grid's best point."""
+    cells = results.cells()
+    names = list(dict.fromkeys(
+        c for cell in cells for c in results.contenders("final", cell)
+        if not is_point(c)))
+    print("set terminal svg size %d,420 noenhanced font 'sans-serif,11' "
+          "background 'white'" % max(720, 160 + 100 * len(cells)))
+    print("$data << END")
+    for cell in cells:
+        values = (shown(results.ratios(cell, name)[1], 3) for name in names)
+        print('"%s\\n%s MB" %s' % (cell[0].replace(", ", "\\n"), cell[2],
+                                  " ".join(values)))
+    print("END")
+    print("""set title "%s"
+set style data histograms
+set style histogram clustered gap 1
+set style fill solid 0.85 noborder
+set datafile missing '-'
+set boxwidth 0.9
+set grid ytics linecolor '#dddddd'
+set border 3
+set tics nomirror
+set ylabel "time by that of the grid's best"
+set yrange [0:4]
+set key outside right top Left reverse
+set bmargin 5
+colour(i) = int(word('0x999999 0x9ecae1 0x08519c 0xfdae6b 0xe6550d', i))
+set arrow 1 from graph 0, first 1 to graph 1, first 1 nohead front \\
+  dashtype 2 linecolor '#444444'""" % title)
+    print("plot " + ", ".join(
+        "$data using %d:xtic(1) title '%s' linecolor rgb colour(%d)"
+        % (i + 2, name, i % 5 + 1) for i, name in enumerate(names)))
+
+
+COMMANDS = {
+    "add": add,
+    "environment": add_environment,
+    "best": print_best,
+    "has": has,
+    "tables": print_tables,
+    "csv": print_csv,
+    "chart": print_chart,
+}
+
+
+def main(path, command, *arguments):
+    COMMANDS[command](Results(path), *arguments)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
