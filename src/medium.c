@@ -207,12 +207,6 @@ fms_medium_stay(FmsMedium *medium, bool cached)
 	medium->cached = cached;
 }
 
-bool
-fms_medium_is_slow(const FmsMedium *medium)
-{
-	return kind_of(&medium->device, medium->block_bytes) == DEVICE_SLOW;
-}
-
 double
 fms_medium_device_mb(const FmsMedium *medium)
 {

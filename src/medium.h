@@ -47,12 +47,6 @@ extern void fms_medium_next_run(FmsMedium *medium,
 /* The file system has no direct I/O, or had enough of changes. */
 extern void fms_medium_stay(FmsMedium *medium, bool cached);
 
-/*
- * Is it so slow that pages of the page cache may be on their way to it for
- * seconds?  Whoever makes a hole there waits until they have arrived.
- */
-extern bool fms_medium_is_slow(const FmsMedium *medium);
-
 /* Its round trip, MB/s; 0: not known. */
 extern double fms_medium_device_mb(const FmsMedium *medium);
 

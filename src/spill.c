@@ -31,8 +31,8 @@
  * before: the runs are still there, if it was said at the beginning that they
  * may be asked for again.  If not, and in every merge before the last, blocks
  * that have been read give their space on the disk back.  Not so in the last
- * merge on a slow device: a page that the kernel is writing cannot go before
- * it has arrived there, and for so long the merge would stand still.
+ * merge of what is in the page cache: a page that the kernel is writing cannot
+ * go before it has arrived, and for so long the merge would stand still.
  *
  * Ownership.  Everything lies in one memory context of its own, a child of
  * the one current at the beginning.  Its reset callback closes the I/O
@@ -259,7 +259,7 @@ begin_merge(FmsSpill *spill, int first, int n, bool writes,
 	plan->block_bytes = spill->sizing->block_bytes;
 	plan->rest = writes ? NULL : spill->rest;
 	plan->once = writes || (spill->once &&
-							!fms_medium_is_slow(&spill->medium));
+							spill->counters->cached_bytes == 0);
 	plan->assist_blocks =
 		fms_sizing_assist(spill->sizing, n, spill->largest_bytes, writes);
 	plan->assist_first = fms_sizing_assist_first(spill->sizing,
