@@ -4,6 +4,8 @@
 # not touched here: it is the whole machine's.)
 #
 # A process's limits are changed from outside, while it runs.
+#
+# Seen to fail with: fms_io_open() not falling back to synchronous I/O.
 
 use strict;
 use warnings;
@@ -69,6 +71,8 @@ foreach my $method (uring_works($node) ? qw(auto io_uring sync) : qw(auto sync))
 			like( $messages,
 				qr/ERROR:  (53000|58030|0A000|53100|XX000): .*(could not (open|create|reopen|set up io_uring)|out of file descriptors).*/,
 				"$name: an error that says so");
+			unlike($messages, qr/io_uring/, "$name: ... and is not of io_uring")
+			  if $method ne 'io_uring';
 			$ends{error}++;
 		}
 		$bench->unharmed($session, $before, $name);

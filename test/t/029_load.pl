@@ -8,6 +8,8 @@
 # minutes (FMSORT_LOAD_SECONDS changes that), and the throughput is compared
 # with the stock sort's.  That figure is printed, not judged: a test does not
 # depend on time.
+#
+# Seen to fail with: 300 bytes that each sort leaves in TopMemoryContext.
 
 use strict;
 use warnings;
@@ -172,7 +174,8 @@ foreach my $file (glob "$dir/log.*")
 my @sorts = sort { $a <=> $b } values %sorts_of;
 is(scalar(@sorts), $clients, 'every session got its sorts done');
 cmp_ok($sorts[0] * 4, '>=', $sorts[-1],
-	"... about as many as the others ($sorts[0] to $sorts[-1])");
+	"... about as many as the others ($sorts[0] to $sorts[-1])")
+  if $deep;
 
 my $sum_kb = 0;
 $sum_kb += $_ - $idle_kb foreach values %peak_kb;
