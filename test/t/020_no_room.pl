@@ -10,6 +10,9 @@
 # then it gets less of either.  temp_file_limit counts all that is written; on
 # a disk a pass gives back what it has read, so there it takes less room to
 # get through.
+#
+# Seen to fail with: reserve() of tape.c writing to the file without fd.c's
+# knowledge (temp_file_limit is not reached).
 
 use strict;
 use warnings;

@@ -4,6 +4,10 @@
 #
 # A sort either fails with an error that says what happened, or its rows are
 # right; and it leaves nothing behind.
+#
+# Seen to fail with: fms_tape_wait() not trying again what was short,
+# interrupted or refused for the moment; fms_tape_check_block() not asking which
+# block it has got (a stale one is taken).
 
 use strict;
 use warnings;

@@ -5,6 +5,9 @@
 # phase: at the first tuples, when the spill begins, when buffers are mapped,
 # in the middle of the merge.  Each sort ends with an error or is right, and
 # leaves nothing behind.
+#
+# Seen to fail with: fms_io_map() not looking whether there was memory (the
+# server crashes); fms_io_close() without munmap().
 
 use strict;
 use warnings;

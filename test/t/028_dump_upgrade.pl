@@ -1,6 +1,8 @@
 # A database with the extension in it, its view, its role's settings and its
 # session_preload_libraries, goes to another cluster: by pg_dumpall, and by
 # pg_upgrade.
+#
+# Seen to fail with: a library that refuses to be loaded by pg_upgrade.
 
 use strict;
 use warnings;
