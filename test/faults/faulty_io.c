@@ -46,6 +46,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 /* FmsFaults.pm knows these numbers. */
@@ -60,12 +61,14 @@ enum Fault
 	FAULT_LOST_WRITE,			/* nothing is written, all is claimed */
 	FAULT_FLIPPED_BIT,			/* value: of that byte, once read */
 	FAULT_STALE_READ,			/* what the read before it found */
-	FAULT_REORDER,				/* completions: newest first, one at a time */
+	FAULT_REORDER,				/* completions: newest first, one at a time;
+								 * what was read comes with its own */
 	FAULT_NO_ANSWER,			/* reads are in flight until the test closes
 								 * the FIFO; io_uring only */
 	FAULT_SLOW_WRITE,			/* direct ones take longer, value microseconds
 								 * for each 4 kB; pwrite() only */
-	NO_FAULT_BUT_KEPT			/* no order: what it finds becomes stale */
+	NO_FAULT_BUT_KEPT,			/* no order: what it finds becomes stale */
+	NO_FAULT_BUT_LATE			/* no order: its completion was put off */
 };
 
 typedef struct Orders
@@ -259,11 +262,47 @@ pwrite(int fd, const void *buffer, size_t length, off_t offset)
 	}
 }
 
+/* Several reads in one: each of them may suffer. */
+ssize_t
+preadv(int fd, const struct iovec *vector, int n, off_t offset)
+{
+	ssize_t		total = 0;
+	int			i;
+
+	for (i = 0; i < n; i++)
+	{
+		ssize_t		result = pread(fd, vector[i].iov_base, vector[i].iov_len,
+								   offset + total);
+
+		if (result < 0)
+			return total > 0 ? total : -1;
+		total += result;
+		if ((size_t) result < vector[i].iov_len)
+			break;
+	}
+	return total;
+}
+
 /* ---- io_uring ---- */
+
+/*
+ * Where a request's data goes to; of several reads in one, those of the first,
+ * which are all that is spoilt of them.
+ */
+static struct iovec
+data_of(const struct io_uring_sqe *sqe, uint32_t length)
+{
+	void	   *address = (void *) (uintptr_t) sqe->addr;
+
+	if (sqe->opcode == IORING_OP_READV)
+		return *(const struct iovec *) address;
+	return (struct iovec) {.iov_base = address, .iov_len = length};
+}
 
 static void
 note(const struct io_uring_sqe *sqe, enum Fault fault, uint32_t length)
 {
+	struct iovec data = data_of(sqe, length);
 	int			i;
 
 	for (i = 0; i < NOTED_MAX; i++)
@@ -273,8 +312,8 @@ note(const struct io_uring_sqe *sqe, enum Fault fault, uint32_t length)
 			noted[i] = (Noted) {
 				.user_data = sqe->user_data,
 				.fault = fault,
-				.buffer = (char *) (uintptr_t) sqe->addr,
-				.length = length
+				.buffer = data.iov_base,
+				.length = data.iov_len
 			};
 			noted_count++;
 			return;
@@ -299,19 +338,28 @@ open_fifo(void)
 	return fd;
 }
 
+/* Buffers may be registered with the ring, which has opcodes of its own. */
+static bool
+writes(const struct io_uring_sqe *sqe)
+{
+	return sqe->opcode == IORING_OP_WRITE ||
+		sqe->opcode == IORING_OP_WRITE_FIXED;
+}
+
 /* A request on its way to the kernel. */
 static void
 spoil_request(struct io_uring_sqe *sqe)
 {
 	uint32_t	length = sqe->len;
-	enum Fault	fault = order_for(sqe->opcode == IORING_OP_WRITE);
+	enum Fault	fault = order_for(writes(sqe));
 
 	switch (fault)
 	{
 		case FAULT_NONE:
-			if (orders && orders->fault == FAULT_STALE_READ &&
-				sqe->opcode == IORING_OP_READ)
+			if (orders && orders->fault == FAULT_STALE_READ && !writes(sqe))
 				note(sqe, NO_FAULT_BUT_KEPT, length);
+			if (orders && orders->fault == FAULT_REORDER && !writes(sqe))
+				note(sqe, FAULT_REORDER, length);
 			break;
 		case FAULT_SHORT_READ:
 		case FAULT_SHORT_WRITE:
@@ -323,6 +371,7 @@ spoil_request(struct io_uring_sqe *sqe)
 			break;
 		case FAULT_LOST_WRITE:
 			sqe->opcode = IORING_OP_NOP;
+			sqe->buf_index = 0;
 			sqe->len = 0;
 			sqe->off = 0;
 			note(sqe, fault, length);
@@ -351,6 +400,41 @@ io_uring_submit(struct io_uring *ring)
 	return real_submit(ring);
 }
 
+static uint32_t
+least(int32_t moved, uint32_t length)
+{
+	return (uint32_t) moved < length ? (uint32_t) moved : length;
+}
+
+static void
+invert(char *buffer, uint32_t length)
+{
+	while (length-- > 0)
+		buffer[length] = (char) ~buffer[length];
+}
+
+/*
+ * This completion comes later than it could.  By now the kernel has filled the
+ * buffer; with a slower device it would not have.
+ */
+static void
+put_off(const struct io_uring_cqe *cqe)
+{
+	int			i;
+
+	for (i = 0; i < NOTED_MAX; i++)
+	{
+		Noted	   *it = &noted[i];
+
+		if (it->fault != FAULT_REORDER || it->user_data != cqe->user_data)
+			continue;
+		if (cqe->res > 0)
+			invert(it->buffer, least(cqe->res, it->length));
+		it->fault = NO_FAULT_BUT_LATE;
+		return;
+	}
+}
+
 /* A completion on its way to fmsort. */
 static void
 spoil_completion(struct io_uring_cqe *cqe)
@@ -375,11 +459,18 @@ spoil_completion(struct io_uring_cqe *cqe)
 				break;
 			case NO_FAULT_BUT_KEPT:
 				if (cqe->res > 0)
-					keep_for_stale(it->buffer, cqe->res);
+					keep_for_stale(it->buffer, least(cqe->res, it->length));
+				break;
+			case NO_FAULT_BUT_LATE:
+				if (cqe->res > 0)
+					invert(it->buffer, least(cqe->res, it->length));
+				break;
+			case FAULT_REORDER:
 				break;
 			default:
 				if (cqe->res > 0)
-					spoil_data(it->fault, it->buffer, cqe->res);
+					spoil_data(it->fault, it->buffer,
+							   least(cqe->res, it->length));
 				break;
 		}
 		it->fault = FAULT_NONE;
@@ -406,6 +497,7 @@ reorder(struct io_uring *ring)
 		return;
 	last = head + io_uring_cq_ready(ring) - 1;
 	first = ring->cq.cqes[head & mask];
+	put_off(&first);
 	ring->cq.cqes[head & mask] = ring->cq.cqes[last & mask];
 	ring->cq.cqes[last & mask] = first;
 	orders->done++;
