@@ -4,7 +4,7 @@
 # plans.
 #
 # Seen to fail with: begin_node() of node.c asking for the extension; asking for
-# the library's file.
+# the library's file; files that belong to the subtransaction they were made in.
 
 use strict;
 use warnings;
