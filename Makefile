@@ -214,6 +214,12 @@ bench-auto:
 bench-zoo:
 	@test/bench/devices/zoo
 
+bench-progress:
+	@test/bench/progress/watch
+
+bench-stat:
+	@test/bench/stat/paired
+
 calibrate-report:
 	@test/bench/calibrate/report
 
@@ -233,4 +239,5 @@ FORCE:
 .PHONY: demo test test-matrix test-packages test-core test-deep test-assert \
 	test-valgrind test-sqlsmith fuzz lint dist deb bench bench-tuplesort \
 	bench-papers bench-papers-quick bench-calibrate bench-auto bench-zoo \
+	bench-progress bench-stat \
 	calibrate-report clean-build have-liburing FORCE

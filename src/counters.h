@@ -79,6 +79,8 @@ typedef struct FmsCounters
 
 	/* run formation and passes (formation.c, sort.c) */
 	uint64		runs;			/* written by run formation */
+	uint64		runs_tuples;	/* in them */
+	uint64		full_tuples;	/* in memory when it was first full, or 0 */
 	uint32		merge_passes;	/* 1 = every tuple was written once */
 
 	/* the merge going on (spill.c, merge.c) */
@@ -111,6 +113,12 @@ typedef struct FmsCounters
 	uint64		reads;			/* requests */
 	uint64		read_batches;	/* submissions that carried reads */
 	uint64		writes;
+
+	/* run formation as it goes on, in microseconds (sort.c) */
+	double		first_us;		/* of input_us, until the first tuple */
+	double		full_us;		/* began .. memory was first full */
+	double		runs_us;		/* sorting and writing runs */
+	double		run_began_us;	/* began .. the run being written, or 0 */
 
 	/* time, in microseconds */
 	double		formation_us;	/* first tuple asked for .. last run written,

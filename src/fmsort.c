@@ -31,6 +31,7 @@
 
 #include "bound.h"
 #include "compat.h"
+#include "experience.h"
 #include "last_sort.h"
 #include "node.h"
 #include "planner.h"
@@ -143,6 +144,7 @@ request_memory(void)
 		previous_request();
 	RequestAddinShmemSpace(fms_stat_shared_bytes());
 	RequestAddinShmemSpace(fms_progress_shared_bytes());
+	RequestAddinShmemSpace(fms_experience_shared_bytes());
 	RequestNamedLWLockTranche("fmsort", 1);
 }
 
@@ -153,6 +155,7 @@ share_memory(void)
 		previous_startup();
 	fms_stat_share();
 	fms_progress_share();
+	fms_experience_share();
 }
 
 void

@@ -444,7 +444,8 @@ prepare_sort(FmsSortState *state)
 	{
 		state->counters =
 			fms_progress_begin(outerPlan(plan)->plan_rows,
-							   state->groups != NULL);
+							   state->groups != NULL,
+							   estate->es_sourceText, plan->plan_node_id);
 		state->sort = fms_sort_begin(ExecGetResultType(outerPlanState(state)),
 									 &state->spec, &options,
 									 state->counters, fms_profile_device);
@@ -559,7 +560,11 @@ exec_node(CustomScanState *css)
 		}
 		ExecClearTuple(slot);
 		if (state->input_done)
+		{
+			if (forward)
+				fms_progress_read_to_end(state->counters);
 			return slot;
+		}
 		finish_group(state);
 	}
 }

@@ -17,21 +17,9 @@
  * at the change counter that is part of the counters; if it was odd, or has
  * changed, the copy is of two sorts or of half a change, and is made again.
  *
- * Percent.  Run formation is three quarters, merging the last one, which is
- * about what they take where the input is a table.  In run formation it goes
- * by tuples, of as many as the planner expects; it comes close to the end, but
- * not there, while more tuples come than expected.  In the merge it goes by
- * blocks asked for, whose number is known exactly: they are the block read
- * order.  Intermediate passes have the first half of the merge.  So it never
- * goes back, whatever the planner thought, but when a merge is begun again
- * (rescans).
- *
- *	  0 ------------------------------- 75 ------- 87.5 ------- 100
- *	      tuples in / expected             passes    blocks / all
- *
- * The estimate of the end goes by time: run formation at its own speed so far;
- * the merge, until a tenth of it has been seen, by what run formation took
- * without its input.  A parent that waits (a cursor) makes any estimate wrong.
+ * What the numbers mean, in per cent and in time, is estimate.c's business.  A
+ * sort that has been read to its end leaves behind how long its merge took
+ * (experience.c).
  *
  * Without shared memory a sort counts in its own.  The same goes for a sort
  * that finds all places of its backend taken, and it is not to be seen.
@@ -59,23 +47,13 @@
 #include "utils/timestamp.h"
 
 #include "clock.h"
+#include "estimate.h"
+#include "experience.h"
 #include "progress.h"
 #include "settings.h"
 
 /* Sorts that a backend can show at once. */
 #define PLACES			8
-
-/* Part of the percentage that run formation has. */
-#define FORMATION_SHARE 0.75
-
-/* Of run formation's part, what the expected tuples have. */
-#define EXPECTED_SHARE	0.95
-
-/* Of the merge, after which its own speed alone counts. */
-#define SPEED_KNOWN		0.1
-
-/* A merge takes so much of what run formation took without its input. */
-#define MERGE_BY_FORMATION 0.5
 
 /* Copies made of a place before it is left out. */
 #define COPIES_MAX		1000
@@ -85,15 +63,14 @@
 typedef struct FmsPlace
 {
 	bool		in_use;
-	bool		grouped;		/* the input comes in groups */
-	bool		last_group;		/* of them, the last one is loaded */
+	bool		read;			/* to the end, once */
 	int			pid;
 	int			leader_pid;		/* of a parallel worker, else 0 */
 	Oid			database;
 	Oid			user;
-	double		expected;		/* tuples */
-	uint64		earlier;		/* tuples in groups before this one */
-	FmsCounters counters;		/* its `changes` guards all of this */
+	uint32		key;			/* of the sort's experience */
+	FmsWatched	sort;			/* the `changes` of its counters guard all of
+								 * this */
 } FmsPlace;
 
 /* A place in shared memory begins on a cache line of its own. */
@@ -145,9 +122,9 @@ my_backend(void)
 static void
 leave(FmsPlace *place)
 {
-	fms_counters_begin_change(&place->counters);
+	fms_counters_begin_change(&place->sort.counters);
 	place->in_use = false;
-	fms_counters_end_change(&place->counters);
+	fms_counters_end_change(&place->sort.counters);
 }
 
 static void
@@ -190,38 +167,50 @@ free_place(void)
 	return NULL;
 }
 
-FmsCounters *
-fms_progress_begin(double expected, bool grouped)
+/* Makes it this backend's, and a new sort's. */
+static void
+enter(FmsPlace *place)
 {
-	MemoryContextCallback *callback;
-	FmsPlace   *place = free_place();
-
-	if (place == NULL)
-		return &((FmsPlace *) palloc0(sizeof(FmsPlace)))->counters;
-
-	callback = palloc(sizeof(MemoryContextCallback));
-	callback->func = leave_on_reset;
-	callback->arg = place;
-	fms_counters_begin_change(&place->counters);
 	place->in_use = true;
-	place->grouped = grouped;
-	place->last_group = false;
+	place->read = false;
 	place->pid = MyProcPid;
 	place->leader_pid = IsParallelWorker() && MyProc->lockGroupLeader ?
 		MyProc->lockGroupLeader->pid : 0;
 	place->database = MyDatabaseId;
 	place->user = GetSessionUserId();
-	place->expected = expected;
-	place->earlier = 0;
-	fms_counters_end_change(&place->counters);
+}
+
+FmsCounters *
+fms_progress_begin(double expected, bool grouped, const char *query,
+				   int plan_node_id)
+{
+	MemoryContextCallback *callback;
+	FmsPlace   *place = free_place();
+
+	if (place == NULL)
+		return &((FmsPlace *) palloc0(sizeof(FmsPlace)))->sort.counters;
+
+	callback = palloc(sizeof(MemoryContextCallback));
+	callback->func = leave_on_reset;
+	callback->arg = place;
+	fms_counters_begin_change(&place->sort.counters);
+	enter(place);
+	place->key = fms_experience_key(query, plan_node_id);
+	place->sort.grouped = grouped;
+	place->sort.last_group = false;
+	place->sort.expected = expected;
+	place->sort.earlier = 0;
+	place->sort.experience = fms_experience_recall(place->key);
+	fms_counters_end_change(&place->sort.counters);
 	MemoryContextRegisterResetCallback(CurrentMemoryContext, callback);
-	return &place->counters;
+	return &place->sort.counters;
 }
 
 static FmsPlace *
 place_with(FmsCounters *counters)
 {
-	return (FmsPlace *) ((char *) counters - offsetof(FmsPlace, counters));
+	return (FmsPlace *) ((char *) counters -
+						 offsetof(FmsPlace, sort.counters));
 }
 
 void
@@ -230,8 +219,8 @@ fms_progress_next_group(FmsCounters *counters, uint64 earlier)
 	FmsPlace   *place = place_with(counters);
 
 	fms_counters_begin_change(counters);
-	place->earlier = earlier;
-	place->last_group = false;
+	place->sort.earlier = earlier;
+	place->sort.last_group = false;
 	counters->tuples = 0;
 	fms_counters_end_change(counters);
 }
@@ -239,113 +228,24 @@ fms_progress_next_group(FmsCounters *counters, uint64 earlier)
 void
 fms_progress_last_group(FmsCounters *counters)
 {
-	place_with(counters)->last_group = true;
+	place_with(counters)->sort.last_group = true;
 }
 
-/* ---- the reader's side: what the numbers mean ---- */
-
-static double
-tuples_in(const FmsPlace *place)
+void
+fms_progress_read_to_end(FmsCounters *counters)
 {
-	return (double) place->earlier + place->counters.tuples;
+	FmsPlace   *place = place_with(counters);
+	double		elapsed_us;
+
+	if (place->read || !place->in_use)
+		return;
+	place->read = true;
+	elapsed_us = fms_clock_since_us(counters->began);
+	fms_experience_learn(place->key,
+						 fms_estimate_experience(&place->sort, elapsed_us));
 }
 
-/* Of the input: 0 to 1, but 1 only when it has ended. */
-static double
-input_part(const FmsPlace *place)
-{
-	double		part = tuples_in(place) / Max(place->expected, 1);
-
-	return part <= 1 ? EXPECTED_SHARE * part :
-		1 - (1 - EXPECTED_SHARE) / part;
-}
-
-/* Of merging: 0 to 1. */
-static double
-merge_part(const FmsCounters *counters)
-{
-	double		here = counters->merge_blocks == 0 ? 0 :
-		Min(1, (double) counters->merge_blocks_done /
-			counters->merge_blocks);
-	int			todo = (int) counters->runs_at_first -
-		(int) counters->runs_at_last;
-	double		done;
-
-	if (todo <= 0)
-		return here;
-	if (counters->phase != FMS_PHASE_PASSES)
-		return (1 + here) / 2;
-	/* merging n runs into one leaves n - 1 fewer */
-	done = ((int) counters->runs_at_first - (int) counters->runs_left) +
-		here * ((int) counters->merge_runs - 1);
-	return Min(1, done / todo) / 2;
-}
-
-static double
-percent(const FmsPlace *place)
-{
-	const FmsCounters *counters = &place->counters;
-	bool		loading = counters->phase == FMS_PHASE_LOADING;
-
-	/* groups are loaded and handed out by turns */
-	if (place->grouped)
-		return place->last_group && !loading ? 100 : 100 * input_part(place);
-	if (loading)
-		return 100 * FORMATION_SHARE * input_part(place);
-	if (counters->phase == FMS_PHASE_IN_MEMORY)
-		return 100;
-	return 100 * (FORMATION_SHARE +
-				  (1 - FORMATION_SHARE) * merge_part(counters));
-}
-
-/* What merging will take, by what forming the runs took. */
-static double
-merge_us_by_formation(const FmsCounters *counters, double formation_us)
-{
-	double		own_us = Max(0, formation_us - counters->input_us);
-	bool		passes = counters->runs_at_first > counters->runs_at_last;
-
-	return MERGE_BY_FORMATION * own_us * (passes ? 2 : 1);
-}
-
-/* Microseconds until the end, or -1: nobody knows. */
-static double
-left_us(const FmsPlace *place, double elapsed_us)
-{
-	FmsCounters counters = place->counters;
-	double		tuples = tuples_in(place);
-	double		merging_us;
-	double		predicted_us;
-	double		part;
-
-	if (counters.phase == FMS_PHASE_IN_MEMORY && !place->grouped)
-		return 0;
-	if (counters.phase == FMS_PHASE_LOADING || place->grouped)
-	{
-		/* there is always a little more to come */
-		double		all = Max(place->expected, tuples * (2 - EXPECTED_SHARE));
-		double		all_us;
-
-		if (tuples == 0)
-			return -1;
-		all_us = elapsed_us * all / tuples;
-		counters.input_us *= all / tuples;
-		return all_us - elapsed_us +
-			(counters.runs > 0 && !place->grouped ?
-			 merge_us_by_formation(&counters, all_us) : 0);
-	}
-	merging_us = Max(0, elapsed_us - counters.formation_us);
-	predicted_us = merge_us_by_formation(&counters, counters.formation_us);
-	part = merge_part(&counters);
-	if (part > 0)
-	{
-		double		known = Min(1, part / SPEED_KNOWN);
-
-		predicted_us = (1 - known) * predicted_us +
-			known * merging_us / part;
-	}
-	return Max(0, predicted_us - merging_us);
-}
+/* ---- the reader's side ---- */
 
 static const char *
 phase_name(const FmsCounters *counters)
@@ -364,8 +264,6 @@ phase_name(const FmsCounters *counters)
 	return "unknown";
 }
 
-/* ---- the reader's side: rows ---- */
-
 /*
  * A consistent copy.  False if nothing is there; or if it changes all the
  * time: then it is a sort too small to be looked at.
@@ -373,7 +271,7 @@ phase_name(const FmsCounters *counters)
 static bool
 copy_place(const FmsPlace *place, FmsPlace *copy)
 {
-	volatile const uint32 *changes = &place->counters.changes;
+	volatile const uint32 *changes = &place->sort.counters.changes;
 	int			i;
 
 	for (i = 0; i < COPIES_MAX; i++)
@@ -400,11 +298,11 @@ may_see(const FmsPlace *place)
 static void
 fill_row(const FmsPlace *place, Datum *values, bool *nulls)
 {
-	const FmsCounters *counters = &place->counters;
+	const FmsCounters *counters = &place->sort.counters;
 	const FmsOptions *options = &counters->options;
 	TimestampTz now = GetCurrentTimestamp();
 	double		elapsed_us = fms_clock_since_us(counters->began);
-	double		left = left_us(place, elapsed_us);
+	double		left = fms_estimate_left_us(&place->sort, elapsed_us);
 	bool		spilled = counters->runs > 0;
 	int			i = 0;
 
@@ -415,12 +313,12 @@ fill_row(const FmsPlace *place, Datum *values, bool *nulls)
 	values[i++] = ObjectIdGetDatum(place->database);
 	values[i++] = ObjectIdGetDatum(place->user);
 	values[i++] = CStringGetTextDatum(phase_name(counters));
-	values[i++] = Float8GetDatum(percent(place));
+	values[i++] = Float8GetDatum(fms_estimate_percent(&place->sort));
 	values[i++] = TimestampTzGetDatum(now - (int64) elapsed_us);
 	nulls[i] = left < 0;
 	values[i++] = TimestampTzGetDatum(now + (int64) left);
-	values[i++] = Int64GetDatum((int64) tuples_in(place));
-	values[i++] = Int64GetDatum((int64) place->expected);
+	values[i++] = Int64GetDatum((int64) fms_estimate_tuples_in(&place->sort));
+	values[i++] = Int64GetDatum((int64) place->sort.expected);
 	values[i++] = Int64GetDatum(counters->runs);
 	nulls[i] = counters->phase != FMS_PHASE_PASSES &&
 		counters->phase != FMS_PHASE_MERGING;
@@ -443,7 +341,7 @@ fill_row(const FmsPlace *place, Datum *values, bool *nulls)
 	values[i++] = BoolGetDatum(counters->uses_direct_io);
 	nulls[i] = options->bound == 0;
 	values[i++] = Int64GetDatum(options->bound);
-	values[i++] = BoolGetDatum(place->grouped);
+	values[i++] = BoolGetDatum(place->sort.grouped);
 	Assert(i == RESULT_COLUMNS);
 }
 
@@ -470,7 +368,8 @@ fmsort_progress(PG_FUNCTION_ARGS)
 			bool		nulls[RESULT_COLUMNS];
 
 			if (!copy_place(place_of(backend, i), &place) ||
-				!may_see(&place) || INSTR_TIME_IS_ZERO(place.counters.began))
+				!may_see(&place) ||
+				INSTR_TIME_IS_ZERO(place.sort.counters.began))
 				continue;
 			fill_row(&place, values, nulls);
 			tuplestore_putvalues(result->setResult, result->setDesc, values,

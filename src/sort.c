@@ -200,6 +200,37 @@ begin_spill(FmsSort *sort)
 	}
 	sort->spill = fms_spill_begin(sort->keys, options, &sort->sizing,
 								  sort->counters);
+	/* what it will be if no record is larger than a block */
+	sort->counters->runs_at_last = fms_sizing_fan_in(&sort->sizing, 0, false);
+}
+
+static void
+announce_run(FmsSort *sort)
+{
+	FmsCounters *counters = sort->counters;
+
+	fms_counters_begin_change(counters);
+	counters->tuples = sort->tuples;
+	counters->run_began_us = fms_clock_since_us(counters->began);
+	if (counters->runs == 0)
+	{
+		counters->full_tuples = sort->tuples;
+		counters->full_us = counters->run_began_us;
+	}
+	fms_counters_end_change(counters);
+}
+
+static void
+announce_run_end(FmsSort *sort)
+{
+	FmsCounters *counters = sort->counters;
+
+	fms_counters_begin_change(counters);
+	counters->runs_us += fms_clock_since_us(counters->began) -
+		counters->run_began_us;
+	counters->run_began_us = 0;
+	counters->runs_tuples = sort->count;
+	fms_counters_end_change(counters);
 }
 
 static void
@@ -207,6 +238,7 @@ write_run(FmsSort *sort, Size bytes)
 {
 	Size		before = fms_formation_memory_bytes(sort->formation);
 
+	announce_run(sort);
 	if (sort->spill == NULL)
 		begin_spill(sort);
 	sort->count += fms_formation_count(sort->formation);
@@ -214,6 +246,16 @@ write_run(FmsSort *sort, Size bytes)
 	sort->count -= fms_formation_count(sort->formation);
 	sort->counters->input_bytes += before -
 		fms_formation_memory_bytes(sort->formation);
+	announce_run_end(sort);
+}
+
+/* For those who look on.  Getting the first tuple has been timed. */
+static pg_noinline void
+publish(FmsSort *sort)
+{
+	if (sort->tuples == 1)
+		sort->counters->first_us = sort->counters->input_us;
+	sort->counters->tuples = sort->tuples;
 }
 
 void
@@ -225,8 +267,8 @@ fms_sort_put(FmsSort *sort, TupleTableSlot *slot)
 	while (!fms_formation_put(sort->formation, slot,
 							  fms_sizing_formation_bytes(&sort->sizing)))
 		write_run(sort, spill_bytes(sort));
-	if (++sort->tuples % PUBLISH_TUPLES == 0)
-		sort->counters->tuples = sort->tuples;
+	if (sort->tuples++ % PUBLISH_TUPLES == 0)
+		publish(sort);
 	MemoryContextSwitchTo(caller);
 }
 
