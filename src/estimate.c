@@ -94,13 +94,21 @@ input_part(const FmsWatched *sort)
  * one merge's worth of others.  fan_in 0: not known yet.
  */
 static double
-earlier_passes(double runs, double fan_in)
+least_passes(double runs, double fan_in)
 {
 	if (runs <= fan_in || fan_in < 2)
 		return 0;
 	if (runs >= fan_in * fan_in)
 		return log(runs) / log(fan_in) - 1;
 	return (runs - fan_in) / (fan_in - 1) * fan_in / runs;
+}
+
+/* The same of a sort, whose result may be written as well. */
+static double
+earlier_passes(const FmsCounters *counters, double runs)
+{
+	return least_passes(runs, counters->runs_at_last) +
+		(counters->options.materialize ? 1 : 0);
 }
 
 /* Of merging: 0 to 1, if passes before the last have such a part of it. */
@@ -111,7 +119,7 @@ merge_part(const FmsCounters *counters, double passes_share)
 		Min(1, (double) counters->merge_blocks_done /
 			counters->merge_blocks);
 	int			todo = (int) counters->runs_at_first -
-		(int) counters->runs_at_last;
+		(counters->options.materialize ? 1 : (int) counters->runs_at_last);
 	double		done;
 
 	if (todo <= 0)
@@ -255,8 +263,7 @@ merge_us(const FmsForecast *forecast, const FmsCounters *counters)
 {
 	return forecast->own_us *
 		(MERGE_BY_FORMATION + LEVEL_BY_FORMATION * log2(1 + forecast->runs) +
-		 PASS_BY_FORMATION * earlier_passes(forecast->runs,
-											counters->runs_at_last));
+		 PASS_BY_FORMATION * earlier_passes(counters, forecast->runs));
 }
 
 static double
@@ -285,7 +292,7 @@ merging_left_us(const FmsWatched *sort, double elapsed_us)
 
 	recall_formation(counters, &forecast);
 	all_us = sort->experience * merge_us(&forecast, counters);
-	passes = earlier_passes(forecast.runs, counters->runs_at_last);
+	passes = earlier_passes(counters, forecast.runs);
 	part = merge_part(counters, passes / (passes + 1));
 	if (part > 0)
 	{

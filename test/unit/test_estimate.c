@@ -235,6 +235,13 @@ check_passes(void)
 	counters->phase = FMS_PHASE_MERGING;
 	counters->merge_blocks_done = 0;
 	shim_ok(fms_estimate_percent(&sort) == 87.5, "... and then the last merge");
+
+	counters->options.materialize = true;
+	counters->runs_at_first = counters->runs_left = counters->merge_runs = 8;
+	counters->phase = FMS_PHASE_PASSES;
+	counters->merge_blocks_done = counters->merge_blocks;
+	shim_ok(fms_estimate_percent(&sort) == 87.5,
+			"writing the result is a pass");
 }
 
 /* Whatever the planner thought. */
