@@ -1,0 +1,107 @@
+# docs/reference.md has everything that a user can name: every setting, with
+# its values, every function with its arguments and columns, every view and
+# table with its columns.  What there is, the server says.
+#
+# Names count as documented where they stand in `backquotes`, in the part about
+# the function or table they belong to.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use FmsTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+# beside the tests, if they were copied; else at the top of the tree
+my ($top) = grep { -e "$_/README.md" } "$FindBin::RealBin/..",
+  "$FindBin::RealBin/../..";
+my $reference = slurp_file("$top/docs/reference.md");
+
+# what is in `backquotes`, word by word, of a piece of text without its
+# fenced blocks
+sub words
+{
+	my ($text) = @_;
+	my %words;
+
+	$text =~ s/^```.*?^```$//gms;
+	foreach my $quoted ($text =~ /`([^`]+)`/g)
+	{
+		$words{$_} = 1 foreach $quoted =~ /[\w.]+/g;
+	}
+	return \%words;
+}
+
+# The parts by what is named in their headings.
+my %part_of;
+foreach my $part (split /^(?=## )/m, $reference)
+{
+	my ($heading) = $part =~ /\A## (.*)/ or next;
+
+	$part_of{$_} .= $part foreach keys %{ words($heading) };
+}
+my $anywhere = words($reference);
+
+my $node = fms_node('reference');
+
+sub ask { return split /\n/, $node->safe_psql('postgres', $_[0]) }
+
+my $members = q{(SELECT classid, objid FROM pg_depend
+  JOIN pg_extension e ON refobjid = e.oid
+  WHERE refclassid = 'pg_extension'::regclass AND extname = 'fmsort'
+  AND deptype = 'e') d};
+
+# ---- settings --------------------------------------------------------------------
+
+my @settings = ask(q{SELECT name || '|' ||
+	coalesce(array_to_string(enumvals, ' '), '')
+	FROM pg_settings
+	WHERE name LIKE 'fmsort.%' AND name NOT LIKE 'fmsort.debug%'});
+cmp_ok(scalar(@settings), '>', 5, 'the server has settings of fmsort');
+foreach my $setting (@settings)
+{
+	my ($name, $values) = split /\|/, $setting, -1;
+
+	ok($anywhere->{$name}, "$name");
+	ok($anywhere->{$_}, "$name = $_") foreach split / /, $values;
+}
+
+# ---- functions, views, tables ------------------------------------------------------
+
+my @objects = ask(qq{
+	SELECT proname, unnest(coalesce(proargnames, '{}'))
+	FROM pg_proc p JOIN $members
+	  ON d.objid = p.oid AND d.classid = 'pg_proc'::regclass
+	WHERE prorettype <> 'trigger'::regtype AND NOT EXISTS (
+	  SELECT FROM pg_class c WHERE c.relname = p.proname)
+	UNION SELECT relname, attname
+	FROM pg_class c JOIN $members
+	  ON d.objid = c.oid AND d.classid = 'pg_class'::regclass
+	  JOIN pg_attribute a ON attrelid = c.oid AND attnum > 0
+	WHERE relkind IN ('r', 'v')
+	UNION SELECT proname, proname
+	FROM pg_proc p JOIN $members
+	  ON d.objid = p.oid AND d.classid = 'pg_proc'::regclass
+	WHERE prorettype <> 'trigger'::regtype
+	ORDER BY 1, 2});
+cmp_ok(scalar(@objects), '>', 100, 'the extension has names to be documented');
+
+my %names_of;
+foreach my $object (@objects)
+{
+	my ($where, $name) = split /\|/, $object;
+
+	push @{ $names_of{$where} }, $name;
+}
+foreach my $where (sort keys %names_of)
+{
+	my $words = $part_of{$where} ? words($part_of{$where}) : $anywhere;
+	my @missing = grep { !$words->{$_} } @{ $names_of{$where} };
+
+	is("@missing", '', "$where: every name");
+}
+
+$node->stop;
+done_testing();
