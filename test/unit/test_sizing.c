@@ -381,6 +381,113 @@ check_devices(void)
 	}
 }
 
+/* ---- advice ---- */
+
+/* Advice is in steps of that, and looks no further. */
+#define STEP_BYTES		65536
+
+/*
+ * Runs that so much input makes with that memory; the rest that the last merge
+ * takes from memory is one.  Written anew: sort.c does it with tuples.
+ */
+static int
+count_runs(uint64 input_bytes)
+{
+	Size		room = fms_sizing_formation_bytes(&sizing);
+	Size		held = 0;
+	int			runs = 0;
+
+	while (input_bytes > room - held)
+	{
+		input_bytes -= room - held;
+		held = room;
+		if (sizing.block_was_set || runs >= 4)
+			held = 0;
+		else
+			held -= held >> (runs > 1 ? 4 - runs : 3);
+		runs++;
+	}
+	held += input_bytes;
+	return runs > 0 && held > 0 ? runs + 1 : runs;
+}
+
+/* Is that memory enough?  For all of it, or for one pass. */
+static bool
+does(Size memory_bytes, bool all, uint64 input_bytes, uint32 largest)
+{
+	int			runs;
+
+	options.memory_bytes = memory_bytes;
+	options.expected_bytes = (double) input_bytes;
+	fms_sizing_init(&sizing, sizing.mode, &options);
+	runs = count_runs(input_bytes);
+	if (all || runs == 0)
+		return runs == 0;
+	return runs <= fms_sizing_fan_in(&sizing, largest, false);
+}
+
+/* By trying one size after the other. */
+static Size
+least_that_does(bool all, uint64 input_bytes, uint32 largest)
+{
+	Size		memory = STEP_BYTES;
+
+	while (!does(memory, all, input_bytes, largest))
+		memory += STEP_BYTES;
+	return memory;
+}
+
+static void
+check_advice_for(uint64 input_bytes, uint32 largest)
+{
+	const FmsSizing done = sizing;
+	const FmsOptions asked = options;
+	Size		all;
+	Size		one_pass;
+	int			i;
+
+	all = fms_sizing_for_memory(&done, &asked, input_bytes);
+	one_pass = fms_sizing_for_one_pass(&done, &asked, input_bytes, largest);
+	HOLDS(all % STEP_BYTES == 0 && one_pass % STEP_BYTES == 0);
+	HOLDS(one_pass <= all);
+
+	/* all in memory: exactly, and with any more */
+	HOLDS(all == least_that_does(true, input_bytes, largest));
+	for (i = 0; i < 64; i++)
+		HOLDS(does(all + i * STEP_BYTES, true, input_bytes, largest));
+
+	/*
+	 * One pass: it does.  Nothing is said of a little more, or less: blocks
+	 * and the writer's memory grow in steps, and then take from the others.
+	 */
+	HOLDS(does(one_pass, false, input_bytes, largest));
+	HOLDS(one_pass >= least_that_does(false, input_bytes, largest));
+	options = asked;
+}
+
+static void
+check_advice(void)
+{
+	static const uint32 set_blocks[] = {0, 512, 8192, 65536};
+	static const uint32 set_assists[] = {0, 8, 64};
+	int			i;
+
+	for (i = 0; i < 400 && broken == NULL; i++)
+	{
+		memset(&options, 0, sizeof(options));
+		options.memory_bytes = memories_kb[shim_below(5)] * 1024;
+		options.block_bytes = set_blocks[shim_below(lengthof(set_blocks))];
+		options.assist_blocks =
+			set_assists[shim_below(lengthof(set_assists))];
+		memset(&sizing, 0, sizeof(sizing));
+		fms_sizing_init(&sizing, modes[shim_below(lengthof(modes))],
+						&options);
+		/* 100 kB to 200 MB */
+		check_advice_for((uint64) (100 * 1024) << shim_below(11) |
+						 shim_below(100000), largests[shim_below(3)]);
+	}
+}
+
 int
 main(void)
 {
@@ -404,5 +511,11 @@ main(void)
 		shim_note("broken: %s; work_mem=%zu expected=%g -> block %u", broken,
 				  options.memory_bytes, options.expected_bytes,
 				  sizing.block_bytes);
+	broken = NULL;
+	check_advice();
+	if (!shim_ok(broken == NULL, "advice does what it promises"))
+		shim_note("broken: %s; work_mem=%zu %s block_size=%u assist_blocks=%u",
+				  broken, options.memory_bytes, sizing.mode->name,
+				  options.block_bytes, options.assist_blocks);
 	return shim_done();
 }
