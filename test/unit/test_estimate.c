@@ -3,6 +3,13 @@
  * Sorts that go on as they never do, evenly, and what is said of them
  * meanwhile: the percentage only grows; the end that is estimated is the end
  * there is, where everything goes by what the estimate assumes.
+ *
+ * Seen to fail with: the merge going on not counted among the passes; what
+ * lies in memory costing nothing any more; the first filling of memory taken
+ * for the speed of all; the time until the first tuple taken for the input's
+ * speed; no merge before the first run; no experience; the merge's own speed
+ * not looked at; passes that take no time; a percentage that goes on beyond
+ * what was expected; the last group not 100.
  */
 #include "postgres.h"
 

@@ -2,6 +2,10 @@
 /*
  * What is remembered of sorts: their own factors, those of all for sorts not
  * seen before, and nothing that is no number.
+ *
+ * Seen to fail with: the key not compared; arithmetic means; the last factor
+ * alone; no bounds; the database left out of the key; what is no factor
+ * learned.
  */
 #include "postgres.h"
 

@@ -6,7 +6,9 @@
  * Seen to fail with: fits() without the writer; the search for the fan-in
  * ending one too high; halving a block of 2560 bytes to 1280; automatic l not
  * falling where the memory is small; fms_sizing_rest() for a run less, or
- * without the fences; with a device: its sizes not held to block_share().
+ * without the fences; with a device: its sizes not held to block_share();
+ * advice: a step less, a step more, without the first runs' parts, without the
+ * largest record.
  */
 #include "postgres.h"
 
