@@ -121,6 +121,12 @@ fms_fences_run_bytes(Size share_bytes)
 	return sizeof(FmsFenceReader) + 2 * chunk_bytes_for(share_bytes);
 }
 
+Size
+fms_fences_tape_bytes(void)
+{
+	return FMS_STREAM_MIN_BUFFERS * BUFFER_BYTES;
+}
+
 FmsFenceStore *
 fms_fences_create(FmsKeys *keys, FmsIo *io, FmsDirectChoice direct,
 				  Size share_bytes)

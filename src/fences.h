@@ -60,8 +60,9 @@ extern FmsFenceStore *fms_fences_create(FmsKeys *keys, FmsIo *io,
  */
 extern void fms_fences_destroy(FmsFenceStore *store);
 
-/* What a run takes in a merge, if its fences are on tape. */
+/* What a run takes in a merge if fences are on tape, and what that takes. */
 extern Size fms_fences_run_bytes(Size share_bytes);
+extern Size fms_fences_tape_bytes(void);
 
 /* Memory taken now. */
 extern Size fms_fences_memory_bytes(const FmsFenceStore *store);

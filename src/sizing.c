@@ -229,6 +229,24 @@ fms_sizing_init(FmsSizing *sizing, const FmsMode *mode,
 													sizing->block_bytes);
 }
 
+/*
+ * What fences may come to take when a run more has been written, which may
+ * take them to their tape.  Readers' buffers aside if they are there already.
+ */
+static Size
+fences_to_come(const FmsSizing *sizing, int nruns)
+{
+	Size		now = sizing->fences == NULL ? 0 :
+		fms_fences_memory_bytes(sizing->fences);
+	Size		run = now / Max(nruns, 1);
+
+	if (sizing->fences == NULL || now + 2 * run < sizing->fences_bytes ||
+		fms_fence_reader_buffer_bytes(sizing->fences) > 0)
+		return Max(now, sizing->fences_bytes);
+	return sizing->fences_bytes + fms_fences_tape_bytes() +
+		(nruns + 1) * fms_fences_run_bytes(sizing->fences_bytes);
+}
+
 Size
 fms_sizing_rest(const FmsSizing *sizing, int nruns, uint32 largest_bytes)
 {
@@ -246,7 +264,7 @@ fms_sizing_rest(const FmsSizing *sizing, int nruns, uint32 largest_bytes)
 	/* writing the others is one run more, with fences of its own */
 	taken = fms_merge_bytes(sizing->mode, sizing->fences, nruns + 1, assist,
 							sizing->block_bytes, largest_bytes) +
-		sizing->fences_bytes + sizing->history_bytes;
+		fences_to_come(sizing, nruns) + sizing->history_bytes;
 	if (sizing->mode->fills_memory)
 		taken += sizing->writer_bytes;
 
