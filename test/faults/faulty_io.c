@@ -55,7 +55,8 @@ enum Fault
 	FAULT_NONE,
 	FAULT_READ_ERROR,			/* value: errno */
 	FAULT_WRITE_ERROR,			/* value: errno */
-	FAULT_SHORT_READ,			/* half of what was asked for */
+	FAULT_SHORT_READ,			/* half of what was asked for, and the other
+								 * half is not what it should be */
 	FAULT_SHORT_WRITE,
 	FAULT_TORN_WRITE,			/* the first half is written, all is claimed */
 	FAULT_LOST_WRITE,			/* nothing is written, all is claimed */
@@ -182,6 +183,18 @@ spoil_data(enum Fault fault, char *buffer, uint32_t length)
 		memcpy(buffer, stale, length < stale_length ? length : stale_length);
 }
 
+/*
+ * So much was read, some of it into this buffer, and half shall have been.
+ * Direct reads are of whole sectors, so it has to be made so afterwards.
+ */
+static ssize_t
+cut_short(char *buffer, uint32_t length, ssize_t moved)
+{
+	if (length > moved / 2)
+		memset(buffer + moved / 2, 0xA5, length - moved / 2);
+	return moved / 2;
+}
+
 /* ---- pread() and pwrite() ---- */
 
 static bool
@@ -212,9 +225,9 @@ pread(int fd, void *buffer, size_t length, off_t offset)
 		errno = (int) orders->value;
 		return -1;
 	}
-	if (fault == FAULT_SHORT_READ)
-		length /= 2;
 	result = real_pread(fd, buffer, length, offset);
+	if (fault == FAULT_SHORT_READ && result > 0)
+		return cut_short(buffer, result, result);
 	if (result > 0)
 	{
 		spoil_data(fault, buffer, result);
@@ -232,13 +245,24 @@ nobody_reads(const char *buffer, size_t length)
 	return buffer[0] == 0 && memcmp(buffer, buffer + 1, length - 1) == 0;
 }
 
+/* What the fault leaves out of this write would not be missed. */
+static bool
+harmless(enum Fault fault, const char *buffer, size_t length)
+{
+	if (fault < FAULT_TORN_WRITE)
+		return false;
+	return nobody_reads(buffer, length) ||
+		(fault == FAULT_TORN_WRITE &&
+		 nobody_reads(buffer + length / 2, length - length / 2));
+}
+
 ssize_t
 pwrite(int fd, const void *buffer, size_t length, off_t offset)
 {
 	enum Fault	fault = FAULT_NONE;
 
 	if (orders && orders->fault != FAULT_NONE && is_sort_file(fd) &&
-		!(nobody_reads(buffer, length) && orders->fault >= FAULT_TORN_WRITE))
+		!harmless(orders->fault, buffer, length))
 		fault = order_for(true);
 	switch (fault)
 	{
@@ -351,8 +375,12 @@ static void
 spoil_request(struct io_uring_sqe *sqe)
 {
 	uint32_t	length = sqe->len;
-	enum Fault	fault = order_for(writes(sqe));
+	enum Fault	fault;
 
+	if (writes(sqe) && orders &&
+		harmless(orders->fault, (const char *) (uintptr_t) sqe->addr, length))
+		return;
+	fault = order_for(writes(sqe));
 	switch (fault)
 	{
 		case FAULT_NONE:
@@ -361,7 +389,6 @@ spoil_request(struct io_uring_sqe *sqe)
 			if (orders && orders->fault == FAULT_REORDER && !writes(sqe))
 				note(sqe, FAULT_REORDER, length);
 			break;
-		case FAULT_SHORT_READ:
 		case FAULT_SHORT_WRITE:
 			sqe->len /= 2;
 			break;
@@ -452,6 +479,12 @@ spoil_completion(struct io_uring_cqe *cqe)
 			case FAULT_READ_ERROR:
 			case FAULT_WRITE_ERROR:
 				cqe->res = -(int) orders->value;
+				break;
+			case FAULT_SHORT_READ:
+				if (cqe->res > 0)
+					cqe->res = cut_short(it->buffer,
+										 least(cqe->res, it->length),
+										 cqe->res);
 				break;
 			case FAULT_TORN_WRITE:
 			case FAULT_LOST_WRITE:
