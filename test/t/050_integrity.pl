@@ -18,7 +18,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 my $BLOCK = 4096;
-my $CHUNK = 2048;
+my $CHUNK = 512;
 
 # FmsBlockHeader of src/tape.h, FmsFenceChunk of src/fences.c
 my @HEADER =

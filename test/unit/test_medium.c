@@ -8,6 +8,8 @@
  */
 #include "postgres.h"
 
+#include <math.h>
+
 #include "cache.h"
 #include "medium.h"
 #include "shim.h"
@@ -185,12 +187,12 @@ check_bounds(void)
 	shim_ok(!fms_device_correct(&device, 100e6, 1e6, 0.05e6),
 			"inside its bounds (100 to 2000 MB/s) a rate stays");
 	shim_ok(fms_device_correct(&device, 100e6, 1e6, 0.5e6) &&
-			Abs(device.write_mb - 200) < 0.1,
+			fabs(device.write_mb - 200) < 0.1,
 			"above them it falls to the upper");
-	shim_ok(Abs(fms_device_read_mb(&device, BLOCK, 8) - 200) < 0.1,
+	shim_ok(fabs(fms_device_read_mb(&device, BLOCK, 8) - 200) < 0.1,
 			"... and reads with it");
 	shim_ok(fms_device_correct(&device, 100e6, 0.1e6, 0) &&
-			Abs(device.write_mb - 1000) < 0.1,
+			fabs(device.write_mb - 1000) < 0.1,
 			"below them it rises to the lower");
 	memset(&device, 0, sizeof(device));
 	shim_ok(!fms_device_correct(&device, 100e6, 1e6, 0.1e6) &&
