@@ -145,7 +145,8 @@ sub plan_line
 		Sort[ ]Method: | (?:Full-sort|Pre-sorted)[ ]Groups: |
 		Merge[ ]Mode:[ ]\S+[ ][ ]Runs: |
 		I/O[ ]Method:[ ]\S+[ ][ ]Direct[ ]I/O: |
-		Run[ ]Formation[ ]Time:[ ].*[ ][ ]Input[ ]Time: )}x;
+		Run[ ]Formation[ ]Time:[ ].*[ ][ ]Input[ ]Time: |
+		Why:[ ] )}x;
 	return ($line);
 }
 
@@ -153,7 +154,7 @@ sub plan_line
 my $own_properties = join '|', 'Custom Plan Provider', 'Merge Mode', 'Runs',
 	'Merge Passes', 'Blocks', 'Block Size', 'Assist Blocks', 'I/O Method',
 	'Direct I/O', 'Run Formation Time', 'Input Time', 'Block Order Time',
-	'Merge Time', 'Blocked Time', 'Groups';
+	'Merge Time', 'Blocked Time', 'Groups', 'Why';
 
 # A plan in JSON, one property a line: makes the nodes Sorts, in place.
 sub json_nodes
