@@ -120,6 +120,17 @@ is_direct_at(const FmsTape *tape, uint64 offset_bytes)
 	return transfer_file(tape, offset_bytes) == tape->direct_file;
 }
 
+/* Makes the request a write; returns whether it goes past the page cache. */
+static bool
+make_write(const FmsTape *tape, FmsIoRequest *request)
+{
+	bool		direct = is_direct_at(tape, request->offset_bytes);
+
+	request->is_write = true;
+	request->piece_bytes = direct ? 0 : CACHED_WRITE_BYTES;
+	return direct;
+}
+
 /*
  * A descriptor to use now.  FileSize() is the cheapest call that makes fd.c
  * reopen a file it has closed.
@@ -328,12 +339,10 @@ count_blocked(FmsTape *tape, bool is_write, instr_time start)
 static void
 start_write(FmsTape *tape, FmsIoRequest *request)
 {
-	bool		direct = is_direct_at(tape, request->offset_bytes);
-	int			fd = transfer_fd(tape, request->offset_bytes);
+	bool		direct = make_write(tape, request);
+	int			fd = raw_fd(tape, direct ? tape->direct_file : tape->file);
 	instr_time	start = fms_clock_now();
 
-	request->is_write = true;
-	request->piece_bytes = direct ? 0 : CACHED_WRITE_BYTES;
 	if (!direct && request->offset_bytes < WORKERS_FROM_BYTES)
 		fms_io_carry_out(tape->io, fd, request);
 	else
@@ -450,12 +459,9 @@ fms_tape_overwrite(FmsTape *tape, FmsIoRequest **requests, int n)
 
 	for (i = 0; i < n; i++)
 	{
-		bool		direct = is_direct_at(tape, requests[i]->offset_bytes);
-
 		Assert(requests[i]->offset_bytes + requests[i]->length_bytes <=
 			   tape->end_bytes);
-		requests[i]->is_write = true;
-		requests[i]->piece_bytes = direct ? 0 : CACHED_WRITE_BYTES;
+		(void) make_write(tape, requests[i]);
 		tape->counters->written_bytes += requests[i]->length_bytes;
 	}
 	tape->counters->writes += n;

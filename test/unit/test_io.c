@@ -83,6 +83,23 @@ wait_for(FmsIo *io, const FmsIoRequest *request)
 		(void) fms_io_wait(io);
 }
 
+/* Starts writing all pieces of that generation, in one batch. */
+static void
+write_all(FmsIo *io, char *memory, FmsIoRequest *requests,
+		  FmsIoRequest **batch, int generation, uint32 *group)
+{
+	int			i;
+
+	for (i = 0; i < PIECES; i++)
+	{
+		fill(memory + i * PIECE_BYTES, i, generation);
+		prepare(&requests[i], memory + i * PIECE_BYTES, i, true);
+		requests[i].group = group;
+		batch[i] = &requests[i];
+	}
+	fms_io_submit(io, fd, batch, PIECES);
+}
+
 /* Writes all pieces, reads them in another order, waits in a third. */
 static void
 test_round_trip(void)
@@ -103,14 +120,7 @@ test_round_trip(void)
 		good = good && memory[i] == 0;
 	shim_ok(good, "%s: buffers are zeroed", method->name);
 
-	for (i = 0; i < PIECES; i++)
-	{
-		fill(memory + i * PIECE_BYTES, i, 1);
-		prepare(&requests[i], memory + i * PIECE_BYTES, i, true);
-		requests[i].group = &group;
-		batch[i] = &requests[i];
-	}
-	fms_io_submit(&io, fd, batch, PIECES);
+	write_all(&io, memory, requests, batch, 1, &group);
 	shim_ok(group == io.in_flight, "%s: the group counts requests in flight",
 			method->name);
 	while (io.in_flight > 0)
@@ -256,13 +266,7 @@ test_close(void)
 	fms_io_open(&second, choice);
 	memory = fms_io_map(&first, PIECES * PIECE_BYTES);
 	other = fms_io_map(&second, PIECE_BYTES);
-	for (i = 0; i < PIECES; i++)
-	{
-		fill(memory + i * PIECE_BYTES, i, 2);
-		prepare(&requests[i], memory + i * PIECE_BYTES, i, true);
-		batch[i] = &requests[i];
-	}
-	fms_io_submit(&first, fd, batch, PIECES);
+	write_all(&first, memory, requests, batch, 2, NULL);
 	fms_io_close(&first);
 	for (i = 0; i < PIECES; i++)
 		good = good && requests[i].state == FMS_IO_DONE &&
@@ -298,13 +302,7 @@ test_joined(void)
 
 	fms_io_open(&io, choice);
 	memory = fms_io_map(&io, PIECES * PIECE_BYTES);
-	for (i = 0; i < PIECES; i++)
-	{
-		fill(memory + i * PIECE_BYTES, i, 4);
-		prepare(&requests[i], memory + i * PIECE_BYTES, i, true);
-		batch[i] = &requests[i];
-	}
-	fms_io_submit(&io, fd, batch, PIECES);
+	write_all(&io, memory, requests, batch, 4, NULL);
 	while (io.in_flight > 0)
 		(void) fms_io_wait(&io);
 
