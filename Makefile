@@ -48,7 +48,7 @@ SHLIB_LINK = $(shell pkg-config --libs liburing 2>/dev/null)
 # JIT can inline nothing of a custom node, so no bitcode and no need of clang.
 override with_llvm := no
 
-EXTRA_CLEAN = $(OBJS:.o=.d) build/flags build/unit build/regress build/log
+EXTRA_CLEAN = $(OBJS:.o=.d) $(OBJS:.o=.gcno) build/flags build/unit build/regress build/log
 
 PGXS := $(wildcard $(shell $(PG_CONFIG) --pgxs 2>/dev/null))
 
@@ -104,7 +104,7 @@ UNIT_SANITIZE = $(shell echo 'int main(void){return 0;}' | $(CC) \
 UNIT_FLAGS = -std=gnu11 -g -O1 -Wall -Wextra -Wno-unused-parameter -Werror \
 	-fno-strict-aliasing -fwrapv -fno-omit-frame-pointer -D_GNU_SOURCE \
 	-DUSE_ASSERT_CHECKING=1 -Isrc -Itest/unit -isystem $(includedir_server) \
-	-isystem $(includedir_internal)
+	-isystem $(includedir_internal) $(PROFILE)
 # The server's own portability library: it is what printf() means there.
 UNIT_LIBS = -L$(pkglibdir) -L$(libdir) -lpgcommon -lpgport -lm
 unit_links = $(wildcard $(patsubst %,src/%.c,\
@@ -129,6 +129,13 @@ endif
 build/faulty_io.so: test/faults/faulty_io.c Makefile | build have-liburing
 	$(CC) -std=gnu11 -O1 -Wall -Wextra -Werror -fPIC -shared -o $@ $< \
 		$(shell pkg-config --cflags --libs liburing) -ldl
+
+# The library with plans that this one does not know.
+build/fmsort_other.so: src/node.c $(OBJS) Makefile | build
+	$(CC) $(CFLAGS) $(filter-out -MMD -MP,$(CPPFLAGS)) -fPIC \
+		-DFMS_PLAN_VERSION=2 -c -o build/node_other.o $<
+	$(CC) -shared -o $@ build/node_other.o $(filter-out src/node.o,$(OBJS)) \
+		$(LDFLAGS) $(SHLIB_LINK)
 
 # ---- fuzz targets: test/fuzz/fuzz_*.c, built like unit tests ----------------
 
@@ -183,8 +190,17 @@ test-assert:
 test-valgrind:
 	@script/test-valgrind
 
+test-sanitize:
+	@script/test-sanitize
+
+test-breaks:
+	@script/test-breaks
+
 test-deep:
 	@script/test-deep
+
+coverage:
+	@script/test-coverage
 
 fuzz:
 	@script/fuzz
@@ -237,7 +253,7 @@ have-liburing:
 FORCE:
 
 .PHONY: demo test test-matrix test-packages test-core test-deep test-assert \
-	test-valgrind test-sqlsmith fuzz lint dist deb bench bench-tuplesort \
-	bench-papers bench-papers-quick bench-calibrate bench-auto bench-zoo \
-	bench-progress bench-stat \
+	test-valgrind test-sanitize test-breaks test-sqlsmith coverage fuzz \
+	lint dist deb bench bench-tuplesort bench-papers bench-papers-quick \
+	bench-calibrate bench-auto bench-zoo bench-progress bench-stat \
 	calibrate-report clean-build have-liburing FORCE

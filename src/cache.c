@@ -27,6 +27,9 @@
  * it was given; reading these files takes some tens of microseconds.  Where
  * there is no /proc, there is no room.
  *
+ * Files are open for the length of a call; nothing is kept.
+ *
+ *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

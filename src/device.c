@@ -180,9 +180,13 @@ fms_device_best_mb(const FmsDevice *device, uint32 block_bytes)
 uint32
 fms_device_enough_depth(const FmsDevice *device, uint32 block_bytes)
 {
-	double		best = fms_device_best_mb(device, block_bytes);
+	double		best;
 	int			i;
 
+	/* asked for every sort, however small */
+	if (!device->known)
+		return 0;
+	best = fms_device_best_mb(device, block_bytes);
 	if (best <= 0)
 		return 0;
 	for (i = 0; i < FMS_DEVICE_DEPTHS - 1; i++)

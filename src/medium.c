@@ -28,7 +28,9 @@
  *
  * A spill that has begun to grow in the cache is looked at again when it has
  * used up the part of the room that it was given.  What has been written stays
- * where it is; reads go where the writes went.
+ * where it is; reads go where the writes went.  So one that is larger than the
+ * room has a part of it in the cache, where small blocks cost least, and only
+ * one that is many times as large leaves the cache alone.
  *
  * Why the sort does not measure the device's rate for itself, by reading and
  * writing something: that costs most on the devices for which it matters.
@@ -50,6 +52,12 @@
  */
 #define SLOW_MB				300.0
 #define FAST_MB				2000.0
+
+/*
+ * A spill that is so many times what there is room for goes past it from the
+ * beginning: it would push others' pages out and gain little by it.
+ */
+#define EXPECTED_MULTIPLE	4
 
 /* For less than that it is not worth staying in the page cache. */
 #define PART_MIN_BYTES		((uint64) 1024 * 1024)
@@ -124,7 +132,7 @@ decide(FmsMedium *medium, const FmsOptions *options)
 	if (kind == DEVICE_FAST)
 		go_direct(medium, FMS_DIRECT_FAST);
 	else if (kind == DEVICE_SLOW ? room < PART_MIN_BYTES :
-			 room == 0 || options->expected_bytes > room)
+			 room == 0 || options->expected_bytes / EXPECTED_MULTIPLE > room)
 		go_direct(medium, FMS_DIRECT_EXPECTED);
 	else
 		go_cached(medium, kind, Max(fms_cache_part_bytes(room), 1));

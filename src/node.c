@@ -63,9 +63,18 @@
 #include "sort.h"
 #include "stat.h"
 
-/* custom_private: one list each, all but the last of the same length. */
+/*
+ * What custom_private means; another number for each change of that, since a
+ * worker may have loaded another library than the session that planned.
+ */
+#ifndef FMS_PLAN_VERSION
+#define FMS_PLAN_VERSION	1
+#endif
+
+/* custom_private: one list each, those of columns of the same length. */
 enum
 {
+	PRIVATE_VERSION,			/* one int */
 	PRIVATE_ATTNOS,				/* ints */
 	PRIVATE_OPERATORS,			/* oids */
 	PRIVATE_COLLATIONS,			/* oids */
@@ -183,9 +192,10 @@ fms_node_from_sort(Sort *sort, bool below_gather)
 	node->flags = CUSTOMPATH_SUPPORT_BACKWARD_SCAN |
 		CUSTOMPATH_SUPPORT_MARK_RESTORE;
 	node->custom_scan_tlist = sort->plan.targetlist;
-	node->custom_private = list_make5(attnos, operators, collations,
-									  nulls_first,
-									  list_make1_int(presorted));
+	node->custom_private = lcons(list_make1_int(FMS_PLAN_VERSION),
+								 list_make5(attnos, operators, collations,
+											nulls_first,
+											list_make1_int(presorted)));
 	node->methods = &plan_methods;
 	return &node->scan.plan;
 }
@@ -199,7 +209,8 @@ fms_node_from_sort(Sort *sort, bool below_gather)
 static void
 check_plan(const CustomScan *plan)
 {
-	if (list_length(plan->custom_private) != PRIVATE_LISTS)
+	if (list_length(plan->custom_private) != PRIVATE_LISTS ||
+		linitial_int(linitial(plan->custom_private)) != FMS_PLAN_VERSION)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("this plan was made by another version of fmsort"),

@@ -69,16 +69,21 @@
 /*
  * A copy of a fence: at first the run's upcoming one, then named and not yet
  * demanded.  The merge points into it, so it stays where it is meanwhile.
- * Its record follows.
+ * Its record follows.  There is one for every block, but only some at a time,
+ * so they are used again instead of being freed.
  */
 typedef struct FmsNamed
 {
-	struct FmsNamed *next;
-	uint64		nblocks;		/* as in FmsFence */
+	struct FmsNamed *next;		/* of the run, or spare */
+	uint32		nblocks;		/* as in FmsFence */
+	uint32		room_bytes;		/* for the record */
 } FmsNamed;
 
 StaticAssertDecl(sizeof(FmsNamed) % MAXIMUM_ALIGNOF == 0,
 				 "records must stay aligned behind their list link");
+
+/* Copies of long keys are freed: as spare ones they would fill the memory. */
+#define SPARE_MAX_BYTES		256
 
 /* One run as a leaf of the tree. */
 typedef struct FmsOrderLeaf
@@ -106,6 +111,8 @@ struct FmsOrder
 	char	   *buffers;		/* mapped: the readers', or NULL */
 	int			current;		/* the run named last, -1: none */
 	uint64		blocks_left;	/* of its chain */
+	FmsNamed   *spare;			/* neither upcoming nor named */
+	FmsSampler	ordering;		/* time in name_next() */
 };
 
 static inline const FmsRecord *
@@ -135,6 +142,37 @@ leaf_before(void *arg, int a, int b)
 	return result != 0 ? result < 0 : a < b;
 }
 
+/* A copy with room for such a record; the spare one if that has it. */
+static FmsNamed *
+get_named(FmsOrder *order, uint32 record_bytes)
+{
+	FmsNamed   *named = order->spare;
+
+	if (named)
+	{
+		order->spare = named->next;
+		if (named->room_bytes >= record_bytes)
+			return named;
+		pfree(named);
+	}
+	named = MemoryContextAlloc(order->context, sizeof(FmsNamed) +
+							   record_bytes);
+	named->room_bytes = record_bytes;
+	return named;
+}
+
+static inline void
+spare_named(FmsOrder *order, FmsNamed *named)
+{
+	if (unlikely(named->room_bytes > SPARE_MAX_BYTES))
+	{
+		pfree(named);
+		return;
+	}
+	named->next = order->spare;
+	order->spare = named;
+}
+
 /* Takes the next fence of the run from its reader. */
 static void
 take_fence(FmsOrder *order, FmsOrderLeaf *leaf)
@@ -148,8 +186,7 @@ take_fence(FmsOrder *order, FmsOrderLeaf *leaf)
 		return;
 
 	record = fms_fence_record(fence);
-	leaf->upcoming = MemoryContextAlloc(order->context, sizeof(FmsNamed) +
-										record->size_bytes);
+	leaf->upcoming = get_named(order, record->size_bytes);
 	leaf->upcoming->next = NULL;
 	leaf->upcoming->nblocks = fence->nblocks;
 	memcpy(leaf->upcoming + 1, record, record->size_bytes);
@@ -204,7 +241,7 @@ keep_named(FmsOrder *order, FmsOrderLeaf *leaf)
 {
 	if (order->by == FMS_ORDER_BY_LAST_KEYS)
 	{
-		pfree(leaf->upcoming);
+		spare_named(order, leaf->upcoming);
 		return;
 	}
 	if (leaf->newest)
@@ -281,7 +318,14 @@ fms_order_end(FmsOrder *order)
 		while (leaf->oldest)
 			fms_order_demanded(order, run);
 		if (leaf->upcoming)
-			pfree(leaf->upcoming);
+			spare_named(order, leaf->upcoming);
+	}
+	while (order->spare)
+	{
+		FmsNamed   *named = order->spare;
+
+		order->spare = named->next;
+		pfree(named);
 	}
 	pfree(order->first_blocks);
 	pfree(order->tree.nodes);
@@ -305,11 +349,38 @@ next_first_block(FmsOrder *order)
 	return -1;
 }
 
+/* The run with the smallest fence that has not been named, or -1. */
+static int
+name_next(FmsOrder *order)
+{
+	int			run = fms_losertree_winner(&order->tree);
+	FmsOrderLeaf *leaf = &order->leaves[run];
+
+	if (leaf->upcoming == NULL)
+		return -1;
+	order->blocks_left = leaf->upcoming->nblocks - 1;
+	keep_named(order, leaf);
+	take_fence(order, leaf);
+	fms_losertree_replay(&order->tree, leaf_before, order);
+	return run;
+}
+
+/* The same, timed. */
+static pg_noinline int
+name_next_timed(FmsOrder *order)
+{
+	double		before_us = order->ordering.total_us;
+	instr_time	start = fms_clock_now();
+	int			run = name_next(order);
+
+	fms_sampler_add(&order->ordering, fms_clock_since_us(start));
+	order->counters->order_us += order->ordering.total_us - before_us;
+	return run;
+}
+
 int
 fms_order_next(FmsOrder *order)
 {
-	instr_time	start;
-	FmsOrderLeaf *leaf;
 	int			run = next_first_block(order);
 
 	if (run >= 0)
@@ -320,19 +391,8 @@ fms_order_next(FmsOrder *order)
 		return order->current;
 	}
 
-	start = fms_clock_now();
-	order->current = fms_losertree_winner(&order->tree);
-	leaf = &order->leaves[order->current];
-	if (leaf->upcoming == NULL)
-		order->current = -1;
-	else
-	{
-		order->blocks_left = leaf->upcoming->nblocks - 1;
-		keep_named(order, leaf);
-		take_fence(order, leaf);
-		fms_losertree_replay(&order->tree, leaf_before, order);
-	}
-	order->counters->order_us += fms_clock_since_us(start);
+	order->current = fms_sampler_due(&order->ordering) ?
+		name_next_timed(order) : name_next(order);
 	return order->current;
 }
 
@@ -355,7 +415,7 @@ fms_order_demanded(FmsOrder *order, int run)
 	leaf->oldest = named->next;
 	if (leaf->oldest == NULL)
 		leaf->newest = NULL;
-	pfree(named);
+	spare_named(order, named);
 }
 
 pg_noinline void

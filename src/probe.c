@@ -6,7 +6,7 @@
  * The file is a tape and the transfers go through a channel, so what is
  * measured is what a sort gets: the same file system, flags, ring and
  * accounting.  A measurement keeps `depth` requests under way, and gives the
- * next one as soon as one is done:
+ * next ones as the merge does, when an eighth of them is done:
  *
  *	  submitted  ########|##########################|
  *	  completed       ###|##########################|########
@@ -62,6 +62,12 @@
 
 /* Latencies kept of one measurement; of more, a random choice. */
 #define LATENCIES_MAX	16384
+
+/*
+ * New requests are given when this part of all that are under way is done: a
+ * call for each would cost more than the merge's calls do (mode_fmsort.c).
+ */
+#define BATCH_FRACTION	8
 
 /* Part of a measurement that goes to the writes which come before it. */
 #define BURST_FRACTION	0.5
@@ -607,39 +613,53 @@ note_done(FmsProbe *probe, Progress *progress, const Slot *slot,
 	note_latency(probe, INSTR_TIME_GET_DOUBLE(latency) * 1e6);
 }
 
-/* Looks after all requests once; returns how many are under way after it. */
-static int
-turn(FmsProbe *probe, Progress *progress, instr_time start)
+/* Is all done that was to be done? */
+static bool
+is_over(const FmsProbe *probe, const Progress *progress, double now_us)
 {
-	FmsIoRequest *ready[DEPTH_MAX];
+	return now_us >= progress->stop_us &&
+		progress->counted >= (probe->depth + 3) / 4;
+}
+
+/* Notes the requests that are done. */
+static void
+collect(FmsProbe *probe, Progress *progress, instr_time start)
+{
 	instr_time	now = fms_clock_now();
 	instr_time	elapsed = now;
-	double		now_us;
-	int			nready = 0;
 	uint32		i;
 
 	INSTR_TIME_SUBTRACT(elapsed, start);
-	now_us = INSTR_TIME_GET_DOUBLE(elapsed) * 1e6;
+	for (i = 0; i < probe->depth; i++)
+	{
+		Slot	   *slot = &probe->slots[i];
+
+		if (slot->request.state != FMS_IO_DONE)
+			continue;
+		note_done(probe, progress, slot, now,
+				  INSTR_TIME_GET_DOUBLE(elapsed) * 1e6);
+		fms_tape_wait(probe->tape, &slot->request);
+	}
+}
+
+/* Gives new requests for all that have been noted. */
+static void
+refill(FmsProbe *probe)
+{
+	FmsIoRequest *ready[DEPTH_MAX];
+	int			nready = 0;
+	uint32		i;
+
 	for (i = 0; i < probe->depth; i++)
 	{
 		Slot	   *slot = &probe->slots[i];
 
 		if (slot->request.state == FMS_IO_IN_FLIGHT)
 			continue;
-		if (slot->request.state == FMS_IO_DONE)
-		{
-			note_done(probe, progress, slot, now, now_us);
-			fms_tape_wait(probe->tape, &slot->request);
-		}
-		if (now_us >= progress->stop_us &&
-			progress->counted >= (probe->depth + 3) / 4)
-			continue;
 		prepare(probe, slot);
 		ready[nready++] = &slot->request;
 	}
-	if (nready > 0)
-		submit(probe, ready, nready);
-	return nready;
+	submit(probe, ready, nready);
 }
 
 static void
@@ -649,6 +669,8 @@ run(FmsProbe *probe, FmsProbePattern pattern, const FmsProbeSpec *spec,
 	instr_time	start;
 	double		cpu_us;
 	Progress	progress = {0};
+	uint32		batch = Max(1, spec->depth / BATCH_FRACTION);
+	bool		over;
 
 	probe->pattern = pattern;
 	probe->block_bytes = spec->block_bytes;
@@ -659,8 +681,19 @@ run(FmsProbe *probe, FmsProbePattern pattern, const FmsProbeSpec *spec,
 
 	start = fms_clock_now();
 	cpu_us = processor_us();
-	while (turn(probe, &progress, start) > 0 || probe->io.in_flight > 0)
-		wait_for_any(probe);
+	do
+	{
+		over = is_over(probe, &progress, fms_clock_since_us(start));
+		if (!over)
+			refill(probe);
+		/* a method that does not wait has done them by now */
+		collect(probe, &progress, start);
+		while (probe->io.in_flight > (over ? 0 : spec->depth - batch))
+		{
+			wait_for_any(probe);
+			collect(probe, &progress, start);
+		}
+	} while (!over);
 	fill_in(probe, result, progress.counted, spec->block_bytes,
 			progress.last_us - progress.ramp_us);
 	result->cpu_us = (processor_us() - cpu_us) / Max(progress.done, 1);

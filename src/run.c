@@ -44,6 +44,7 @@ struct FmsRunWriter
 	FmsFenceStore *fences;
 	FmsOrderBy	order;
 	FmsCounters *counters;
+	FmsSampler	noting;			/* time in note_fence() */
 	uint32		block_bytes;
 	FmsBlockHeader *block;		/* open block, a piece of the stream */
 	FmsRun	   *run;			/* open run, or NULL */
@@ -197,7 +198,6 @@ append_chain(FmsRunWriter *writer, const FmsRecord *record)
 static void
 note_fence(FmsRunWriter *writer, const FmsRecord *record)
 {
-	instr_time	start = fms_clock_now();
 	uint32		room = fms_block_room(writer->block_bytes);
 	const FmsRecord *key = record;
 
@@ -205,7 +205,24 @@ note_fence(FmsRunWriter *writer, const FmsRecord *record)
 		key = writer->last;
 	fms_fences_note(writer->fences, &writer->run->fences, key,
 					(record->size_bytes + room - 1) / room);
-	writer->counters->order_us += fms_clock_since_us(start);
+}
+
+/* The same, timed now and then. */
+static void
+note_fence_sampled(FmsRunWriter *writer, const FmsRecord *record)
+{
+	double		before_us = writer->noting.total_us;
+	instr_time	start;
+
+	if (likely(!fms_sampler_due(&writer->noting)))
+	{
+		note_fence(writer, record);
+		return;
+	}
+	start = fms_clock_now();
+	note_fence(writer, record);
+	fms_sampler_add(&writer->noting, fms_clock_since_us(start));
+	writer->counters->order_us += writer->noting.total_us - before_us;
 }
 
 /* By last keys: the record appended last lies in more than the open block. */
@@ -229,7 +246,7 @@ fms_run_append(FmsRunWriter *writer, const FmsRecord *record)
 
 	if (writer->block == NULL || block_space(writer) < record->size_bytes)
 	{
-		note_fence(writer, record);
+		note_fence_sampled(writer, record);
 		if (writer->block)
 			close_block(writer);
 		open_block(writer);

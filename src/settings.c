@@ -119,7 +119,7 @@ fms_settings_define(void)
 							 NULL, NULL, NULL);
 	DefineCustomEnumVariable("fmsort.direct_io",
 							 "Whether sorts bypass the page cache.",
-							 "\"auto\" does so for all but small spills, where the file system allows it; \"on\" raises an error where it does not.",
+							 "\"auto\" goes by the size of the spill, the free memory and the speed of the device; \"on\" raises an error where the file system does not allow it.",
 							 &direct_io_setting, FMS_DIRECT_AUTO,
 							 direct_io_values,
 							 PGC_USERSET, GUC_EXPLAIN,

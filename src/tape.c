@@ -51,6 +51,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "access/xact.h"
 #include "commands/tablespace.h"
 #include "executor/instrument.h"
 #include "miscadmin.h"
@@ -73,7 +74,8 @@
 /*
  * Up to here, a write to the page cache is a copy that we make ourselves.  To
  * have the kernel's workers make it takes starting them, and a core that has
- * nothing else to do: a large sort gains by that, many small ones lose.
+ * nothing else to do: a large sort gains by that, many small ones lose, and so
+ * does one whose query runs on several cores already.
  */
 #define WORKERS_FROM_BYTES	((uint64) 16 * 1024 * 1024)
 
@@ -343,7 +345,8 @@ start_write(FmsTape *tape, FmsIoRequest *request)
 	int			fd = raw_fd(tape, direct ? tape->direct_file : tape->file);
 	instr_time	start = fms_clock_now();
 
-	if (!direct && request->offset_bytes < WORKERS_FROM_BYTES)
+	if (!direct && (request->offset_bytes < WORKERS_FROM_BYTES ||
+					IsInParallelMode()))
 		fms_io_carry_out(tape->io, fd, request);
 	else
 		fms_io_submit(tape->io, fd, &request, 1);

@@ -154,7 +154,7 @@ append_direct_reason(StringInfo text, const FmsCounters *counters)
 			appendStringInfoString(text, "the device is slow, and memory had room");
 			break;
 		case FMS_DIRECT_EXPECTED:
-			appendStringInfoString(text, "more was expected than the page cache has room for");
+			appendStringInfoString(text, "far more was expected than the page cache has room for");
 			break;
 		case FMS_DIRECT_OUTGROWN:
 			appendStringInfoString(text, "the page cache had no more room");

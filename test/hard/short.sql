@@ -1,7 +1,7 @@
--- A short walk through all of fmsort, for servers that run twenty times slower
--- (script/test-valgrind): each row says what was sorted and whether fmsort's
--- rows are the stock sort's.  Its output is what counts least: the server's
--- tool looks at every access to memory meanwhile.
+-- A short walk through all of fmsort, for servers that run up to twenty times
+-- slower (script/test-valgrind, script/test-sanitize): each row says what was
+-- sorted and whether fmsort's rows are the stock sort's.  Its output is what
+-- counts least: the tool looks at every access to memory meanwhile.
 \set QUIET 1
 \set ON_ERROR_STOP 1
 \pset format unaligned
@@ -42,7 +42,8 @@ $$ DECLARE stock text; ours text; BEGIN
 SELECT pg_temp.same('SELECT id, k, pay FROM t ORDER BY k, id',
   format('SET fmsort.mode = %s; SET fmsort.block_size = %s;
     SET fmsort.checksums = %s; SET fmsort.assist_blocks = 4', m, b, c))
-FROM unnest('{fmsort,double_buffering,traditional}'::text[]) m,
+FROM unnest('{fmsort,flash,double_buffering,multi_block,single_block,
+  traditional}'::text[]) m,
   unnest('{0,512,4096}'::int[]) b, unnest('{on,off}'::text[]) c;
 SELECT pg_temp.same(format('SELECT * FROM t ORDER BY %s, id', keys))
 FROM unnest('{s,s DESC NULLS LAST,n,f DESC,"s COLLATE \"C\", n",

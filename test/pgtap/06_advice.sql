@@ -104,7 +104,7 @@ SET work_mem = '64kB';
 CREATE FUNCTION many() RETURNS SETOF int LANGUAGE sql ROWS 1e12
 AS 'SELECT generate_series(1, 20000)';
 SELECT count(*) FROM (SELECT * FROM many() m ORDER BY -m OFFSET 0) s \g /dev/null
-SELECT matches(why, '(direct I/O: more was expected than the page cache has room for|page cache: the file system refuses direct I/O with such blocks)$',
+SELECT matches(why, '(direct I/O: far more was expected than the page cache has room for|page cache: the file system refuses direct I/O with such blocks)$',
   'why: much was expected') FROM said;
 
 DROP VIEW said;

@@ -214,6 +214,24 @@ is( (answer('SET max_parallel_workers_per_gather = 2;
 	SELECT count(*) FROM (SELECT k FROM t ORDER BY k OFFSET 0) s'))[0],
 	'20000', '... and parallel workers load the new one');
 is($node->safe_psql('postgres', $sum), $right, '... as do new sessions');
+
+# ... and a library of another version, whose plans are not ours.
+SKIP:
+{
+	my $other = $ENV{FMSORT_OTHER_VERSION};
+
+	skip 'FMSORT_OTHER_VERSION names no library; see script/test', 3
+	  unless $other && -e $other;
+	copy($other, "$library.new") or die "$library: $!";
+	rename "$library.new", $library or die "$library: $!";
+	($rows, $err) = answer('\set VERBOSITY verbose
+		SELECT count(*) FROM (SELECT k FROM t ORDER BY k OFFSET 0) s');
+	like($err, qr/ERROR:  55000: this plan was made by another version of fmsort.*HINT:  Connect again/s,
+		"another version: its workers do not take this session's plans");
+	is((answer('SET max_parallel_workers_per_gather = 0; EXECUTE p'))[0],
+		$right, '... and the session goes on without them');
+	is($node->safe_psql('postgres', $sum), $right, '... as do new sessions');
+}
 $session->quit;
 is(join(' ', temp_files($node)), '', '... and no file is left');
 

@@ -94,6 +94,8 @@ check_kinds(void)
 	begin(0, 500 * MB);
 	shim_ok(!medium.cached && medium.reason == FMS_DIRECT_EXPECTED,
 			"... and past it where it has none");
+	begin(0, 300 * MB);
+	shim_ok(medium.cached, "... but for the beginning of one not much larger");
 	begin(1000, 500 * MB);
 	shim_ok(!medium.cached && medium.reason == FMS_DIRECT_EXPECTED,
 			"an ordinary device is like one that is not known");
