@@ -307,6 +307,8 @@ foreach my $i (1 .. 9)
 is(sorts_running(), 8, 'ten sorts in a session: eight are shown');
 is($session->query_safe('FETCH 1 FROM c9') =~ /^2\|/ ? 1 : 0,
 	1, '... and all work');
+$session->query_safe('CLOSE c9');
+is(sorts_running(), 8, '... and one that is not shown ends alone');
 
 # ---- however it ends -----------------------------------------------------------------
 
