@@ -36,7 +36,9 @@ server_make() (
             --enable-tap-tests --with-icu --without-readline \
             CFLAGS="$flags" "$@" &&
         make -s -j "$(nproc)" -C src all &&
+        make -s -j "$(nproc)" -C contrib all &&
         make -s -C src install &&
+        make -s -C contrib install &&
         server_add_pgtap "$prefix" &&
         cd / &&
         rm -rf "$prefix.work"
