@@ -564,8 +564,12 @@ EOT
 	# an index that gives a first key's order
 	my @narrow = grep { !flag($_->{type}, 'wide') } @{ $world{columns} };
 	$world{indexed} = pick(@narrow);
-	push @sql, "CREATE INDEX ON $world{t} ($world{indexed}{name});\n",
-	  "CREATE INDEX ON $world{t} ($world{indexed}{name}, id);\n";
+	# A plain index on bpchar whose blanks at the end differ fails an assertion
+	# of the server's own, which takes equal ones for identical ones.
+	push @sql, $world{indexed}{type} eq 'bpchar'
+	  ? "CREATE INDEX ON $world{t} ($world{indexed}{name}) INCLUDE (id);\n"
+	  : ("CREATE INDEX ON $world{t} ($world{indexed}{name});\n",
+		"CREATE INDEX ON $world{t} ($world{indexed}{name}, id);\n");
 	$world{sql} = join '', "RESET ALL;\nSET fmsort.mode = off;\n", @sql;
 	return \%world;
 }
