@@ -208,7 +208,8 @@ sub start_and_wait
 
 # Its descriptors and mappings by kind.  Left out are relation files and logs,
 # which come and go with fd.c's cache; the heap, which the memory tests look at;
-# and dynamic shared memory, where the server keeps its statistics.
+# and dynamic shared memory, where the server keeps its statistics.  Under an
+# address sanitizer all of the heap is mappings without a name.
 sub holdings
 {
 	my ($self, $session) = @_;
@@ -238,7 +239,7 @@ sub holdings_of
 
 		if ($path =~ /io_uring/) { $held{map_io_uring}++; }
 		elsif ($path =~ /pgsql_tmp/) { $held{map_temporary}++; }
-		elsif ($path =~ /^$/) { $held{anonymous_kb} += (hex($to) - hex($from)) / 1024; }
+		elsif ($path =~ /^$/ && !$ENV{ASAN_OPTIONS}) { $held{anonymous_kb} += (hex($to) - hex($from)) / 1024; }
 		elsif ($path =~ /\.so/) { $held{"map_$path"}++; }
 	}
 	return \%held;
