@@ -33,7 +33,7 @@ server_make() (
     mkdir -p "$prefix.work" &&
         cd "$prefix.work" &&
         "$SERVER_SOURCE/configure" --prefix="$prefix" --enable-debug \
-            --enable-tap-tests --with-icu --without-readline \
+            --enable-tap-tests --with-icu --with-libxml --without-readline \
             CFLAGS="$flags" "$@" &&
         make -s -j "$(nproc)" -C src all &&
         make -s -j "$(nproc)" -C contrib all &&
