@@ -6,14 +6,15 @@
 # its source, so that every script that is run then uses it.
 
 # server_build NAME "CFLAGS" OPTION...: builds it unless that has been done with
-# the same source, flags and options.
+# the same source, flags, options and commands.
 server_build() {
     local name=$1 flags=$2 prefix wanted
     shift 2
 
     prefix=$FMSORT_ROOT/build/server/$name
     server_source_all
-    wanted=$(printf '%s\n' "$(<"$SERVER_SOURCE/version")" "$flags" "$@")
+    wanted=$(printf '%s\n' "$(<"$SERVER_SOURCE/version")" "$flags" "$@" \
+        "$(declare -f server_make)")
     if [[ ! -e $prefix/built || $(<"$prefix/built") != "$wanted" ]]; then
         step "Building a server ($name), some minutes" \
             server_make "$prefix" "$flags" "$@"
