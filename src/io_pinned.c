@@ -15,8 +15,11 @@
  *
  * Held memory cannot be swapped, so the kernel limits how much of it a user
  * may have (RLIMIT_MEMLOCK, often 8 MB for all of a server's processes).
- * A process takes half of that limit at most, and what the kernel refuses
- * is simply not pinned: the transfers are the same, only a little dearer.
+ * Some kernels count the rings, too, and a ring is worth far more than what is
+ * saved here.  So half of the limit is for rings; of the other half each process
+ * takes no more than it could if all that the server may have did the same.
+ * What is not to be had is simply not pinned: the transfers are the same, only a
+ * little dearer.
  * Pinning touches every page, so it is for buffers that will be used
  * throughout, and pointless for the page cache, which is copied from.
  *
@@ -31,6 +34,8 @@
 #include <liburing.h>
 #include <sys/resource.h>
 
+#include "miscadmin.h"
+
 #include "io_pinned.h"
 
 #define SLOTS				16
@@ -38,7 +43,7 @@
 #define SMALLEST_BYTES		((Size) 64 * 1024)
 /* The kernel takes no larger ones. */
 #define LARGEST_BYTES		((Size) 1024 * 1024 * 1024)
-/* Our part of what the user may lock. */
+/* This part of what the user may lock is for buffers, of all processes. */
 #define LIMIT_FRACTION		2
 
 typedef struct FmsPinned
@@ -68,7 +73,7 @@ within_limit(Size bytes)
 	if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0)
 		return false;
 	return limit.rlim_cur == RLIM_INFINITY ||
-		pinned_bytes + bytes <= limit.rlim_cur / LIMIT_FRACTION;
+		pinned_bytes + bytes <= limit.rlim_cur / LIMIT_FRACTION / MaxBackends;
 }
 
 /* Tells the ring what a slot holds from now on: no bytes, nothing. */

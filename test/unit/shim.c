@@ -348,6 +348,7 @@ ExceptionalCondition(FMS_ASSERT_FAILED_PARAMS)
 volatile uint32 InterruptHoldoffCount = 0;
 volatile sig_atomic_t InterruptPending = false;
 int			shim_external_fds = 0;
+int			MaxBackends = 1;
 
 void
 ProcessInterrupts(void)
