@@ -15,11 +15,11 @@
  *
  * Held memory cannot be swapped, so the kernel limits how much of it a user
  * may have (RLIMIT_MEMLOCK, often 8 MB for all of a server's processes).
- * Some kernels count the rings, too, and a ring is worth far more than what is
- * saved here.  So half of the limit is for rings; of the other half each process
- * takes no more than it could if all that the server may have did the same.
- * What is not to be had is simply not pinned: the transfers are the same, only a
- * little dearer.
+ * Some kernels count the rings, too, and a ring is worth far more than what
+ * is saved here.  So half of the limit is for rings; of the other half each
+ * process takes no more than it could if all that the server may have did the
+ * same.  What is not to be had is simply not pinned: the transfers are the
+ * same, only a little dearer.
  * Pinning touches every page, so it is for buffers that will be used
  * throughout, and pointless for the page cache, which is copied from.
  *
