@@ -289,6 +289,27 @@ SELECT is((SELECT string_agg(c || ':' || id, ' ') FROM
     (SELECT id, nextval('calls') AS c FROM a WHERE k < 2 ORDER BY k, id) s),
   '1:5 2:10 3:1 4:6 5:11', 'volatile functions are called in the order asked');
 
+-- a LIMIT's bound goes through Append and MergeAppend
+SELECT count(*) FROM ((SELECT k, id FROM b ORDER BY k, id) UNION ALL
+  (SELECT k, id FROM b ORDER BY k, id) LIMIT 5) s \g /dev/null
+SELECT is(string_agg(sort_method, ' '), 'top-N', 'LIMIT above Append')
+FROM fmsort_last_sort();
+SELECT is((SELECT string_agg(id::text, ' ') FROM
+    ((SELECT k, id FROM b ORDER BY k, id) UNION ALL
+     (SELECT k, id FROM b ORDER BY k, id) ORDER BY k, id LIMIT 6) s),
+  (SELECT string_agg(id || ' ' || id, ' ') FROM
+    (SELECT id FROM b ORDER BY k, id LIMIT 3) s),
+  'LIMIT above MergeAppend');
+
+-- a plan that has the node goes on when the mode is off
+DECLARE begun CURSOR FOR SELECT id FROM b ORDER BY k, id;
+SET LOCAL fmsort.mode = off;
+FETCH 1 FROM begun \gset begun_
+SELECT is((SELECT id FROM b ORDER BY k, id LIMIT 1), :begun_id,
+  'a cursor from before the mode was off');
+CLOSE begun;
+RESET fmsort.mode;
+
 SELECT is((SELECT count(*) FROM pg_ls_tmpdir()), 0::bigint,
   'no temporary file is left');
 

@@ -15,7 +15,7 @@ BEGIN;
 SET LOCAL jit = off;
 SET LOCAL client_min_messages = warning;
 SET LOCAL work_mem = '1MB';
-SELECT plan(31);
+SELECT plan(33);
 
 CREATE TABLE orders AS
 SELECT i AS o_orderkey, date '1992-01-01' + (i * 7919) % 2406 AS o_orderdate,
@@ -145,6 +145,10 @@ END
 $$;
 SELECT throws_ok($$EXECUTE refused('SELECT writes() ORDER BY 1')$$, '25006',
   'cannot execute DELETE in a read-only transaction');
+SELECT throws_ok($$SELECT fmsort_compare('SELECT 1', '{}')$$, '22023',
+  'fmsort_compare() needs at least one mode');
+SELECT throws_ok($$SELECT fmsort_compare('SELECT 1', '{stock,NULL}')$$,
+  '22004', 'a mode must not be null');
 CREATE TEMPORARY TABLE scratched AS
 SELECT * FROM fmsort_compare('SELECT scratches()', '{fmsort}');
 SELECT is(count(*)::int, 0, 'temporary tables are as before') FROM scratch;

@@ -226,6 +226,9 @@ SELECT is(passes, (SELECT passes FROM usual), 'a lock of one''s own is no obstac
 FROM sort_d();
 ROLLBACK;
 
+SELECT cmp_ok(merge_passes, '>', 1, 'recommended: more runs than one merge takes')
+FROM fmsort_recommend('64kB', 10000000, block_size => 16384);
+
 SELECT throws_ok('CREATE TRIGGER t BEFORE INSERT ON d EXECUTE FUNCTION
   fmsort_profile_changed(); SELECT fmsort_profile_changed()',
   NULL, NULL, 'the trigger function is for triggers');

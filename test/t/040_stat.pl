@@ -44,8 +44,16 @@ foreach my $what ('SELECT * FROM fmsort_stat', 'SELECT fmsort_stat_reset()',
 		"$what: says what to do");
 }
 
-$node->append_conf('postgresql.conf', 'shared_preload_libraries = fmsort');
+# with another library that has the same hooks
+$node->append_conf('postgresql.conf',
+	"shared_preload_libraries = 'pg_stat_statements, fmsort'");
 $node->restart;
+$node->safe_psql('postgres', 'CREATE EXTENSION pg_stat_statements;
+	SELECT count(*) FROM (SELECT * FROM t ORDER BY k OFFSET 0) s');
+cmp_ok($node->safe_psql('postgres',
+		q{SELECT sum(calls) FROM pg_stat_statements
+		  WHERE query LIKE '%ORDER BY k OFFSET%'}),
+	'>', 0, 'a library loaded before sees the same queries');
 
 # ---- what is counted -----------------------------------------------------------
 
