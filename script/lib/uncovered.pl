@@ -1,6 +1,6 @@
 # Compares the lines that were never executed with the reasons given for them.
 #
-#   perl uncovered.pl ROOT COVERAGE.info REASONS
+#   perl uncovered.pl COVERAGE.info REASONS
 #
 # Prints what share was executed, and by file the lines without a reason and the
 # reasons without a line.  Fails if there are any of the former.
@@ -16,7 +16,7 @@
 use strict;
 use warnings;
 
-my ($root, $info, $reasons) = @ARGV;
+my ($info, $reasons) = @ARGV;
 my @entries = read_reasons($reasons);
 my ($lines, $hit, %unexplained) = (0, 0);
 
