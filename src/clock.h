@@ -64,16 +64,20 @@ fms_sampler_due(FmsSampler *sampler)
 	return true;
 }
 
-/* Adds a timed call and chooses the next one. */
-static inline void
+/*
+ * Adds a timed call and chooses the next one.  Returns what the total grew by:
+ * the call, and those it stands for.
+ */
+static inline double
 fms_sampler_add(FmsSampler *sampler, double elapsed_us)
 {
-	uint32		weight = sampler->weight > 0 ? sampler->weight : 1;
+	double		added_us = elapsed_us * Max(sampler->weight, 1);
 
-	sampler->total_us += elapsed_us * weight;
+	sampler->total_us += added_us;
 	sampler->seed = sampler->seed * 1664525 + 1013904223;
 	sampler->calls_left = 32 + ((sampler->seed >> 16) & 63);
 	sampler->weight = sampler->calls_left + 1;
+	return added_us;
 }
 
 #endif							/* FMS_CLOCK_H */

@@ -18,7 +18,9 @@
  * a time, so a run needs to remember one offset: memory is O(runs), not
  * O(blocks).  A reader has two chunk buffers and reads the next chunk while
  * it hands out fences of the current one.  With little memory chunks are
- * small: what readers take, the merge's blocks cannot have.
+ * small: what readers take, the merge's blocks cannot have.  There are many of
+ * them, then, and none is needed before the one in front of it has been used
+ * up; so their reads are collected, and submitted some at a time.
  *
  * Why a tape of their own and not between the blocks: blocks of one run stay
  * contiguous and of one size, which is what reading several at once and
@@ -46,6 +48,8 @@
 #define CHUNK_FRACTION		256
 /* The first chunk in memory of a run; they double from there. */
 #define CHUNK_MIN_BYTES		((Size) 256)
+/* Reads of chunks are submitted so many together. */
+#define REQUESTS_BATCH		8
 /* Chunks are collected in buffers of this size. */
 #define BUFFER_BYTES		((Size) 2 * FMS_IO_ALIGN_BYTES)
 
@@ -83,6 +87,10 @@ struct FmsFenceStore
 	FmsStream  *stream;			/* likewise */
 	FmsFenceChunk *open;		/* chunk being filled, or NULL */
 	uint32		next_number;	/* of the run's chunks on tape */
+
+	/* reading from tape */
+	FmsIoRequest *requests[REQUESTS_BATCH]; /* not submitted yet */
+	int			nrequests;
 };
 
 /* A chunk of a reader's: being read, or there. */
@@ -358,18 +366,57 @@ fms_fences_forget(FmsFenceStore *store, FmsFences *fences)
 	memset(fences, 0, sizeof(*fences));
 }
 
-/* Starts reading the next chunk on tape, if there is one, into that slot. */
+/* Starts the reads that have been collected. */
+static void
+submit_requests(FmsFenceStore *store)
+{
+	int			n = store->nrequests;
+
+	store->nrequests = 0;
+	fms_tape_read(store->tape, store->requests, n);
+}
+
+/* Reads the next chunk on tape, if there is one, into that slot, some day. */
 static void
 request_chunk(FmsFenceReader *reader, FmsChunkSlot *slot)
 {
+	FmsFenceStore *store = reader->store;
 	FmsIoRequest *request = &slot->request;
 
 	if (reader->next_offset >= reader->end_offset)
 		return;
 	request->buffer = slot->buffer;
-	request->length_bytes = reader->store->chunk_bytes;
+	request->length_bytes = store->chunk_bytes;
 	request->offset_bytes = reader->next_offset;
-	fms_tape_read(reader->store->tape, &request, 1);
+	store->requests[store->nrequests++] = request;
+	if (store->nrequests == REQUESTS_BATCH)
+		submit_requests(store);
+}
+
+/* That read is not wanted any more, if it has not been submitted. */
+static void
+forget_request(FmsFenceStore *store, const FmsIoRequest *request)
+{
+	int			i;
+
+	for (i = 0; i < store->nrequests; i++)
+	{
+		if (store->requests[i] == request)
+		{
+			store->requests[i] = store->requests[--store->nrequests];
+			break;
+		}
+	}
+}
+
+/* Waits for a chunk that has been requested. */
+static void
+wait_for_chunk(FmsFenceStore *store, FmsChunkSlot *slot)
+{
+	/* idle: it has not been submitted */
+	if (slot->request.state == FMS_IO_IDLE)
+		submit_requests(store);
+	fms_tape_wait(store->tape, &slot->request);
 }
 
 /* The rest of a chunk that is larger than usual. */
@@ -444,7 +491,7 @@ enter_tape_chunk(FmsFenceReader *reader)
 
 	reader->slot = 1 - reader->slot;
 	slot = &reader->slots[reader->slot];
-	fms_tape_wait(reader->store->tape, &slot->request);
+	wait_for_chunk(reader->store, slot);
 	reader->chunk = check_chunk(reader, slot);
 	reader->next_offset += reader->chunk->size_bytes;
 	reader->next_number++;
@@ -497,6 +544,7 @@ fms_fence_reader_close(FmsFenceReader *reader)
 
 	for (i = 0; i < 2; i++)
 	{
+		forget_request(reader->store, &reader->slots[i].request);
 		if (reader->slots[i].extra)
 			fms_io_unmap(reader->store->io, reader->slots[i].extra);
 	}

@@ -42,6 +42,17 @@ typedef enum FmsIoState
 typedef struct FmsIo FmsIo;
 typedef struct FmsIoRequest FmsIoRequest;
 
+/*
+ * Of so many transfers at once, how many to submit together?  Submitting is a
+ * system call, so not each by itself; but what waits to be submitted, the
+ * device does not work on.  A deep queue has enough left for it to do.
+ */
+static inline uint32
+fms_io_batch(uint32 depth)
+{
+	return Max(1, depth / (depth < 64 ? 8 : 4));
+}
+
 /* Reads that are joined to one operation, and their bytes together. */
 #define FMS_IO_PARTS_MAX		16
 #define FMS_IO_JOINED_MAX_BYTES ((Size) 128 * 1024)

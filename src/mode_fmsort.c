@@ -35,7 +35,8 @@
  * many are used.
  *
  * Submitting costs a system call, so freed frames are collected until a
- * fraction of l has come together, unless the queue has run dry.
+ * fraction of l has come together (fms_io_batch), unless the queue has run
+ * dry.
  *
  * Owns the queue, palloc'd.
  *
@@ -44,9 +45,6 @@
 #include "postgres.h"
 
 #include "mode.h"
-
-/* Reads are submitted when this part of the assist blocks is free. */
-#define BATCH_FRACTION	8
 
 typedef struct FmsQueue
 {
@@ -168,7 +166,7 @@ fmsort_next(FmsInput *input, int run)
 	fms_pool_wait(input->pool, frame, input->runs[run]);
 
 	/* something has finished, so there may be a place in the device's queue */
-	if (startable(input) * BATCH_FRACTION >= queue->depth)
+	if (startable(input) >= fms_io_batch(queue->depth))
 		refill(input);
 	return frame;
 }
@@ -180,7 +178,7 @@ fmsort_exhausted(FmsInput *input, FmsFrame *frame)
 
 	fms_pool_release(input->pool, frame);
 	fms_io_poll(input->pool->io);
-	if (startable(input) * BATCH_FRACTION >= queue->depth)
+	if (startable(input) >= fms_io_batch(queue->depth))
 		refill(input);
 }
 

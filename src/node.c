@@ -408,7 +408,7 @@ next_input(FmsSortState *state)
 
 	start = fms_clock_now();
 	slot = ExecProcNode(child);
-	fms_sampler_add(&state->input, fms_clock_since_us(start));
+	(void) fms_sampler_add(&state->input, fms_clock_since_us(start));
 	state->counters->input_us = state->input.total_us;
 	return slot;
 }

@@ -369,12 +369,11 @@ name_next(FmsOrder *order)
 static pg_noinline int
 name_next_timed(FmsOrder *order)
 {
-	double		before_us = order->ordering.total_us;
 	instr_time	start = fms_clock_now();
 	int			run = name_next(order);
 
-	fms_sampler_add(&order->ordering, fms_clock_since_us(start));
-	order->counters->order_us += order->ordering.total_us - before_us;
+	order->counters->order_us +=
+		fms_sampler_add(&order->ordering, fms_clock_since_us(start));
 	return run;
 }
 

@@ -63,12 +63,6 @@
 /* Latencies kept of one measurement; of more, a random choice. */
 #define LATENCIES_MAX	16384
 
-/*
- * New requests are given when this part of all that are under way is done: a
- * call for each would cost more than the merge's calls do (mode_fmsort.c).
- */
-#define BATCH_FRACTION	8
-
 /* Part of a measurement that goes to the writes which come before it. */
 #define BURST_FRACTION	0.5
 
@@ -669,7 +663,7 @@ run(FmsProbe *probe, FmsProbePattern pattern, const FmsProbeSpec *spec,
 	instr_time	start;
 	double		cpu_us;
 	Progress	progress = {0};
-	uint32		batch = Max(1, spec->depth / BATCH_FRACTION);
+	uint32		batch = fms_io_batch(spec->depth);	/* as the merge */
 	bool		over;
 
 	probe->pattern = pattern;

@@ -211,7 +211,6 @@ note_fence(FmsRunWriter *writer, const FmsRecord *record)
 static void
 note_fence_sampled(FmsRunWriter *writer, const FmsRecord *record)
 {
-	double		before_us = writer->noting.total_us;
 	instr_time	start;
 
 	if (likely(!fms_sampler_due(&writer->noting)))
@@ -221,8 +220,8 @@ note_fence_sampled(FmsRunWriter *writer, const FmsRecord *record)
 	}
 	start = fms_clock_now();
 	note_fence(writer, record);
-	fms_sampler_add(&writer->noting, fms_clock_since_us(start));
-	writer->counters->order_us += writer->noting.total_us - before_us;
+	writer->counters->order_us +=
+		fms_sampler_add(&writer->noting, fms_clock_since_us(start));
 }
 
 /* By last keys: the record appended last lies in more than the open block. */

@@ -48,10 +48,16 @@
 #define AUTO_ASSIST_MAX		128
 #define AUTO_ASSIST_USUAL	32
 #define AUTO_ASSIST_MIN		4
-#define AUTO_ASSIST_FIRST	8
 
-/* ... and where l fills the memory, so that frames can be counted */
+/* ... where l fills the memory, so that frames can be counted */
 #define FILL_ASSIST_MAX		((Size) 1 << 20)
+
+/*
+ * ... and before a merge had to wait: so many bytes, which stay in the
+ * processor's caches, but not too few blocks.
+ */
+#define FIRST_ASSIST_MIN	8
+#define FIRST_READ_AHEAD_BYTES	((uint32) 128 * 1024)
 
 /* Runs to expect where the planner says nothing. */
 #define RUNS_UNKNOWN		32
@@ -324,7 +330,8 @@ uint32
 fms_sizing_assist_first(const FmsSizing *sizing, uint32 assist)
 {
 	return sizing->assist_wanted > 0 ? assist :
-		Min(assist, AUTO_ASSIST_FIRST);
+		Min(assist, Max(FIRST_ASSIST_MIN,
+						FIRST_READ_AHEAD_BYTES / sizing->block_bytes));
 }
 
 /* A question about a sort with some memory; see least_memory(). */

@@ -442,7 +442,7 @@ next_timed(FmsSpill *spill)
 	instr_time	start = fms_clock_now();
 	const FmsRecord *record = fms_merge_next(spill->merge);
 
-	fms_sampler_add(&spill->sampler, fms_clock_since_us(start) -
+	(void) fms_sampler_add(&spill->sampler, fms_clock_since_us(start) -
 					(fms_merge_load_us(spill->merge) - loading_us));
 	return record;
 }
