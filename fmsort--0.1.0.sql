@@ -191,10 +191,11 @@ CREATE TABLE fmsort_device_profile (
 	formation_ns double precision NOT NULL,
 	formation_byte_ns double precision NOT NULL,
 	merge_ns double precision NOT NULL,
-	merge_byte_ns double precision NOT NULL);
+	merge_byte_ns double precision NOT NULL,
+	merge_block_ns double precision NOT NULL);
 
 COMMENT ON TABLE fmsort_device_profile IS
-'One row for each tablespace that fmsort_calibrate() measured: when, on which kernel and server, with which I/O, for how many seconds, with how large a file; and what a tuple costs the processor in run formation and in the merge (nanoseconds each, and for each byte of it).';
+'One row for each tablespace that fmsort_calibrate() measured: when, on which kernel and server, with which I/O, for how many seconds, with how large a file; and what a tuple costs the processor in run formation and in the merge (nanoseconds each, and for each byte of it), and a block that the merge reads from the page cache.';
 
 CREATE TABLE fmsort_device_rate (
 	tablespace name NOT NULL REFERENCES fmsort_device_profile

@@ -15,6 +15,10 @@
  *	  beyond, or taken		mapped, with all of the budget; untouched pages
  *							are address space, not memory
  *
+ * Huge pages are left to the system's own setting: they spare page faults, but
+ * are made of memory that has been free for long, which a virtual machine may
+ * have handed back to its host.
+ *
  * Ownership: an arena's memory goes when the arena is freed or its context is
  * reset, whichever comes first; so nothing has to be done on ERROR.  The
  * process keeps one spare piece, which one arena at a time may have.
@@ -31,7 +35,6 @@
 #include "arena.h"
 
 #define SPARE_BYTES		((Size) 256 * 1024)
-#define HUGE_BYTES		((Size) 16 * 1024 * 1024)
 
 static char *spare = NULL;		/* SPARE_BYTES, once one was needed */
 static bool spare_taken = false;
@@ -79,9 +82,6 @@ map(Size bytes)
 				 errmsg("out of memory"),
 				 errdetail("Failed to map %zu bytes of sort memory.",
 						   bytes)));
-	/* large memory is touched everywhere: spare it most of the page faults */
-	if (bytes >= HUGE_BYTES)
-		(void) madvise(base, bytes, MADV_HUGEPAGE);
 	return base;
 }
 

@@ -86,43 +86,81 @@ form_runs(const FmsSizing *sizing, const Volumes *volumes,
 		volumes->tape_fraction;
 }
 
-/* See fms_spill_reduce(). */
+/* Runs that have been through as many passes, about as large each. */
+typedef struct Level
+{
+	int			runs;
+	double		bytes;			/* of all of them */
+} Level;
+
+/* Takes so many runs away; returns their bytes. */
+static double
+take_runs(Level *level, int runs)
+{
+	double		bytes = level->runs > 0 ?
+		level->bytes * runs / level->runs : 0;
+
+	level->runs -= runs;
+	level->bytes -= bytes;
+	return bytes;
+}
+
+/* See fms_spill_reduce(): those that are smallest are merged first. */
 static void
 plan_passes(FmsSizing *sizing, Volumes *volumes, FmsPrediction *prediction)
 {
-	int			last;
+	Level		now = {prediction->runs, prediction->spilled_bytes};
+	Level		merged = {0, 0};
 	int			most = fms_sizing_fan_in(sizing, 0, true);
-	int			runs = prediction->runs;
-	double		run_bytes = prediction->spilled_bytes / Max(runs, 1);
+	int			passes = 1;		/* through which `merged` has been */
+	int			last;
 
 	sizing->rest_bytes = prediction->kept_bytes;
 	last = fms_sizing_fan_in(sizing, 0, false);
 	prediction->merge_passes = 1;
-	while (runs > last)
+	while (now.runs + merged.runs > last)
 	{
-		int			n = Min(most, runs - last + 1);
+		int			n = Min(most, now.runs + merged.runs - last + 1);
+		int			small = Min(n, now.runs);
+		double		bytes = take_runs(&now, small) +
+			take_runs(&merged, n - small);
 
-		prediction->merge_passes = 2;
-		volumes->rewritten_bytes += n * run_bytes;
-		runs -= n - 1;
+		volumes->rewritten_bytes += bytes;
+		merged.runs++;
+		merged.bytes += bytes;
+		prediction->merge_passes = Max(prediction->merge_passes,
+									   1 + passes + (n > small ? 1 : 0));
+		if (now.runs == 0)
+		{
+			now = merged;
+			merged = (Level) {0, 0};
+			passes++;
+		}
 	}
-	prediction->assist_blocks = fms_sizing_assist(sizing, Min(runs, last), 0,
-												  false);
+	prediction->assist_blocks =
+		fms_sizing_assist(sizing, now.runs + merged.runs, 0, false);
 }
 
-/* What a read costs the processor; as at the point measured just below. */
+/*
+ * What a block costs the processor.  Past the page cache, as at the point
+ * measured just below.
+ */
 static double
-read_cpu_us(const FmsReadCost *cost, uint32 block_bytes, uint32 depth)
+block_cpu_us(const FmsTupleCost *cost, const FmsReadCost *read_cost,
+			 const FmsPrediction *prediction)
 {
 	int			block = 0;
-	int			at = 0;
+	int			depth = 0;
 
+	if (prediction->cached)
+		return cost->merge_block_ns / 1000;
 	while (block < FMS_DEVICE_BLOCKS - 1 &&
-		   FMS_DEVICE_BLOCK_BYTES(block + 1) <= block_bytes)
+		   FMS_DEVICE_BLOCK_BYTES(block + 1) <= prediction->block_bytes)
 		block++;
-	while (at < FMS_DEVICE_DEPTHS - 1 && FMS_DEVICE_DEPTH(at + 1) <= depth)
-		at++;
-	return cost->cpu_us[block][at];
+	while (depth < FMS_DEVICE_DEPTHS - 1 &&
+		   FMS_DEVICE_DEPTH(depth + 1) <= prediction->assist_blocks)
+		depth++;
+	return read_cost->cpu_us[block][depth];
 }
 
 /* Microseconds for so many bytes at so many MB/s. */
@@ -153,15 +191,14 @@ predict_times(const FmsOptions *options, const FmsTupleCost *cost,
 			transfer_us(rewritten, options->device.write_mb);
 	}
 	if (bytes > 0)
-		merge *= 1 + rewritten / bytes;
-	if (read_us > 0)
 	{
+		merge *= 1 + rewritten / bytes;
 		merge += (bytes + rewritten) / prediction->block_bytes *
-			read_cpu_us(read_cost, prediction->block_bytes,
-						prediction->assist_blocks);
+			block_cpu_us(cost, read_cost, prediction);
+	}
+	if (read_us > 0)
 		prediction->blocked_us = Max(0, read_us - merge) +
 			Min(read_us, merge) / Max(prediction->assist_blocks, 1);
-	}
 	prediction->formation_us = Max(formation, write_us);
 	prediction->merge_us = merge + prediction->blocked_us;
 }

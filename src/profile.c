@@ -77,12 +77,13 @@ enum
 	PROFILE_FORMATION_BYTE_NS,
 	PROFILE_MERGE_NS,
 	PROFILE_MERGE_BYTE_NS,
+	PROFILE_MERGE_BLOCK_NS,
 	PROFILE_COLUMNS
 };
 
 static const Oid profile_types[PROFILE_COLUMNS] = {
 	NAMEOID, TIMESTAMPTZOID, TEXTOID, TEXTOID, TEXTOID, FLOAT8OID, INT8OID,
-	FLOAT8OID, FLOAT8OID, FLOAT8OID, FLOAT8OID
+	FLOAT8OID, FLOAT8OID, FLOAT8OID, FLOAT8OID, FLOAT8OID
 };
 
 /* Columns of fmsort_device_rate. */
@@ -318,6 +319,8 @@ read_header(const Datum *values, const bool *nulls, void *arg)
 	header->cost.merge_ns = cost_at(values, nulls, PROFILE_MERGE_NS);
 	header->cost.merge_byte_ns =
 		cost_at(values, nulls, PROFILE_MERGE_BYTE_NS);
+	header->cost.merge_block_ns =
+		cost_at(values, nulls, PROFILE_MERGE_BLOCK_NS);
 }
 
 /* Reads one of the tables.  False: not now, ask again. */
@@ -486,7 +489,9 @@ store_header(Oid schema, const FmsProfileFacts *facts, Datum tablespace)
 		Float8GetDatum(facts->cost.formation_byte_ns);
 	values[PROFILE_MERGE_NS] = Float8GetDatum(facts->cost.merge_ns);
 	values[PROFILE_MERGE_BYTE_NS] = Float8GetDatum(facts->cost.merge_byte_ns);
-	execute("INSERT INTO %s VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+	values[PROFILE_MERGE_BLOCK_NS] =
+		Float8GetDatum(facts->cost.merge_block_ns);
+	execute("INSERT INTO %s VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
 			schema, PROFILE_TABLE, PROFILE_COLUMNS, profile_types, values);
 }
 

@@ -17,8 +17,9 @@
 #include "probe.h"
 
 /*
- * What a tuple costs the processor: so much each, and so much a byte of it.
- * Nanoseconds, by sorts that were timed; waiting for the device excluded.
+ * What sorting costs the processor: so much for each tuple, and so much for a
+ * byte of it.  Nanoseconds, by sorts that were timed; waiting for the device
+ * excluded.
  */
 typedef struct FmsTupleCost
 {
@@ -26,6 +27,7 @@ typedef struct FmsTupleCost
 	double		formation_byte_ns;
 	double		merge_ns;		/* to read and merge it */
 	double		merge_byte_ns;
+	double		merge_block_ns; /* to read a block from the page cache */
 } FmsTupleCost;
 
 /*

@@ -34,8 +34,6 @@
 
 /* Writes this large are sequential enough for any device. */
 #define BUFFER_MAX_BYTES	((Size) 1024 * 1024)
-/* All buffers together take this part of the memory, if blocks let them. */
-#define MEMORY_FRACTION		8
 
 struct FmsRunWriter
 {
@@ -54,35 +52,33 @@ struct FmsRunWriter
 };
 
 static Size
-buffer_size(Size memory_bytes, uint32 block_bytes)
+buffer_size(Size output_bytes, uint32 block_bytes)
 {
-	Size		share = memory_bytes / MEMORY_FRACTION /
-		FMS_STREAM_MAX_BUFFERS;
+	Size		share = output_bytes / FMS_STREAM_MAX_BUFFERS;
 
 	return Max(Min(FMS_IO_ALIGN_DOWN(share), BUFFER_MAX_BYTES),
 			   FMS_STREAM_BUFFER_BYTES(block_bytes));
 }
 
 static int
-buffer_count(Size memory_bytes, uint32 block_bytes)
+buffer_count(Size output_bytes, uint32 block_bytes)
 {
-	Size		count = memory_bytes / MEMORY_FRACTION /
-		buffer_size(memory_bytes, block_bytes);
+	Size		count = output_bytes / buffer_size(output_bytes, block_bytes);
 
 	return Max(FMS_STREAM_MIN_BUFFERS, Min(FMS_STREAM_MAX_BUFFERS, count));
 }
 
 Size
-fms_run_writer_bytes(Size memory_bytes, uint32 block_bytes)
+fms_run_writer_bytes(Size output_bytes, uint32 block_bytes)
 {
-	return buffer_count(memory_bytes, block_bytes) *
-		buffer_size(memory_bytes, block_bytes);
+	return buffer_count(output_bytes, block_bytes) *
+		buffer_size(output_bytes, block_bytes);
 }
 
 FmsRunWriter *
 fms_run_writer_create(FmsIo *io, FmsTape *tape, FmsFenceStore *fences,
 					  FmsOrderBy order, FmsCounters *counters,
-					  uint32 block_bytes, Size memory_bytes)
+					  uint32 block_bytes, Size output_bytes)
 {
 	FmsRunWriter *writer = palloc0(sizeof(FmsRunWriter));
 
@@ -92,8 +88,8 @@ fms_run_writer_create(FmsIo *io, FmsTape *tape, FmsFenceStore *fences,
 	writer->counters = counters;
 	writer->block_bytes = block_bytes;
 	writer->stream = fms_stream_create(io, tape,
-									   buffer_size(memory_bytes, block_bytes),
-									   buffer_count(memory_bytes,
+									   buffer_size(output_bytes, block_bytes),
+									   buffer_count(output_bytes,
 													block_bytes));
 	return writer;
 }

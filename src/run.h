@@ -28,11 +28,11 @@ typedef struct FmsRun
 typedef struct FmsRunWriter FmsRunWriter;
 
 /*
- * Memory that a writer takes under such a ceiling: its output buffers, large
- * enough for blocks of that size, two at least so that one can be filled
- * while another is written.
+ * Memory that a writer takes which may have so much: its output buffers.  More
+ * if it must be, as they are large enough for blocks of that size, and two at
+ * least, so that one can be filled while another is written.
  */
-extern Size fms_run_writer_bytes(Size memory_bytes, uint32 block_bytes);
+extern Size fms_run_writer_bytes(Size output_bytes, uint32 block_bytes);
 
 /*
  * The same memory is used for run after run.  Notes fences for a merge that
@@ -43,7 +43,7 @@ extern FmsRunWriter *fms_run_writer_create(FmsIo *io, FmsTape *tape,
 										   FmsOrderBy order,
 										   FmsCounters *counters,
 										   uint32 block_bytes,
-										   Size memory_bytes);
+										   Size output_bytes);
 
 /* Waits for what is still being written, and frees the writer. */
 extern void fms_run_writer_destroy(FmsRunWriter *writer);

@@ -75,6 +75,14 @@
 /* What a run takes beside its block and what is read of its fences. */
 #define RUN_OVERHEAD_BYTES	512
 
+/*
+ * Output buffers should have this part of the memory, but no more than that
+ * part of what is expected: where little is written, the memory is better
+ * filled with rows that need not be.
+ */
+#define OUTPUT_FRACTION		8
+#define OUTPUT_EXPECTED_FRACTION	32
+
 /* Fences stay in memory up to this part of it. */
 #define FENCES_FRACTION		32
 
@@ -125,13 +133,24 @@ fits(const FmsSizing *sizing, int nruns, uint32 assist, uint32 largest_bytes,
 	return needed <= sizing->memory_bytes;
 }
 
+static Size
+output_share(const FmsOptions *options)
+{
+	Size		share = options->memory_bytes / OUTPUT_FRACTION;
+
+	if (options->block_bytes == 0 && options->expected_bytes > 0)
+		share = (Size) Min(share,
+						   options->expected_bytes / OUTPUT_EXPECTED_FRACTION);
+	return share;
+}
+
 /* What a block may have for all expected runs and so many assist blocks. */
 static double
 block_share(const FmsOptions *options, uint32 assist)
 {
 	double		memory = options->memory_bytes;
 	double		run_bytes = memory - memory / FENCES_FRACTION -
-		fms_run_writer_bytes(options->memory_bytes, AUTO_BLOCK_MIN_BYTES);
+		fms_run_writer_bytes(output_share(options), AUTO_BLOCK_MIN_BYTES);
 	double		runs = FIRST_PARTS + RUNS_SPARE *
 		(options->expected_bytes > 0 ?
 		 options->expected_bytes / Max(run_bytes, memory / 4) : RUNS_UNKNOWN);
@@ -200,7 +219,7 @@ static void
 set_block_bytes(FmsSizing *sizing, uint32 block_bytes)
 {
 	sizing->block_bytes = block_bytes;
-	sizing->writer_bytes = fms_run_writer_bytes(sizing->memory_bytes,
+	sizing->writer_bytes = fms_run_writer_bytes(sizing->output_bytes,
 												block_bytes);
 }
 
@@ -210,6 +229,7 @@ fms_sizing_init(FmsSizing *sizing, const FmsMode *mode,
 {
 	sizing->mode = mode;
 	sizing->memory_bytes = options->memory_bytes;
+	sizing->output_bytes = output_share(options);
 	sizing->fences_bytes = options->memory_bytes / FENCES_FRACTION;
 	sizing->rest_bytes = 0;
 	sizing->block_was_set = options->block_bytes > 0;

@@ -16,7 +16,8 @@ typedef struct FmsSizing
 {
 	const FmsMode *mode;
 	Size		memory_bytes;	/* for everything */
-	Size		writer_bytes;	/* of it, a run writer's */
+	Size		output_bytes;	/* of it, what a run writer should have */
+	Size		writer_bytes;	/* of it, what a run writer takes */
 	Size		fences_bytes;	/* of it, what fences may take */
 	Size		rest_bytes;		/* of it, tuples merged from memory */
 	Size		history_bytes;	/* of it, for going back in the last merge */

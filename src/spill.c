@@ -136,7 +136,7 @@ open_files(FmsSpill *spill, const FmsOptions *options)
 	spill->writer = fms_run_writer_create(&spill->io, spill->tape,
 										  spill->fences, sizing->mode->order,
 										  counters, block_bytes,
-										  options->memory_bytes);
+										  sizing->output_bytes);
 	counters->block_bytes = block_bytes;
 	counters->uses_uring = spill->io.method == &fms_io_uring_method;
 	if (!spill->medium.cached && !fms_tape_is_direct(spill->tape))

@@ -3,10 +3,10 @@
  * tuple_cost.c
  *	  What a tuple costs the processor, by sorts that are timed.
  *
- * Two sorts of (bigint, bytea), by the bigint, at random; the tuples of one
- * are short, those of the other long.  Each runs three times, and the best
- * time counts.  A line through the two gives what a tuple costs and what a
- * byte of it costs:
+ * Sorts of (bigint, bytea), by the bigint, at random; the tuples of one are
+ * short, those of another long.  Each runs three times, and the best time
+ * counts.  A line through the two gives what a tuple costs and what a byte of
+ * it costs:
  *
  *	  ns a tuple   |			  x
  *				   |	   -
@@ -14,7 +14,11 @@
  *				   +--------------------- bytes
  *					  40			400
  *
- * Both sorts spill, eight runs and more, through the page cache, so that run
+ * A third sort has the short tuples in small blocks.  By how much its merge
+ * takes longer, and how many blocks more it reads, is what a block costs; that
+ * of the large blocks is taken off the line.
+ *
+ * All of them spill, eight runs and more, through the page cache, so that run
  * formation packs and writes blocks and the merge reads them; what the merge
  * waits is taken off.  A key of eight bytes is the cheap case: keys that need
  * a comparator cost more, and are not covered.
@@ -40,13 +44,24 @@
 #define SHORT_TUPLES	200000
 #define LONG_BYTES		400
 #define LONG_TUPLES		40000
-#define RUNS			8
+#define MEMORY_BYTES	((Size) 2 * 1024 * 1024)
+#define LARGE_BLOCK		((uint32) 32 * 1024)
+#define SMALL_BLOCK		((uint32) 4 * 1024)
 #define REPEAT			3
+
+/* What is sorted, and in which blocks. */
+typedef struct Trial
+{
+	uint32		tuple_bytes;
+	int			tuples;
+	uint32		block_bytes;
+} Trial;
 
 typedef struct Timing
 {
 	double		formation_ns;	/* a tuple */
 	double		merge_ns;
+	double		blocks;			/* a tuple */
 } Timing;
 
 static void
@@ -76,7 +91,7 @@ put_tuples(FmsSort *sort, TupleDesc desc, uint32 tuple_bytes, int tuples)
 }
 
 static void
-time_sort(uint32 tuple_bytes, int tuples, Timing *timing)
+time_sort(const Trial *trial, Timing *timing)
 {
 	AttrNumber	attno = 1;
 	Oid			operator = Int8LessOperator;
@@ -95,12 +110,13 @@ time_sort(uint32 tuple_bytes, int tuples, Timing *timing)
 	options.mode = FMS_MODE_FMSORT;
 	options.io_method = FMS_IO_AUTO;
 	options.direct_io = FMS_DIRECT_OFF;
-	options.memory_bytes = (Size) tuples * tuple_bytes / RUNS;
-	options.expected_bytes = (double) tuples * tuple_bytes;
+	options.memory_bytes = MEMORY_BYTES;
+	options.block_bytes = trial->block_bytes;
+	options.expected_bytes = (double) trial->tuples * trial->tuple_bytes;
 
 	sort = fms_sort_begin(desc, &spec, &options, &counters, NULL);
 	start = fms_clock_now();
-	put_tuples(sort, desc, tuple_bytes, tuples);
+	put_tuples(sort, desc, trial->tuple_bytes, trial->tuples);
 	fms_sort_perform(sort);
 	formation_us = fms_clock_since_us(start);
 	start = fms_clock_now();
@@ -108,16 +124,18 @@ time_sort(uint32 tuple_bytes, int tuples, Timing *timing)
 		CHECK_FOR_INTERRUPTS();
 	fms_sort_count(sort, &counters);
 	timing->merge_ns = (fms_clock_since_us(start) - counters.blocked_us) *
-		1000 / tuples;
-	timing->formation_ns = formation_us * 1000 / tuples;
+		1000 / trial->tuples;
+	timing->formation_ns = formation_us * 1000 / trial->tuples;
+	timing->blocks = (double) counters.blocks / trial->tuples;
 	fms_sort_end(sort);
 	FreeTupleDesc(desc);
 }
 
 /* The best of some: whatever else the machine does only slows a sort down. */
 static Timing
-best_time(uint32 tuple_bytes, int tuples)
+best_time(uint32 tuple_bytes, int tuples, uint32 block_bytes)
 {
+	Trial		trial = {tuple_bytes, tuples, block_bytes};
 	Timing		best = {0};
 	int			i;
 
@@ -125,11 +143,12 @@ best_time(uint32 tuple_bytes, int tuples)
 	{
 		Timing		timing;
 
-		time_sort(tuple_bytes, tuples, &timing);
+		time_sort(&trial, &timing);
 		if (i == 0 || timing.formation_ns < best.formation_ns)
 			best.formation_ns = timing.formation_ns;
 		if (i == 0 || timing.merge_ns < best.merge_ns)
 			best.merge_ns = timing.merge_ns;
+		best.blocks = timing.blocks;
 	}
 	return best;
 }
@@ -142,14 +161,27 @@ fit(double of_short, double of_long, double *tuple_ns, double *byte_ns)
 	*tuple_ns = Max(0, of_short - *byte_ns * SHORT_BYTES);
 }
 
+/* What a block costs, by two merges of the same tuples. */
+static double
+block_cost_ns(const Timing *small, const Timing *large)
+{
+	Assert(small->blocks > large->blocks);
+	return Max(0, (small->merge_ns - large->merge_ns) /
+			   (small->blocks - large->blocks));
+}
+
 void
 fms_tuple_cost_measure(FmsTupleCost *cost)
 {
-	Timing		of_short = best_time(SHORT_BYTES, SHORT_TUPLES);
-	Timing		of_long = best_time(LONG_BYTES, LONG_TUPLES);
+	Timing		small = best_time(SHORT_BYTES, SHORT_TUPLES, SMALL_BLOCK);
+	Timing		of_short = best_time(SHORT_BYTES, SHORT_TUPLES, LARGE_BLOCK);
+	Timing		of_long = best_time(LONG_BYTES, LONG_TUPLES, LARGE_BLOCK);
+	double		block_ns = block_cost_ns(&small, &of_short);
 
+	cost->merge_block_ns = block_ns;
 	fit(of_short.formation_ns, of_long.formation_ns, &cost->formation_ns,
 		&cost->formation_byte_ns);
-	fit(of_short.merge_ns, of_long.merge_ns, &cost->merge_ns,
-		&cost->merge_byte_ns);
+	fit(of_short.merge_ns - of_short.blocks * block_ns,
+		of_long.merge_ns - of_long.blocks * block_ns,
+		&cost->merge_ns, &cost->merge_byte_ns);
 }

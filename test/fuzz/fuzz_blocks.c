@@ -240,7 +240,7 @@ write_runs(bool checksums, Size share_bytes)
 	plan.fences = fms_fences_create(NULL, &io, FMS_DIRECT_OFF, share_bytes);
 	writer = fms_run_writer_create(&io, plan.tape, plan.fences,
 								   plan.mode->order, &counters,
-								   plan.block_bytes, 65536);
+								   plan.block_bytes, 8192);
 	nruns = 1 + shim_below(MAX_RUNS);
 	nrecords = 0;
 	sum_of_keys = 0;

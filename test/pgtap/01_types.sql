@@ -10,20 +10,13 @@
 -- string, half an IPv6 address, the text behind a deterministic collation's
 -- sort key, or writing it behind another one's; collation.c taking every
 -- collation's sort keys as exact; node.c losing the collations.
-\set QUIET 1
-\set ON_ERROR_STOP 1
-\pset format unaligned
-\pset tuples_only 1
-\pset pager off
+\ir begin.psql
 
 -- a value added later has to be committed before it is used
 CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy', 'mad');
 ALTER TYPE mood ADD VALUE 'meek' BEFORE 'ok';
 
 BEGIN;
-SET LOCAL max_parallel_workers_per_gather = 0;
-SET LOCAL jit = off;
-SET LOCAL client_min_messages = warning;
 SELECT no_plan();
 
 CREATE DOMAIN small AS int CHECK (VALUE < 1000000);

@@ -5,16 +5,9 @@
 --
 -- Seen to fail with: rescan_node() of node.c not rewinding, or rewinding when a
 -- parameter has changed; append_chain() of run.c calling a piece too short.
-\set QUIET 1
-\set ON_ERROR_STOP 1
-\pset format unaligned
-\pset tuples_only 1
-\pset pager off
+\ir begin.psql
 
 BEGIN;
-SET LOCAL max_parallel_workers_per_gather = 0;
-SET LOCAL jit = off;
-SET LOCAL client_min_messages = warning;
 SELECT no_plan();
 
 CREATE TABLE a AS SELECT i AS id, i % 5 AS k FROM generate_series(1, 12) i;

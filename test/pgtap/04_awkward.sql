@@ -4,16 +4,9 @@
 --
 -- Seen to fail with: fms_keys_place() of keys.c counting from the header of the
 -- heap tuple.
-\set QUIET 1
-\set ON_ERROR_STOP 1
-\pset format unaligned
-\pset tuples_only 1
-\pset pager off
+\ir begin.psql
 
 BEGIN;
-SET LOCAL max_parallel_workers_per_gather = 0;
-SET LOCAL jit = off;
-SET LOCAL client_min_messages = warning;
 SELECT no_plan();
 
 -- The rows in the order in which they come, through one digest.

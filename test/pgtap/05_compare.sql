@@ -5,15 +5,9 @@
 -- always automatic); no transaction_read_only; the subtransaction committed
 -- instead of rolled back; check_query() doing nothing; a speed-up over the last
 -- mode.
-\set QUIET 1
-\set ON_ERROR_STOP 1
-\pset format unaligned
-\pset tuples_only 1
-\pset pager off
+\ir begin.psql
 
 BEGIN;
-SET LOCAL jit = off;
-SET LOCAL client_min_messages = warning;
 SET LOCAL work_mem = '1MB';
 SELECT plan(33);
 

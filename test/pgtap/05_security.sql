@@ -3,13 +3,8 @@
 -- Seen to fail with: fmsort_last_sort() as SECURITY DEFINER; a function
 -- fmsort_calibrate() that is not revoked from PUBLIC; one in SQL that uses its
 -- caller's search_path.
-\set QUIET 1
-\set ON_ERROR_STOP 1
-\pset format unaligned
-\pset tuples_only 1
-\pset pager off
+\ir begin.psql
 
-SET client_min_messages = warning;
 SELECT no_plan();
 
 CREATE ROLE fmsort_plain;

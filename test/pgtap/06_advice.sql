@@ -1,14 +1,7 @@
 -- fmsort_last_sort(): the work_mem that would have done, tried out; and why the
 -- sort did what it did, for every choice.
-\set QUIET 1
-\set ON_ERROR_STOP 1
-\pset format unaligned
-\pset tuples_only 1
-\pset pager off
+\ir begin.psql
 
-SET max_parallel_workers_per_gather = 0;
-SET jit = off;
-SET client_min_messages = warning;
 SELECT no_plan();
 
 CREATE TABLE a AS SELECT i AS id, (i * 7919) % 10007 AS k, md5(i::text) AS pay

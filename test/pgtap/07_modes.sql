@@ -7,15 +7,8 @@
 -- Seen to fail with: mode_flash.c reading one block less than is free;
 -- mode_multi_block.c giving no run the blocks that are left over,
 -- or reading one block at a time; run.c noting first keys for mode flash.
-\set QUIET 1
-\set ON_ERROR_STOP 1
-\pset format unaligned
-\pset tuples_only 1
-\pset pager off
+\ir begin.psql
 
-SET max_parallel_workers_per_gather = 0;
-SET jit = off;
-SET client_min_messages = warning;
 BEGIN;
 SELECT no_plan();
 

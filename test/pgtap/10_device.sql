@@ -3,15 +3,8 @@
 --
 -- Seen to fail with: fmsort_profile_changed() without an invalidation;
 -- measured_block_bytes() of sizing.c without its share.
-\set QUIET 1
-\set ON_ERROR_STOP 1
-\pset format unaligned
-\pset tuples_only 1
-\pset pager off
+\ir begin.psql
 
-SET max_parallel_workers_per_gather = 0;
-SET jit = off;
-SET client_min_messages = warning;
 SELECT no_plan();
 
 -- ---- arguments ------------------------------------------------------------------
@@ -99,7 +92,7 @@ $$
 BEGIN
   DELETE FROM fmsort_device_profile;
   INSERT INTO fmsort_device_profile
-  SELECT spcname, now(), 'none', 'none', 'sync', 1, 1, 400, 1, 100, 0.5
+  SELECT spcname, now(), 'none', 'none', 'sync', 1, 1, 400, 1, 100, 0.5, 1000
   FROM pg_tablespace;
   EXECUTE 'INSERT INTO fmsort_device_rate
     SELECT spcname, ''RR'', block, depth, (' || rate || ')::float8, 1, 1, 1, 1, 1

@@ -157,7 +157,7 @@ bytes_needed(int nruns, uint32 assist, uint32 block_bytes,
 	return fms_merge_bytes(sizing.mode, NULL, nruns, assist, block_bytes,
 						   largest_bytes) +
 		(writes || sizing.mode->fills_memory ?
-		 fms_run_writer_bytes(sizing.memory_bytes, block_bytes) : 0) +
+		 fms_run_writer_bytes(sizing.output_bytes, block_bytes) : 0) +
 		sizing.fences_bytes;
 }
 
@@ -171,7 +171,8 @@ check_block_size(void)
 	HOLDS(block >= FMS_BLOCK_MIN_BYTES && block <= FMS_BLOCK_MAX_BYTES);
 	HOLDS(block % FMS_BLOCK_QUANTUM_BYTES == 0);
 	HOLDS(sizing.writer_bytes ==
-		  fms_run_writer_bytes(options.memory_bytes, block));
+		  fms_run_writer_bytes(sizing.output_bytes, block));
+	HOLDS(sizing.output_bytes <= options.memory_bytes / 8);
 	HOLDS(sizing.memory_bytes == options.memory_bytes);
 
 	/* a block size that was set is lowered only where it has to be */
