@@ -46,7 +46,10 @@ sub leaves_nothing
 
 foreach my $method (@methods)
 {
-	my $session = $bench->session("SET fmsort.io_method = $method");
+	# through the page cache, too
+	my $direct = $method eq 'sync' ? 'SET fmsort.direct_io = off' : '';
+	my $session =
+	  $bench->session("SET fmsort.io_method = $method; $direct");
 	my $cursor = 'CURSOR %s FOR SELECT id FROM t ORDER BY k';
 	my $plain = sprintf($cursor, '');
 	my $held = sprintf($cursor, 'WITH HOLD');
@@ -60,7 +63,7 @@ foreach my $method (@methods)
 		 SAVEPOINT a; MOVE 5000 FROM c; SELECT 1 / (id - id) FROM t;
 		 ROLLBACK TO a; FETCH 5 FROM c; COMMIT",
 		rows_right(10000, 5),
-		qr/division by zero/);
+		qr/division by zero(?!.*ERROR:)/s);
 	leaves_nothing(
 		$session,
 		"$method, sorted in a subtransaction that aborts",
@@ -68,7 +71,7 @@ foreach my $method (@methods)
 		 SELECT 1 / (id - id) FROM t; ROLLBACK TO a;
 		 MOVE 9000 FROM c; FETCH 5 FROM c; COMMIT",
 		rows_right(14000, 5),
-		qr/division by zero/);
+		qr/division by zero(?!.*ERROR:)/s);
 	leaves_nothing(
 		$session,
 		"$method, declared in a subtransaction that aborts",
