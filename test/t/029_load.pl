@@ -227,7 +227,9 @@ if ($deep)
 	{
 		foreach my $mode ('fmsort', 'off')
 		{
-			local $ENV{PGOPTIONS} = "-c fmsort.mode=$mode";
+			# as users have it: where such spills go is not given
+			local $ENV{PGOPTIONS} =
+			  "-c fmsort.mode=$mode -c fmsort.direct_io=auto";
 			my $measured = pgbench('throughput', '-c', $clients, '-j', 2,
 				'-T', 5, '-f',
 				script("any.$mode.$round", 'SELECT count(pay) FROM
