@@ -93,8 +93,12 @@ record_of(const FmsFormation *formation, const FmsEntry *entry)
 	return fms_entry_record(fms_arena_end(&formation->arena), entry);
 }
 
-/* Fetches what will be asked for soon after the record of that position. */
-static inline void
+/*
+ * Fetches what will be asked for soon after the record of that position.
+ * Always inline: to the compiler a function that only prefetches does nothing,
+ * and it drops calls of such.
+ */
+static pg_attribute_always_inline void
 fetch_ahead(const char *records_end, const FmsEntry *entries, Size position,
 			Size count)
 {
