@@ -24,7 +24,8 @@
  *
  * Dealing from the last digit to the first keeps the order of what is equal,
  * so entries in order of arrival need only be dealt by the bits of their
- * keys.  Entries that are in another order are compared, as words.
+ * keys.  Entries that are in another order are dealt by all bits, those of
+ * their ways first; few entries are compared, as words.
  *
  * Why not a radix sort of the entries themselves: out of place it takes
  * memory that the runs would miss; in place it mixes up the arrivals, and the
@@ -190,18 +191,20 @@ deal_words(const uint64 *from, uint64 *to, Size count, int shift, int bits)
 	return true;
 }
 
-/* Sorts by the keys' bits; returns which of the two halves has the words. */
+/*
+ * Sorts by the bits from that one on; returns which of the two halves has the
+ * words.
+ */
 static uint64 *
-deal_all(const FmsPacking *packing, uint64 *words, uint64 *room, Size count)
+deal_all(int first_bit, int nbits, uint64 *words, uint64 *room, Size count)
 {
-	int			ndigits = (packing->key_bits + DIGIT_BITS_MAX - 1) /
-		DIGIT_BITS_MAX;
-	int			bits = (packing->key_bits + ndigits - 1) / ndigits;
+	int			ndigits = (nbits + DIGIT_BITS_MAX - 1) / DIGIT_BITS_MAX;
+	int			bits = (nbits + ndigits - 1) / ndigits;
 	int			i;
 
 	for (i = 0; i < ndigits; i++)
 	{
-		int			shift = packing->back_bits + i * bits;
+		int			shift = first_bit + i * bits;
 
 		if (deal_words(words, room, count, shift, Min(bits, 64 - shift)))
 		{
@@ -225,8 +228,12 @@ fms_packed_sort(const FmsPacking *packing, FmsEntry *entries, Size count,
 	if (in_arrival && packing->key_bits == 0)
 		return;
 	pack(packing, entries, words, count);
-	if (in_arrival && count >= DEAL_MIN_WORDS)
-		words = deal_all(packing, words, words + count, count);
+	if (count >= DEAL_MIN_WORDS)
+		words = in_arrival ?
+			deal_all(packing->back_bits, packing->key_bits, words,
+					 words + count, count) :
+			deal_all(0, packing->back_bits + packing->key_bits, words,
+					 words + count, count);
 	else
 		sort_words(words, count);
 	unpack_all(packing, entries, words, count);
