@@ -20,6 +20,12 @@ typedef struct FmsArena
 	Size		size_bytes;
 	bool		mapped;			/* else the process's spare piece */
 	MemoryContextCallback on_reset;
+
+	/* what is known to have memory behind it; all, if nobody has to look */
+	char	   *low_reached;	/* up to there */
+	char	   *high_reached;	/* from there on */
+	uint32		touches;		/* of huge pages */
+	double		touch_us;		/* time they took */
 } FmsArena;
 
 /*
@@ -45,6 +51,22 @@ extern void fms_arena_grow(FmsArena *arena, Size low_bytes, Size high_bytes,
  * back, if it is worth it.  The address space stays.
  */
 extern void fms_arena_trim(FmsArena *arena, Size low_bytes, Size high_bytes);
+
+/* For fms_arena_reach(). */
+extern void fms_arena_touch(FmsArena *arena, char *low_end, char *high_start);
+
+/*
+ * To be called before what lies at either end grows up to there, the byte
+ * before low_end and the one at high_start going to be written: their values
+ * are lost.
+ */
+static inline void
+fms_arena_reach(FmsArena *arena, char *low_end, char *high_start)
+{
+	if (unlikely(low_end > arena->low_reached ||
+				 high_start < arena->high_reached))
+		fms_arena_touch(arena, low_end, high_start);
+}
 
 static inline char *
 fms_arena_end(const FmsArena *arena)

@@ -215,7 +215,10 @@ add_record(FmsFormation *formation, TupleTableSlot *slot,
 	char	   *end = fms_arena_end(&formation->arena) -
 		formation->records_bytes;
 	FmsRecord  *record = (FmsRecord *) (end - size);
+	FmsEntry   *entry = &entries_of(formation)[formation->count];
 
+	fms_arena_reach(&formation->arena, (char *) (entry + 1),
+					(char *) record);
 	record->size_bytes = size;
 	record->key_bytes = image->key_bytes;
 	record->flags = image->exact ? FMS_RECORD_EXACT :
@@ -227,8 +230,8 @@ add_record(FmsFormation *formation, TupleTableSlot *slot,
 	copy_tuple(fms_record_tuple(record), tuple);
 
 	formation->records_bytes += size;
-	entries_of(formation)[formation->count++] =
-		fms_entry_make(record, formation->records_bytes);
+	formation->count++;
+	*entry = fms_entry_make(record, formation->records_bytes);
 }
 
 /* Keeps a copy of the bound's last record. */
