@@ -53,6 +53,7 @@ typedef enum FmsDirectReason
 								 * memory */
 	FMS_DIRECT_EXPECTED,		/* it has none for what the planner expects */
 	FMS_DIRECT_OUTGROWN,		/* it had room at first */
+	FMS_DIRECT_CACHE_SLOW,		/* it took what was written too slowly */
 	FMS_DIRECT_FAST				/* the device is as fast */
 } FmsDirectReason;
 
@@ -128,6 +129,8 @@ typedef struct FmsCounters
 	double		merge_us;		/* all passes, the parent's time excluded */
 	double		blocked_us;		/* of that, waiting for reads */
 	double		write_blocked_us;	/* waiting for writes, whenever */
+	double		cached_us;		/* writes to the page cache: copying, and
+								 * waiting for those who copy */
 } FmsCounters;
 
 /* Around a change of several fields; nothing in between may fail. */

@@ -32,6 +32,12 @@
  * room has a part of it in the cache, where small blocks cost least, and only
  * one that is many times as large leaves the cache alone.
  *
+ * The page cache may be what is slow: a kernel that looks for free memory, or
+ * gets it back from its host, or holds up who has written much.  If what has
+ * gone into it took longer, copying and waiting, than a device would take for a
+ * round trip, the next run goes past it; once a sort, as the device may prove
+ * no better, and the spill then comes back.
+ *
  * Why the sort does not measure the device's rate for itself, by reading and
  * writing something: that costs most on the devices for which it matters.
  *
@@ -61,6 +67,16 @@
 
 /* For less than that it is not worth staying in the page cache. */
 #define PART_MIN_BYTES		((uint64) 1024 * 1024)
+
+/*
+ * What is expected of an ordinary device that is not known: a round trip, and
+ * requests a second, MB/s and millions.
+ */
+#define ORDINARY_MB			1000.0
+#define ORDINARY_REQUESTS	0.07
+
+/* Fewer bytes into the page cache do not tell its rate. */
+#define CACHE_SEEN_MIN_BYTES ((uint64) 16 * 1024 * 1024)
 
 /* Fewer bytes prove nothing. */
 #define SEEN_MIN_BYTES		((uint64) 2 * 1024 * 1024)
@@ -180,13 +196,38 @@ speaks_for_cache(const FmsMedium *medium, DeviceKind kind)
 		(kind == DEVICE_ORDINARY && medium->reason == FMS_DIRECT_FAST);
 }
 
+/* In the page cache: does that take longer than the device would? */
+static bool
+cache_is_slow(FmsMedium *medium, const FmsCounters *counters)
+{
+	uint64		bytes = counters->cached_bytes - medium->cache_from_bytes;
+	double		us = counters->cached_us - medium->cache_from_us;
+	double		device_mb = fms_medium_device_mb(medium);
+
+	if (bytes < CACHE_SEEN_MIN_BYTES)
+		return false;
+	medium->cache_from_bytes = counters->cached_bytes;
+	medium->cache_from_us = counters->cached_us;
+	if (device_mb <= 0)
+		device_mb = Min(ORDINARY_MB, medium->block_bytes * ORDINARY_REQUESTS);
+	return bytes < us * device_mb;
+}
+
 /* From the page cache past it, or back? */
 static void
-reconsider(FmsMedium *medium, uint64 taken_bytes)
+reconsider(FmsMedium *medium, const FmsCounters *counters)
 {
 	DeviceKind	kind = kind_of(&medium->device, medium->block_bytes);
+	uint64		taken_bytes = counters->cached_bytes;
 	uint64		part;
 
+	if (medium->cached && kind == DEVICE_ORDINARY &&
+		!medium->left_slow_cache && cache_is_slow(medium, counters))
+	{
+		medium->left_slow_cache = true;
+		go_direct(medium, FMS_DIRECT_CACHE_SLOW);
+		return;
+	}
 	if (medium->cached ? taken_bytes <= medium->look_again_bytes :
 		!speaks_for_cache(medium, kind))
 		return;
@@ -204,7 +245,7 @@ fms_medium_next_run(FmsMedium *medium, const FmsCounters *counters)
 	if (!medium->cached)
 		observe(medium, counters);
 	if (!medium->settled)
-		reconsider(medium, counters->cached_bytes);
+		reconsider(medium, counters);
 	begin_run(medium, counters);
 }
 

@@ -338,8 +338,11 @@ count_io_us(bool is_write, instr_time start)
 	return INSTR_TIME_GET_DOUBLE(spent) * 1e6;
 }
 
-/* Counts the time since start as spent waiting for a read or a write. */
-static void
+/*
+ * Counts the time since start as spent waiting for a read or a write.  Returns
+ * it.
+ */
+static double
 count_blocked(FmsTape *tape, bool is_write, instr_time start)
 {
 	double		spent_us = count_io_us(is_write, start);
@@ -348,6 +351,7 @@ count_blocked(FmsTape *tape, bool is_write, instr_time start)
 		tape->counters->write_blocked_us += spent_us;
 	else
 		tape->counters->blocked_us += spent_us;
+	return spent_us;
 }
 
 static void
@@ -361,7 +365,7 @@ start_write(FmsTape *tape, FmsIoRequest *request)
 	{
 		fms_io_submit(tape->io, fd, &request, 1);
 		if (tape->io->method->submit_blocks)
-			count_blocked(tape, true, start);
+			(void) count_blocked(tape, true, start);
 		return;
 	}
 
@@ -371,7 +375,7 @@ start_write(FmsTape *tape, FmsIoRequest *request)
 		fms_io_submit(tape->io, fd, &request, 1);
 	tape->counters->cached_bytes += request->length_bytes;
 	/* copying takes time, but is no waiting for a device */
-	(void) count_io_us(true, start);
+	tape->counters->cached_us += count_io_us(true, start);
 }
 
 void
@@ -470,7 +474,7 @@ fms_tape_read(FmsTape *tape, FmsIoRequest **requests, int n)
 	start = fms_clock_now();
 	submit(tape, requests, n);
 	if (tape->io->method->submit_blocks)
-		count_blocked(tape, false, start);
+		(void) count_blocked(tape, false, start);
 }
 
 void
@@ -550,6 +554,7 @@ static void
 wait_for_kernel(FmsTape *tape, FmsIoRequest *request)
 {
 	instr_time	start = fms_clock_now();
+	double		spent_us;
 
 	pgstat_report_wait_start(request->is_write ? WAIT_EVENT_BUFFILE_WRITE :
 							 WAIT_EVENT_BUFFILE_READ);
@@ -566,7 +571,9 @@ wait_for_kernel(FmsTape *tape, FmsIoRequest *request)
 	}
 	pgstat_report_wait_end();
 
-	count_blocked(tape, request->is_write, start);
+	spent_us = count_blocked(tape, request->is_write, start);
+	if (request->is_write && !is_direct_at(tape, request->offset_bytes))
+		tape->counters->cached_us += spent_us;
 }
 
 void

@@ -159,6 +159,9 @@ append_direct_reason(StringInfo text, const FmsCounters *counters)
 		case FMS_DIRECT_OUTGROWN:
 			appendStringInfoString(text, "the page cache had no more room");
 			break;
+		case FMS_DIRECT_CACHE_SLOW:
+			appendStringInfoString(text, "the page cache took it too slowly");
+			break;
 		case FMS_DIRECT_FAST:
 			appendStringInfoString(text, "the device is faster than the page cache");
 			break;
