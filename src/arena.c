@@ -15,13 +15,13 @@
  *	  beyond, or taken		mapped, with all of the budget; untouched pages
  *							are address space, not memory
  *
- * Large memory asks for huge pages: one page fault instead of 512, and records,
- * which leave in any order, are found without a walk through page tables.  But
- * they are made of memory that has been free for long, and a virtual machine may
- * have handed that back to its host: to get it again can take fifty times as
- * long (86 us and 4.7 ms for 2 MB were measured on one).  So the first touch of
- * each is timed, and when they have taken longer together than small pages would
- * have, the rest is made of these:
+ * Large memory asks for huge pages: one page fault instead of 512, and
+ * records, which leave in any order, are found without a walk through page
+ * tables.  But they are made of memory that has been free for long, and a
+ * virtual machine may have handed that back to its host: to get it again can
+ * take fifty times as long (for 2 MB, 86 us and 4.7 ms were measured on one).
+ * So the first touch of each is timed, and when they have taken longer
+ * together than small pages would have, the rest is made of these:
  *
  *	  base                                                            end
  *	  | entries ->|touch>                     <touch|   <- records     |

@@ -32,11 +32,11 @@
  * room has a part of it in the cache, where small blocks cost least, and only
  * one that is many times as large leaves the cache alone.
  *
- * The page cache may be what is slow: a kernel that looks for free memory, or
- * gets it back from its host, or holds up who has written much.  If what has
- * gone into it took longer, copying and waiting, than a device would take for a
- * round trip, the next run goes past it; once a sort, as the device may prove
- * no better, and the spill then comes back.
+ * The page cache may be what is slow: a kernel that looks for free memory,
+ * or gets it back from its host, or holds up who has written much.  If what
+ * has gone into it took longer, copying and waiting, than a device would take
+ * for a round trip, the next run goes past it.  The spill comes back if the
+ * device proves to be a slow one, and then for good.
  *
  * Why the sort does not measure the device's rate for itself, by reading and
  * writing something: that costs most on the devices for which it matters.
@@ -222,9 +222,8 @@ reconsider(FmsMedium *medium, const FmsCounters *counters)
 	uint64		part;
 
 	if (medium->cached && kind == DEVICE_ORDINARY &&
-		!medium->left_slow_cache && cache_is_slow(medium, counters))
+		cache_is_slow(medium, counters))
 	{
-		medium->left_slow_cache = true;
 		go_direct(medium, FMS_DIRECT_CACHE_SLOW);
 		return;
 	}

@@ -26,7 +26,6 @@ typedef struct FmsMedium
 	bool		settled;		/* by the setting, or as it must be */
 	uint32		block_bytes;
 	uint64		look_again_bytes;	/* in the page cache: so much may be */
-	bool		left_slow_cache;	/* once is enough */
 	uint64		cache_from_bytes;	/* when its rate was last looked at: what
 									 * had gone into it, */
 	double		cache_from_us;	/* and how long that had taken */

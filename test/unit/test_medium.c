@@ -4,7 +4,8 @@
  * no memory of this machine decide, only figures that the test makes up.
  *
  * Seen to fail with: a slow device asked for the room of an ordinary one;
- * observe() doing nothing; any device left again for the page cache.
+ * observe() doing nothing; any device left again for the page cache; a page
+ * cache that is left for a slow device; a few bytes believed.
  */
 #include "postgres.h"
 
@@ -152,6 +153,56 @@ check_growth(void)
 	room = 100 * MB;
 }
 
+/* Into the page cache, which takes so many MB/s. */
+static void
+cache_run(uint64 bytes, double mb)
+{
+	counters.cached_us += bytes / mb;
+	write_run(bytes, 0);
+}
+
+static void
+check_slow_cache(void)
+{
+	room = memory = 100000 * MB;
+	begin(0, 0);
+	cache_run(100 * MB, 5000);
+	shim_ok(medium.cached, "a page cache that is quick: no reason to leave");
+	cache_run(8 * MB, 100);
+	shim_ok(medium.cached, "a few bytes do not tell");
+	cache_run(100 * MB, 500);
+	shim_ok(!medium.cached && medium.reason == FMS_DIRECT_CACHE_SLOW,
+			"slower than a device: past it");
+	write_run(400 * MB, 0);
+	shim_ok(!medium.cached, "... for good");
+	write_slow_run(20);
+	shim_ok(medium.cached && medium.reason == FMS_DIRECT_SLOW,
+			"... unless the device is slower still");
+	cache_run(100 * MB, 30);
+	shim_ok(medium.cached, "... and that for good");
+
+	begin(600, 0);
+	cache_run(100 * MB, 500);
+	shim_ok(medium.cached, "a device that is known is asked: slower, stay");
+	cache_run(100 * MB, 200);
+	shim_ok(!medium.cached, "... faster, leave");
+	begin(30, 0);
+	cache_run(100 * MB, 10);
+	shim_ok(medium.cached, "a slow device is no better, ever");
+
+	memset(&options, 0, sizeof(options));
+	memset(&counters, 0, sizeof(counters));
+	options.direct_io = FMS_DIRECT_AUTO;
+	fms_medium_begin(&medium, &options, 4096, &counters);
+	cache_run(100 * MB, 500);
+	shim_ok(medium.cached,
+			"many small requests are more than a device is expected to take");
+	cache_run(100 * MB, 200);
+	shim_ok(!medium.cached, "... but it is expected to take some");
+	room = 100 * MB;
+	memory = 1000 * MB;
+}
+
 static void
 check_wrong_profiles(void)
 {
@@ -216,6 +267,7 @@ main(void)
 	check_kinds();
 	check_settings();
 	check_growth();
+	check_slow_cache();
 	check_wrong_profiles();
 	check_bounds();
 	return shim_done();
