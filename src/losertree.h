@@ -18,13 +18,23 @@
  *	     leaf 0     [4] loser: leaf 4    leaf 1      leaf 2
  *	                leaf 3      leaf 4
  *
- * The tree knows nothing about keys: the caller passes a function that says
- * whether leaf a goes before leaf b.  It must be a strict total order (ties
- * broken by the leaf number), or the sequence is not defined; the tree stays
- * memory-safe whatever it answers.  The functions are inline and the order
- * function is a constant at each call, so the compiler folds it in.
+ * A match compares numbers of 96 bits that the caller makes of its keys; they
+ * stand in the nodes, together with the leaf, so that a match touches nothing
+ * else.  Who wins is as good as random, so nothing branches on it: winner and
+ * loser change places under a mask.  (With branches, half of the matches on a
+ * path are predicted wrongly, which takes longer than the matches.)
  *
- * Memory: the caller's array of n ints.  Nothing here can fail.
+ *	  node      | key_high, 64 bits | key_low, 32 | leaf, 32 |
+ *
+ * Only what the numbers leave open is asked of the caller: a function that
+ * says whether leaf a goes before leaf b.  It must be a strict total order
+ * among leaves of the same number (ties broken by the leaf), or the sequence
+ * is not defined; the tree stays memory-safe whatever it answers.  NULL: the
+ * leaf decides, which the node's own number does.  The functions are inline
+ * and the order function is a constant at each call, so the compiler folds it
+ * in.
+ *
+ * Memory: the caller's array of n nodes.  Nothing here can fail.
  *
  *-------------------------------------------------------------------------
  */
@@ -35,17 +45,70 @@
 
 typedef bool (*FmsLeafBefore) (void *arg, int a, int b);
 
+/*
+ * One number, not two words in a struct: compilers would move those to vector
+ * registers, and back for each comparison.
+ */
+typedef uint128 FmsLoserNode;
+
 typedef struct FmsLoserTree
 {
 	int			nleaves;		/* >= 1 */
-	int		   *nodes;			/* [nleaves]; [0] winner, others losers */
+	FmsLoserNode *nodes;		/* [nleaves]; [0] winner, others losers */
 } FmsLoserTree;
+
+#define FMS_LOSERTREE_LEAF_BITS 32
+
+/* What a leaf plays with. */
+static inline FmsLoserNode
+fms_losertree_node(uint64 key_high, uint32 key_low, int leaf)
+{
+	return (FmsLoserNode) key_high << 64 |
+		(uint64) key_low << FMS_LOSERTREE_LEAF_BITS | (uint32) leaf;
+}
+
+static inline int
+fms_losertree_leaf(FmsLoserNode node)
+{
+	return (int) (uint32) node;
+}
 
 /* The leaf that goes first now. */
 static inline int
 fms_losertree_winner(const FmsLoserTree *tree)
 {
-	return tree->nodes[0];
+	return fms_losertree_leaf(tree->nodes[0]);
+}
+
+/* Does a go before b?  Without a branch, if before is NULL. */
+static pg_attribute_always_inline bool
+fms_losertree_before(FmsLoserNode a, FmsLoserNode b, FmsLeafBefore before,
+					 void *arg)
+{
+	uint64		a_high = (uint64) (a >> 64);
+	uint64		b_high = (uint64) (b >> 64);
+
+	if (before && (a ^ b) >> FMS_LOSERTREE_LEAF_BITS == 0)
+		return before(arg, fms_losertree_leaf(a), fms_losertree_leaf(b));
+	/* a < b, but that makes compilers branch */
+	return (a_high < b_high) |
+		((a_high == b_high) & ((uint64) a < (uint64) b));
+}
+
+/* If other goes first: they change places. */
+static pg_attribute_always_inline void
+fms_losertree_play(FmsLoserNode *other, FmsLoserNode *winner,
+				   FmsLeafBefore before, void *arg)
+{
+	uint64		mask = -(uint64) fms_losertree_before(*other, *winner,
+													  before, arg);
+	FmsLoserNode difference = *other ^ *winner;
+	FmsLoserNode change =
+		(FmsLoserNode) ((uint64) (difference >> 64) & mask) << 64 |
+		((uint64) difference & mask);
+
+	*other ^= change;
+	*winner ^= change;
 }
 
 /*
@@ -53,83 +116,73 @@ fms_losertree_winner(const FmsLoserTree *tree)
  * winner: the losers on another leaf's path did not all play against it.
  */
 static pg_attribute_always_inline void
-fms_losertree_replay(FmsLoserTree *tree, FmsLeafBefore before, void *arg)
+fms_losertree_replay(FmsLoserTree *tree, FmsLoserNode changed,
+					 FmsLeafBefore before, void *arg)
 {
-	int			winner = tree->nodes[0];
-	int			node;
+	FmsLoserNode winner = changed;
+	unsigned	node = (tree->nleaves + fms_losertree_leaf(changed)) / 2;
 
-	for (node = (tree->nleaves + winner) / 2; node > 0; node /= 2)
-	{
-		int			other = tree->nodes[node];
-
-		if (before(arg, other, winner))
-		{
-			tree->nodes[node] = winner;
-			winner = other;
-		}
-	}
+	Assert(fms_losertree_leaf(changed) == fms_losertree_winner(tree));
+	for (; node > 0; node /= 2)
+		fms_losertree_play(&tree->nodes[node], &winner, before, arg);
 	tree->nodes[0] = winner;
 }
 
 /*
- * The leaf that would go first if the winner did not: the best of those that
- * have lost to it.  -1 if there is no other.  As long as the winner goes
- * before this one nothing has to be played.
+ * What would go first if the winner did not: the best of those that have lost
+ * to it.  There must be one.  As long as the winner goes before it nothing
+ * has to be played.
  */
-static pg_attribute_always_inline int
+static pg_attribute_always_inline FmsLoserNode
 fms_losertree_runner_up(const FmsLoserTree *tree, FmsLeafBefore before,
 						void *arg)
 {
-	int			best = -1;
-	int			node;
+	unsigned	node = (tree->nleaves + fms_losertree_winner(tree)) / 2;
+	FmsLoserNode best = tree->nodes[node];
 
-	for (node = (tree->nleaves + tree->nodes[0]) / 2; node > 0; node /= 2)
+	Assert(tree->nleaves > 1);
+	for (node /= 2; node > 0; node /= 2)
 	{
-		if (best < 0 || before(arg, tree->nodes[node], best))
-			best = tree->nodes[node];
+		FmsLoserNode other = tree->nodes[node];
+
+		fms_losertree_play(&other, &best, before, arg);
 	}
 	return best;
 }
 
 /*
- * Builds the tree over leaves 0 .. nleaves-1 in the caller's array.  Each
- * leaf climbs until it meets an empty node and waits there for its opponent;
- * the last one to climb finds opponents all the way up.
+ * Builds the tree in the caller's array over as many leaves, which come in
+ * an array of their own.  Each leaf climbs until it meets an empty node and
+ * waits there for its opponent; the last one to climb finds opponents all
+ * the way up.
  */
 static pg_attribute_always_inline void
-fms_losertree_build(FmsLoserTree *tree, int *nodes, int nleaves,
+fms_losertree_build(FmsLoserTree *tree, FmsLoserNode *nodes,
+					const FmsLoserNode *leaves, int nleaves,
 					FmsLeafBefore before, void *arg)
 {
+	const FmsLoserNode empty = ~(FmsLoserNode) 0;
 	int			leaf;
 
 	tree->nodes = nodes;
 	tree->nleaves = nleaves;
 	for (leaf = 0; leaf < nleaves; leaf++)
-		nodes[leaf] = -1;
+		nodes[leaf] = empty;
 
 	for (leaf = 0; leaf < nleaves; leaf++)
 	{
-		int			winner = leaf;
-		int			node;
+		FmsLoserNode winner = leaves[leaf];
+		unsigned	node;
 
+		Assert(fms_losertree_leaf(winner) == leaf);
 		for (node = (nleaves + leaf) / 2; node > 0; node /= 2)
 		{
-			int			other = nodes[node];
-
-			if (other < 0)
-			{
-				nodes[node] = winner;
-				winner = -1;
+			if (nodes[node] == empty)
 				break;
-			}
-			if (before(arg, other, winner))
-			{
-				nodes[node] = winner;
-				winner = other;
-			}
+			fms_losertree_play(&nodes[node], &winner, before, arg);
 		}
-		if (winner >= 0)
-			nodes[0] = winner;
+		/* an empty one on the way, or the root */
+		nodes[node] = winner;
 	}
 }
 

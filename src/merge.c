@@ -66,8 +66,7 @@ typedef enum FmsLeafState
 
 typedef struct FmsLeaf
 {
-	uint64		prefix;			/* of the record; PG_UINT64_MAX at the end */
-	uint16		prefix_rest;	/* likewise; PG_UINT16_MAX at the end */
+	FmsLoserNode node;			/* the record's prefix, for the tree */
 	const FmsRecord *record;	/* head or fence; NULL at the end */
 	FmsLeafState state;
 
@@ -94,7 +93,8 @@ struct FmsMerge
 	bool		prefix_decides; /* fms_keys_prefix_decides() */
 	bool		handed_out;		/* the winner's record has left */
 	int			wins;			/* matches in a row that the winner has won */
-	int			runner_up;		/* goes next after the winner; -1: not known */
+	bool		runner_up_known;
+	FmsLoserNode runner_up;		/* goes next after the winner */
 	double		load_us;
 };
 
@@ -103,8 +103,8 @@ fms_merge_bytes(const FmsMode *mode, const FmsFenceStore *fences, int nruns,
 				uint32 assist_blocks, uint32 block_bytes,
 				uint32 largest_bytes)
 {
-	Size		per_run = sizeof(FmsLeaf) + sizeof(int) + sizeof(FmsRun *) +
-		sizeof(uint32);
+	Size		per_run = sizeof(FmsLeaf) + sizeof(FmsLoserNode) +
+		sizeof(FmsRun *) + sizeof(uint32);
 
 	if (largest_bytes > fms_block_room(block_bytes))
 		per_run += largest_bytes;
@@ -115,7 +115,10 @@ fms_merge_bytes(const FmsMode *mode, const FmsFenceStore *fences, int nruns,
 		fms_pool_bytes(mode->blocks(nruns, assist_blocks), block_bytes);
 }
 
-/* Does run a's head leave before run b's?  Ties: the earlier run. */
+/*
+ * Does run a's head leave before run b's, their prefixes being the same?
+ * Ties: the earlier run.
+ */
 static inline bool
 leaf_before(void *arg, int a, int b)
 {
@@ -124,15 +127,8 @@ leaf_before(void *arg, int a, int b)
 	const FmsLeaf *b_leaf = &merge->leaves[b];
 	int			order;
 
-	if (a_leaf->prefix != b_leaf->prefix)
-		return a_leaf->prefix < b_leaf->prefix;
-	if (a_leaf->prefix_rest != b_leaf->prefix_rest)
-		return a_leaf->prefix_rest < b_leaf->prefix_rest;
-	/* a run at its end has the largest prefix, but so may a record */
+	/* both are at their ends, which are alike, and like nothing else */
 	if (a_leaf->record == NULL || b_leaf->record == NULL)
-		return a_leaf->record != NULL ||
-			(b_leaf->record == NULL && a < b);
-	if (merge->prefix_decides)
 		return a < b;
 	order = fms_keys_compare_rest(merge->plan->keys, a_leaf->record,
 								  b_leaf->record);
@@ -260,23 +256,28 @@ assemble(FmsMerge *merge, int run, uint32 size_bytes)
 	return (const FmsRecord *) leaf->assembly;
 }
 
-/* Makes a record what stands for the leaf in the tree. */
+/* Makes a record what stands for the run in the tree. */
 static inline void
-set_record(FmsLeaf *leaf, FmsLeafState state, const FmsRecord *record)
+set_record(FmsMerge *merge, int run, FmsLeafState state,
+		   const FmsRecord *record)
 {
+	FmsLeaf    *leaf = &merge->leaves[run];
+
 	leaf->state = state;
 	leaf->record = record;
-	leaf->prefix = fms_record_prefix(record);
-	leaf->prefix_rest = fms_record_prefix_rest(record);
+	leaf->node = fms_losertree_node(fms_record_prefix(record),
+									fms_record_prefix_rest(record), run);
 }
 
+/* Nothing is left of the run: it goes after every record. */
 static void
-set_end(FmsLeaf *leaf)
+set_end(FmsMerge *merge, int run)
 {
+	FmsLeaf    *leaf = &merge->leaves[run];
+
 	leaf->state = FMS_LEAF_END;
 	leaf->record = NULL;
-	leaf->prefix = PG_UINT64_MAX;
-	leaf->prefix_rest = PG_UINT16_MAX;
+	leaf->node = fms_losertree_node(PG_UINT64_MAX, PG_UINT32_MAX, run);
 }
 
 /* Makes the next record of the leaf's block its head. */
@@ -304,7 +305,7 @@ take_record(FmsMerge *merge, int run)
 	else
 		record = assemble(merge, run, record->size_bytes);
 
-	set_record(leaf, FMS_LEAF_HEAD, record);
+	set_record(merge, run, FMS_LEAF_HEAD, record);
 }
 
 /* The block due to the run arrives; its first record becomes the head. */
@@ -361,9 +362,7 @@ stand_in(FmsMerge *merge, int run)
 	const FmsRecord *fence;
 
 	if (leaf->blocks_left == 0)
-	{
-		set_end(leaf);
-	}
+		set_end(merge, run);
 	else if (merge->plan->mode->order == FMS_ORDER_BY_FIRST_KEYS)
 	{
 		fence = fms_order_fence(merge->input.order, run);
@@ -371,7 +370,7 @@ stand_in(FmsMerge *merge, int run)
 			fms_tape_report_corrupted(merge->plan->tape,
 									  psprintf(_("Run %u has more blocks than the block read order."),
 											   merge->input.runs[run]->id));
-		set_record(leaf, FMS_LEAF_FENCE, fence);
+		set_record(merge, run, FMS_LEAF_FENCE, fence);
 	}
 	else
 		enter_block(merge, run);
@@ -382,17 +381,13 @@ static void
 take_from_rest(FmsMerge *merge, uint64 position)
 {
 	const FmsFormation *rest = merge->plan->rest;
-	FmsLeaf    *leaf = &merge->leaves[merge->input.nruns];
 
 	merge->rest_position = position;
 	if (position < fms_formation_count(rest))
-	{
-		set_record(leaf, FMS_LEAF_HEAD, fms_formation_get(rest, position));
-	}
+		set_record(merge, merge->input.nruns, FMS_LEAF_HEAD,
+				   fms_formation_get(rest, position));
 	else
-	{
-		set_end(leaf);
-	}
+		set_end(merge, merge->input.nruns);
 }
 
 /* Moves on from the head that was handed out. */
@@ -426,6 +421,20 @@ begin_run(FmsMerge *merge, int run, const FmsPosition *from)
 		stand_in(merge, run);
 }
 
+static void
+build_tree(FmsMerge *merge)
+{
+	Size		bytes = merge->nleaves * sizeof(FmsLoserNode);
+	FmsLoserNode *leaves = palloc(bytes);
+	int			leaf;
+
+	for (leaf = 0; leaf < merge->nleaves; leaf++)
+		leaves[leaf] = merge->leaves[leaf].node;
+	fms_losertree_build(&merge->tree, palloc(bytes), leaves, merge->nleaves,
+						merge->prefix_decides ? NULL : leaf_before, merge);
+	pfree(leaves);
+}
+
 FmsMerge *
 fms_merge_begin(const FmsMergePlan *plan, int nruns, FmsRun **runs,
 				const FmsPosition *from)
@@ -438,7 +447,6 @@ fms_merge_begin(const FmsMergePlan *plan, int nruns, FmsRun **runs,
 	Assert(nruns >= 1);
 
 	merge->plan = plan;
-	merge->runner_up = -1;
 	merge->prefix_decides = fms_keys_prefix_decides(plan->keys);
 	merge->nleaves = nruns + (plan->rest ? 1 : 0);
 	merge->leaves = palloc0(merge->nleaves * sizeof(FmsLeaf));
@@ -470,29 +478,44 @@ fms_merge_begin(const FmsMergePlan *plan, int nruns, FmsRun **runs,
 		begin_run(merge, run, from ? &from[run] : NULL);
 	if (plan->rest)
 		take_from_rest(merge, from ? from[nruns].rest : 0);
-	fms_losertree_build(&merge->tree, palloc(merge->nleaves * sizeof(int)),
-						merge->nleaves, leaf_before, merge);
+	build_tree(merge);
 	return merge;
 }
 
-/* The winner's head has changed: who is the winner now? */
+/*
+ * The winner's head has changed: who is the winner now?  `before` is a
+ * constant.
+ */
+static pg_attribute_always_inline void
+play_by(FmsMerge *merge, int run, FmsLeafBefore before)
+{
+	FmsLoserTree *tree = &merge->tree;
+	FmsLoserNode node = merge->leaves[run].node;
+
+	if (merge->runner_up_known)
+	{
+		if (fms_losertree_before(node, merge->runner_up, before, merge))
+			return;
+		merge->runner_up_known = false;
+		merge->wins = 0;
+	}
+	fms_losertree_replay(tree, node, before, merge);
+	if (fms_losertree_winner(tree) != run)
+		merge->wins = 0;
+	else if (++merge->wins >= WINS_IN_A_ROW && tree->nleaves > 1)
+	{
+		merge->runner_up = fms_losertree_runner_up(tree, before, merge);
+		merge->runner_up_known = true;
+	}
+}
+
 static inline void
 play(FmsMerge *merge, int run)
 {
-	FmsLoserTree *tree = &merge->tree;
-
-	if (merge->runner_up >= 0)
-	{
-		if (leaf_before(merge, run, merge->runner_up))
-			return;
-		merge->runner_up = -1;
-		merge->wins = 0;
-	}
-	fms_losertree_replay(tree, leaf_before, merge);
-	if (fms_losertree_winner(tree) != run)
-		merge->wins = 0;
-	else if (++merge->wins >= WINS_IN_A_ROW)
-		merge->runner_up = fms_losertree_runner_up(tree, leaf_before, merge);
+	if (merge->prefix_decides)
+		play_by(merge, run, NULL);
+	else
+		play_by(merge, run, leaf_before);
 }
 
 /* Moves on from the record handed out last, if that has not been done. */

@@ -88,7 +88,7 @@ StaticAssertDecl(sizeof(FmsNamed) % MAXIMUM_ALIGNOF == 0,
 /* One run as a leaf of the tree. */
 typedef struct FmsOrderLeaf
 {
-	uint64		prefix;			/* of the upcoming fence */
+	FmsLoserNode node;			/* the upcoming fence's prefix, for the tree */
 	FmsNamed   *upcoming;		/* NULL: all have been named */
 	FmsNamed   *oldest;			/* behind .. ahead; NULL: none */
 	FmsNamed   *newest;
@@ -121,24 +121,23 @@ named_record(const FmsNamed *named)
 	return (const FmsRecord *) (named + 1);
 }
 
-/* Does run a's next fence go before run b's?  Ties: the earlier run. */
+/*
+ * Does run a's next fence go before run b's, their prefixes being the same?
+ * Ties: the earlier run.
+ */
 static inline bool
 leaf_before(void *arg, int a, int b)
 {
 	FmsOrder   *order = arg;
-	const FmsOrderLeaf *a_leaf = &order->leaves[a];
-	const FmsOrderLeaf *b_leaf = &order->leaves[b];
+	const FmsNamed *a_upcoming = order->leaves[a].upcoming;
+	const FmsNamed *b_upcoming = order->leaves[b].upcoming;
 	int			result;
 
-	if (a_leaf->prefix != b_leaf->prefix)
-		return a_leaf->prefix < b_leaf->prefix;
-	/* a run at its end has the largest prefix, but so may a fence */
-	if (a_leaf->upcoming == NULL || b_leaf->upcoming == NULL)
-		return a_leaf->upcoming != NULL ||
-			(b_leaf->upcoming == NULL && a < b);
-	result = fms_keys_compare_rest(order->keys,
-								   named_record(a_leaf->upcoming),
-								   named_record(b_leaf->upcoming));
+	/* both are at their ends, which are alike, and like nothing else */
+	if (a_upcoming == NULL || b_upcoming == NULL)
+		return a < b;
+	result = fms_keys_compare_rest(order->keys, named_record(a_upcoming),
+								   named_record(b_upcoming));
 	return result != 0 ? result < 0 : a < b;
 }
 
@@ -175,22 +174,26 @@ spare_named(FmsOrder *order, FmsNamed *named)
 
 /* Takes the next fence of the run from its reader. */
 static void
-take_fence(FmsOrder *order, FmsOrderLeaf *leaf)
+take_fence(FmsOrder *order, int run)
 {
+	FmsOrderLeaf *leaf = &order->leaves[run];
 	const FmsFence *fence = fms_fence_reader_peek(leaf->reader);
 	const FmsRecord *record;
 
-	leaf->upcoming = NULL;
-	leaf->prefix = PG_UINT64_MAX;
 	if (fence == NULL)
+	{
+		leaf->upcoming = NULL;
+		leaf->node = fms_losertree_node(PG_UINT64_MAX, PG_UINT32_MAX, run);
 		return;
+	}
 
 	record = fms_fence_record(fence);
 	leaf->upcoming = get_named(order, record->size_bytes);
 	leaf->upcoming->next = NULL;
 	leaf->upcoming->nblocks = fence->nblocks;
 	memcpy(leaf->upcoming + 1, record, record->size_bytes);
-	leaf->prefix = fms_record_prefix(record);
+	leaf->node = fms_losertree_node(fms_record_prefix(record),
+									fms_record_prefix_rest(record), run);
 	fms_fence_reader_step(leaf->reader);
 }
 
@@ -255,8 +258,22 @@ Size
 fms_order_bytes(const FmsFenceStore *store, int nruns)
 {
 	return sizeof(FmsOrder) +
-		nruns * (sizeof(FmsOrderLeaf) + sizeof(uint32) + sizeof(int) +
-				 fms_fence_reader_bytes(store));
+		nruns * (sizeof(FmsOrderLeaf) + sizeof(uint32) +
+				 sizeof(FmsLoserNode) + fms_fence_reader_bytes(store));
+}
+
+static void
+build_tree(FmsOrder *order)
+{
+	Size		bytes = order->nruns * sizeof(FmsLoserNode);
+	FmsLoserNode *leaves = palloc(bytes);
+	int			run;
+
+	for (run = 0; run < order->nruns; run++)
+		leaves[run] = order->leaves[run].node;
+	fms_losertree_build(&order->tree, palloc(bytes), leaves, order->nruns,
+						leaf_before, order);
+	pfree(leaves);
 }
 
 FmsOrder *
@@ -294,10 +311,9 @@ fms_order_begin(FmsKeys *keys, FmsFenceStore *store, FmsOrderBy by,
 			skip_fences(leaf, &from[run]);
 		order->first_blocks[run] =
 			take_first_blocks(order, leaf, from ? &from[run] : NULL);
-		take_fence(order, leaf);
+		take_fence(order, run);
 	}
-	fms_losertree_build(&order->tree, palloc(nruns * sizeof(int)), nruns,
-						leaf_before, order);
+	build_tree(order);
 	counters->order_us += fms_clock_since_us(start);
 	return order;
 }
@@ -360,8 +376,8 @@ name_next(FmsOrder *order)
 		return -1;
 	order->blocks_left = leaf->upcoming->nblocks - 1;
 	keep_named(order, leaf);
-	take_fence(order, leaf);
-	fms_losertree_replay(&order->tree, leaf_before, order);
+	take_fence(order, run);
+	fms_losertree_replay(&order->tree, leaf->node, leaf_before, order);
 	return run;
 }
 
