@@ -62,6 +62,13 @@
 #define PREFETCH_LINES_MAX	8
 #define CACHE_LINE_BYTES	64
 
+/*
+ * Records are written from higher addresses to lower ones, which processors
+ * do not guess as well: how far below the record being written lines are
+ * fetched that will be.
+ */
+#define WRITE_AHEAD_BYTES	640
+
 /* Below so many entries more than the bound it is not worth shrinking. */
 #define SHRINK_MIN_ENTRIES	1024
 
@@ -117,6 +124,18 @@ fetch_ahead(const char *records_end, const FmsEntry *entries, Size position,
 		for (; line < end; line += CACHE_LINE_BYTES)
 			__builtin_prefetch(line);
 	}
+}
+
+/* Fetches what a record of that size, some records on, will be put into. */
+static pg_attribute_always_inline void
+fetch_for_writing(const FmsRecord *record, Size size)
+{
+	const char *line = (const char *) record - WRITE_AHEAD_BYTES;
+	const char *end = line -
+		Min(size, PREFETCH_LINES_MAX * CACHE_LINE_BYTES);
+
+	for (; line > end; line -= CACHE_LINE_BYTES)
+		__builtin_prefetch(line, 1);
 }
 
 FmsFormation *
@@ -219,6 +238,7 @@ add_record(FmsFormation *formation, TupleTableSlot *slot,
 
 	fms_arena_reach(&formation->arena, (char *) (entry + 1),
 					(char *) record);
+	fetch_for_writing(record, size);
 	record->size_bytes = size;
 	record->key_bytes = image->key_bytes;
 	record->flags = image->exact ? FMS_RECORD_EXACT :
