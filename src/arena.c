@@ -45,8 +45,9 @@
 
 #define SPARE_BYTES		((Size) 256 * 1024)
 
-/* Of memory from that size on.  Theirs is the usual one where it matters. */
+/* Memory from that size on asks for huge pages. */
 #define HUGE_FROM_BYTES	((Size) 16 * 1024 * 1024)
+/* Where theirs is another one, they are timed more or less often. */
 #define HUGE_PAGE_BYTES	((Size) 2 * 1024 * 1024)
 /* What the faults for as many small pages take. */
 #define SMALL_PAGES_US	500.0
