@@ -109,6 +109,12 @@ close_files(void)
 		close(descriptors[nfiles--]);
 }
 
+bool
+IsInParallelMode(void)
+{
+	return false;
+}
+
 /* never called without direct I/O */
 File
 PathNameOpenTemporaryFile(const char *path, int mode)
