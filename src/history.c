@@ -183,15 +183,19 @@ generation_add(FmsGeneration *generation, MinimalTuple tuple,
 {
 	Size		size = MAXALIGN(tuple->t_len);
 	Size		needed = generation_size(generation) + size + sizeof(Size);
+	Size	   *place;
+	char	   *copy;
 
 	if (needed > generation->arena.size_bytes)
 		fms_arena_grow(&generation->arena,
 					   generation->count * sizeof(Size),
 					   generation->tuples_bytes, needed, limit_bytes);
 	generation->tuples_bytes += size;
-	places_of(generation)[generation->count++] = generation->tuples_bytes;
-	memcpy(fms_arena_end(&generation->arena) - generation->tuples_bytes,
-		   tuple, tuple->t_len);
+	place = &places_of(generation)[generation->count++];
+	copy = fms_arena_end(&generation->arena) - generation->tuples_bytes;
+	fms_arena_reach(&generation->arena, (char *) (place + 1), copy);
+	*place = generation->tuples_bytes;
+	memcpy(copy, tuple, tuple->t_len);
 }
 
 /* ---- checkpoints ---- */

@@ -57,6 +57,9 @@ typedef struct FmsLoserTree
 	FmsLoserNode *nodes;		/* [nleaves]; [0] winner, others losers */
 } FmsLoserTree;
 
+/* What that leaf plays with at first. */
+typedef FmsLoserNode (*FmsLeafNode) (void *arg, int leaf);
+
 #define FMS_LOSERTREE_LEAF_BITS 32
 
 /* What a leaf plays with. */
@@ -151,15 +154,13 @@ fms_losertree_runner_up(const FmsLoserTree *tree, FmsLeafBefore before,
 }
 
 /*
- * Builds the tree in the caller's array over as many leaves, which come in
- * an array of their own.  Each leaf climbs until it meets an empty node and
- * waits there for its opponent; the last one to climb finds opponents all
- * the way up.
+ * Builds the tree over leaves 0 .. nleaves-1 in the caller's array.  Each
+ * leaf climbs until it meets an empty node and waits there for its opponent;
+ * the last one to climb finds opponents all the way up.
  */
 static pg_attribute_always_inline void
-fms_losertree_build(FmsLoserTree *tree, FmsLoserNode *nodes,
-					const FmsLoserNode *leaves, int nleaves,
-					FmsLeafBefore before, void *arg)
+fms_losertree_build(FmsLoserTree *tree, FmsLoserNode *nodes, int nleaves,
+					FmsLeafNode node_of, FmsLeafBefore before, void *arg)
 {
 	const FmsLoserNode empty = ~(FmsLoserNode) 0;
 	int			leaf;
@@ -171,7 +172,7 @@ fms_losertree_build(FmsLoserTree *tree, FmsLoserNode *nodes,
 
 	for (leaf = 0; leaf < nleaves; leaf++)
 	{
-		FmsLoserNode winner = leaves[leaf];
+		FmsLoserNode winner = node_of(arg, leaf);
 		unsigned	node;
 
 		Assert(fms_losertree_leaf(winner) == leaf);

@@ -115,6 +115,12 @@ fms_merge_bytes(const FmsMode *mode, const FmsFenceStore *fences, int nruns,
 		fms_pool_bytes(mode->blocks(nruns, assist_blocks), block_bytes);
 }
 
+static inline FmsLoserNode
+leaf_node(void *arg, int run)
+{
+	return ((FmsMerge *) arg)->leaves[run].node;
+}
+
 /*
  * Does run a's head leave before run b's, their prefixes being the same?
  * Ties: the earlier run.
@@ -421,20 +427,6 @@ begin_run(FmsMerge *merge, int run, const FmsPosition *from)
 		stand_in(merge, run);
 }
 
-static void
-build_tree(FmsMerge *merge)
-{
-	Size		bytes = merge->nleaves * sizeof(FmsLoserNode);
-	FmsLoserNode *leaves = palloc(bytes);
-	int			leaf;
-
-	for (leaf = 0; leaf < merge->nleaves; leaf++)
-		leaves[leaf] = merge->leaves[leaf].node;
-	fms_losertree_build(&merge->tree, palloc(bytes), leaves, merge->nleaves,
-						merge->prefix_decides ? NULL : leaf_before, merge);
-	pfree(leaves);
-}
-
 FmsMerge *
 fms_merge_begin(const FmsMergePlan *plan, int nruns, FmsRun **runs,
 				const FmsPosition *from)
@@ -478,7 +470,10 @@ fms_merge_begin(const FmsMergePlan *plan, int nruns, FmsRun **runs,
 		begin_run(merge, run, from ? &from[run] : NULL);
 	if (plan->rest)
 		take_from_rest(merge, from ? from[nruns].rest : 0);
-	build_tree(merge);
+	fms_losertree_build(&merge->tree,
+						palloc(merge->nleaves * sizeof(FmsLoserNode)),
+						merge->nleaves, leaf_node,
+						merge->prefix_decides ? NULL : leaf_before, merge);
 	return merge;
 }
 

@@ -121,6 +121,12 @@ named_record(const FmsNamed *named)
 	return (const FmsRecord *) (named + 1);
 }
 
+static inline FmsLoserNode
+leaf_node(void *arg, int run)
+{
+	return ((FmsOrder *) arg)->leaves[run].node;
+}
+
 /*
  * Does run a's next fence go before run b's, their prefixes being the same?
  * Ties: the earlier run.
@@ -262,20 +268,6 @@ fms_order_bytes(const FmsFenceStore *store, int nruns)
 				 sizeof(FmsLoserNode) + fms_fence_reader_bytes(store));
 }
 
-static void
-build_tree(FmsOrder *order)
-{
-	Size		bytes = order->nruns * sizeof(FmsLoserNode);
-	FmsLoserNode *leaves = palloc(bytes);
-	int			run;
-
-	for (run = 0; run < order->nruns; run++)
-		leaves[run] = order->leaves[run].node;
-	fms_losertree_build(&order->tree, palloc(bytes), leaves, order->nruns,
-						leaf_before, order);
-	pfree(leaves);
-}
-
 FmsOrder *
 fms_order_begin(FmsKeys *keys, FmsFenceStore *store, FmsOrderBy by,
 				FmsCounters *counters, int nruns,
@@ -313,7 +305,8 @@ fms_order_begin(FmsKeys *keys, FmsFenceStore *store, FmsOrderBy by,
 			take_first_blocks(order, leaf, from ? &from[run] : NULL);
 		take_fence(order, run);
 	}
-	build_tree(order);
+	fms_losertree_build(&order->tree, palloc(nruns * sizeof(FmsLoserNode)),
+						nruns, leaf_node, leaf_before, order);
 	counters->order_us += fms_clock_since_us(start);
 	return order;
 }

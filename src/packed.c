@@ -222,6 +222,7 @@ fms_packed_sort(const FmsPacking *packing, FmsEntry *entries, Size count,
 				bool in_arrival)
 {
 	uint64	   *words = (uint64 *) entries;
+	int			first_bit = in_arrival ? packing->back_bits : 0;
 
 	Assert(fms_packing_fits(packing));
 
@@ -229,11 +230,9 @@ fms_packed_sort(const FmsPacking *packing, FmsEntry *entries, Size count,
 		return;
 	pack(packing, entries, words, count);
 	if (count >= DEAL_MIN_WORDS)
-		words = in_arrival ?
-			deal_all(packing->back_bits, packing->key_bits, words,
-					 words + count, count) :
-			deal_all(0, packing->back_bits + packing->key_bits, words,
-					 words + count, count);
+		words = deal_all(first_bit,
+						 packing->back_bits + packing->key_bits - first_bit,
+						 words, words + count, count);
 	else
 		sort_words(words, count);
 	unpack_all(packing, entries, words, count);

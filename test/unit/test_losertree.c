@@ -76,6 +76,13 @@ node_of(int leaf, Numbers numbers)
 	return fms_losertree_node(key / 16, key % 16, leaf);
 }
 
+/* The same, as a tree asks for it. */
+static FmsLoserNode
+first_node(void *arg, int leaf)
+{
+	return node_of(leaf, *(Numbers *) arg);
+}
+
 static int
 compare_ints(const void *a, const void *b)
 {
@@ -125,7 +132,6 @@ static bool
 merges_well(int n, int range, Numbers numbers)
 {
 	static Item expected[MAX_LEAVES * MAX_ITEMS];
-	FmsLoserNode first[MAX_LEAVES];
 	FmsLoserNode nodes[MAX_LEAVES];
 	FmsLeafBefore ask = numbers == EXACT ? NULL : before;
 	FmsLoserTree tree;
@@ -147,10 +153,8 @@ merges_well(int n, int range, Numbers numbers)
 	}
 	qsort(expected, items, sizeof(Item), compare_items);
 
-	for (i = 0; i < n; i++)
-		first[i] = node_of(i, numbers);
 	comparisons = 0;
-	fms_losertree_build(&tree, nodes, first, n, ask, NULL);
+	fms_losertree_build(&tree, nodes, n, first_node, ask, &numbers);
 	if (numbers == ALL_ALIKE && comparisons != (uint64) (n - 1))
 	{
 		shim_note("n=%d: %llu comparisons to build", n,
