@@ -8,8 +8,8 @@
  * distance back from the memory's end; that grows with arrival, so comparing
  * it last makes the sort stable whatever algorithm sorts.
  *
- * Entries that are in order already are recognised at once, and so are those
- * in descending order: both take one look at each entry, no more.
+ * Entries that are in order already, or nearly, are recognised at once, and
+ * so are those in descending order (presorted.c).
  *
  * Others are packed into a word each and sorted as numbers, if their keys
  * differ in few enough bits (packed.c).  If not, they are dealt into buckets
@@ -36,9 +36,9 @@
  * leave open is compared in the records.
  *
  * Memory: the stack (two arrays of bucket ends a level, few levels).  A
- * comparator may ERROR; then the entries are in some order, none lost, but
- * their prefixes may be those of a later part of the key: they can only be
- * forgotten.
+ * comparator may ERROR; then the entries are in some order, some may be
+ * missing, and prefixes may be those of a later part of the key: they can
+ * only be forgotten.
  *
  *-------------------------------------------------------------------------
  */
@@ -48,6 +48,7 @@
 
 #include "entries.h"
 #include "packed.h"
+#include "presorted.h"
 
 /* As many buckets as leave some entries for each, up to what a cache holds. */
 #define MAX_BUCKETS			2048
@@ -324,67 +325,16 @@ sort_piece(FmsEntriesSort *sort, const FmsPiece *piece,
 		take_until(sort, taken, end);
 }
 
-/* How many entries from the first on are in ascending order? */
-static Size
-ascending(const FmsEntriesSort *sort, const FmsEntry *entries, Size count)
-{
-	Size		i;
-
-	for (i = 1; i < count; i++)
-	{
-		if (fms_entries_compare(&entries[i - 1], &entries[i], sort) > 0)
-			break;
-	}
-	return i;
-}
-
-/*
- * Are all of them in strictly descending order of their prefixes?  Where
- * keys may be equal, turning them round would turn ties round.
- */
-static bool
-descending(const FmsEntry *entries, Size count)
-{
-	Size		i;
-
-	for (i = 1; i < count; i++)
-	{
-		if (entries[i - 1].prefix <= entries[i].prefix)
-			return false;
-	}
-	return true;
-}
-
-static void
-turn_round(FmsEntry *entries, Size count)
-{
-	FmsEntry   *low = entries;
-	FmsEntry   *high = entries + count - 1;
-
-	while (low < high)
-	{
-		FmsEntry	entry = *low;
-
-		*low++ = *high;
-		*high-- = entry;
-	}
-}
-
 void
 fms_entries_sort(FmsEntriesSort *sort, FmsEntry *entries, Size count)
 {
 	const FmsEntry *taken = entries;
 
-	if (count > 1 && ascending(sort, entries, count) < count)
+	if (!fms_presorted_sort(sort, entries, count))
 	{
-		if (descending(entries, count))
-			turn_round(entries, count);
-		else
-		{
-			FmsPiece	all = {entries, count, 0, true};
+		FmsPiece	all = {entries, count, 0, true};
 
-			sort_piece(sort, &all, &taken);
-		}
+		sort_piece(sort, &all, &taken);
 	}
 	take_until(sort, &taken, entries + count);
 }

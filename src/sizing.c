@@ -86,10 +86,10 @@
 /* Fences stay in memory up to this part of it. */
 #define FENCES_FRACTION		32
 
-/* Assist blocks for so much are enough where tuples stay in memory, too. */
+/* Assist blocks for so much are enough where much is merged from memory. */
 #define REST_READ_AHEAD_BYTES	((Size) 512 * 1024)
 
-/* ... or what a measured device can use, up to this part of the memory. */
+/* Where little is, more of them, up to this part of the memory. */
 #define REST_ASSIST_FRACTION	4
 
 /* Going back in the last merge takes this part of it, where it is wanted. */
@@ -273,20 +273,33 @@ fences_to_come(const FmsSizing *sizing, int nruns)
 		(nruns + 1) * fms_fences_run_bytes(sizing->fences_bytes);
 }
 
+/*
+ * Automatic l where tuples stay in memory, too.  With n runs what stays is
+ * at most one part in n of the input, and saves reading and writing that; the
+ * assist blocks that it takes the memory of are missed by all the other parts.
+ * So l grows with n, or to what a measured device can use.
+ */
+static uint32
+assist_beside_rest(const FmsSizing *sizing, int nruns)
+{
+	Size		ahead = Min(REST_READ_AHEAD_BYTES, sizing->memory_bytes / 8);
+	uint32		least = Max(AUTO_ASSIST_MIN, Min(AUTO_ASSIST_USUAL,
+												 ahead / sizing->block_bytes));
+	uint32		most = sizing->memory_bytes / REST_ASSIST_FRACTION /
+		sizing->block_bytes;
+	uint32		useful = Max(sizing->assist_enough,
+							 Min(AUTO_ASSIST_USUAL, nruns));
+
+	return Max(least, Min(useful, most));
+}
+
 Size
 fms_sizing_rest(const FmsSizing *sizing, int nruns, uint32 largest_bytes)
 {
-	Size		ahead = Min(REST_READ_AHEAD_BYTES, sizing->memory_bytes / 8);
-	uint32		assist = sizing->assist_wanted;
+	uint32		assist = sizing->assist_wanted > 0 ? sizing->assist_wanted :
+		assist_beside_rest(sizing, nruns);
 	Size		taken;
 
-	if (assist == 0)
-		assist = Max(AUTO_ASSIST_MIN, Min(AUTO_ASSIST_USUAL,
-										  ahead / sizing->block_bytes));
-	if (sizing->assist_wanted == 0)
-		assist = Max(assist, Min(sizing->assist_enough,
-								 sizing->memory_bytes / REST_ASSIST_FRACTION /
-								 sizing->block_bytes));
 	/* writing the others is one run more, with fences of its own */
 	taken = fms_merge_bytes(sizing->mode, sizing->fences, nruns + 1, assist,
 							sizing->block_bytes, largest_bytes) +

@@ -1,4 +1,4 @@
-/* links: entries packed */
+/* links: entries packed presorted */
 /*
  * Sorting entries against qsort() with the arrival as the last key: any
  * distribution, any order of the input, keys of any length that are or are
@@ -10,7 +10,9 @@
  * shift one too small; take_until() not remembering what was taken; dealing
  * words that are not in order of arrival; digits one bit too narrow; ties
  * not sorted after packing; a part of the key one byte further on than it
- * is; prefixes not put back after a look at the next ones.
+ * is; prefixes not put back after a look at the next ones; a stray not kept;
+ * strays put back by their keys where the order was lost; order that was lost
+ * taken for sorted.
  */
 #include "postgres.h"
 
@@ -82,12 +84,15 @@ take(void *arg, const FmsEntry *piece, Size count)
 typedef enum Shape
 {
 	RANDOM, FEW, EQUAL, TWO_CLUSTERS, ASCENDING, DESCENDING, NEARLY,
+	STRAYS, MANY_STRAYS, STRAYS_TOGETHER, ORDER_LOST,
 	DESCENDING_WITH_TIES, DATES, LONG_RANGE, ALIKE, SHAPES
 } Shape;
 
 static const char *const shape_names[] = {
 	"random", "few values", "all equal", "two clusters", "ascending",
-	"descending", "ascending but for one", "descending with ties",
+	"descending", "ascending but for one", "ascending but for a few",
+	"ascending but for too many", "ascending but for some together",
+	"ascending, then random", "descending with ties",
 	"few bits around a power of two", "almost all of the bits",
 	"keys that begin alike"
 };
@@ -110,6 +115,15 @@ prefix_at(Shape shape, Size i, Size n)
 			return (n - i) * 3;
 		case NEARLY:
 			return i == n / 2 ? 0 : i * 3;
+		case STRAYS:
+			return shim_below(300) == 0 ? shim_below(n) : i / 2;
+		case MANY_STRAYS:
+			return shim_below(40) == 0 ? shim_below(n) : i / 2;
+		case STRAYS_TOGETHER:
+			return i % 1000 > 995 ? shim_below(n) : i;
+		case ORDER_LOST:
+			return i < n * 3 / 4 && shim_below(500) > 0 ? i / 2 :
+				shim_below(n);
 		case DESCENDING_WITH_TIES:
 			return (n - i) / 2;
 		case DATES:
