@@ -35,6 +35,10 @@
  *	               behind: the merge   ahead: the reads
  *	                           |<------->| kept as copies
  *
+ * Some are named at a time: while the merge copies its tuples, the tree and
+ * the fences leave the processor's caches, and each naming alone would fetch
+ * them again.
+ *
  * A record longer than a block begins a chain of blocks, which has one fence
  * and counts as that many entries: nothing sorts between the beginning of a
  * record and its continuation.
@@ -85,6 +89,16 @@ StaticAssertDecl(sizeof(FmsNamed) % MAXIMUM_ALIGNOF == 0,
 /* Copies of long keys are freed: as spare ones they would fill the memory. */
 #define SPARE_MAX_BYTES		256
 
+/* So many are named together, fewer if their keys are long. */
+#define NAMED_TOGETHER		16
+
+/* A block, or a chain of blocks, that is next in the order. */
+typedef struct FmsUpcoming
+{
+	int			run;
+	uint32		nblocks;
+} FmsUpcoming;
+
 /* One run as a leaf of the tree. */
 typedef struct FmsOrderLeaf
 {
@@ -109,10 +123,11 @@ struct FmsOrder
 	int			nruns;
 	FmsOrderLeaf *leaves;		/* [nruns] */
 	char	   *buffers;		/* mapped: the readers', or NULL */
-	int			current;		/* the run named last, -1: none */
-	uint64		blocks_left;	/* of its chain */
+	FmsUpcoming named[NAMED_TOGETHER];	/* not yet handed out */
+	int			nnamed;
+	int			next_named;
+	FmsUpcoming current;		/* with the blocks of the chain that are left */
 	FmsNamed   *spare;			/* neither upcoming nor named */
-	FmsSampler	ordering;		/* time in name_next() */
 };
 
 static inline const FmsRecord *
@@ -287,7 +302,6 @@ fms_order_begin(FmsKeys *keys, FmsFenceStore *store, FmsOrderBy by,
 	order->counters = counters;
 	order->nruns = nruns;
 	order->leaves = palloc0(nruns * sizeof(FmsOrderLeaf));
-	order->current = -1;
 	order->first_blocks = palloc(nruns * sizeof(uint32));
 	if (buffer_bytes > 0)
 		order->buffers = fms_io_map(fms_fences_io(store),
@@ -358,32 +372,31 @@ next_first_block(FmsOrder *order)
 	return -1;
 }
 
-/* The run with the smallest fence that has not been named, or -1. */
-static int
-name_next(FmsOrder *order)
-{
-	int			run = fms_losertree_winner(&order->tree);
-	FmsOrderLeaf *leaf = &order->leaves[run];
-
-	if (leaf->upcoming == NULL)
-		return -1;
-	order->blocks_left = leaf->upcoming->nblocks - 1;
-	keep_named(order, leaf);
-	take_fence(order, run);
-	fms_losertree_replay(&order->tree, leaf->node, leaf_before, order);
-	return run;
-}
-
-/* The same, timed. */
-static pg_noinline int
-name_next_timed(FmsOrder *order)
+/* Names the next ones; none if all have been. */
+static void
+name_some(FmsOrder *order)
 {
 	instr_time	start = fms_clock_now();
-	int			run = name_next(order);
+	bool		is_long = false;
 
-	order->counters->order_us +=
-		fms_sampler_add(&order->ordering, fms_clock_since_us(start));
-	return run;
+	order->next_named = 0;
+	order->nnamed = 0;
+	while (order->nnamed < NAMED_TOGETHER && !is_long)
+	{
+		int			run = fms_losertree_winner(&order->tree);
+		FmsOrderLeaf *leaf = &order->leaves[run];
+
+		if (leaf->upcoming == NULL)
+			break;
+		order->named[order->nnamed].run = run;
+		order->named[order->nnamed].nblocks = leaf->upcoming->nblocks;
+		order->nnamed++;
+		is_long = leaf->upcoming->room_bytes > SPARE_MAX_BYTES;
+		keep_named(order, leaf);
+		take_fence(order, run);
+		fms_losertree_replay(&order->tree, leaf->node, leaf_before, order);
+	}
+	order->counters->order_us += fms_clock_since_us(start);
 }
 
 int
@@ -393,15 +406,16 @@ fms_order_next(FmsOrder *order)
 
 	if (run >= 0)
 		return run;
-	if (order->blocks_left > 0)
+	if (order->current.nblocks == 0)
 	{
-		order->blocks_left--;
-		return order->current;
+		if (order->next_named == order->nnamed)
+			name_some(order);
+		if (order->nnamed == 0)
+			return -1;
+		order->current = order->named[order->next_named++];
 	}
-
-	order->current = fms_sampler_due(&order->ordering) ?
-		name_next_timed(order) : name_next(order);
-	return order->current;
+	order->current.nblocks--;
+	return order->current.run;
 }
 
 const FmsRecord *
