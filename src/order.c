@@ -126,7 +126,7 @@ struct FmsOrder
 	FmsUpcoming named[NAMED_TOGETHER];	/* not yet handed out */
 	int			nnamed;
 	int			next_named;
-	FmsUpcoming current;		/* with the blocks of the chain that are left */
+	FmsUpcoming current;		/* with what is left of its chain */
 	FmsNamed   *spare;			/* neither upcoming nor named */
 };
 
