@@ -9,7 +9,7 @@
  * time for the tuples:
  *
  *	  device		x * c_R(block, l)  +  y * c_W
- *	  processor		tuples * (a + b * bytes)  +  x * d(block, l)
+ *	  processor		tuples * (a + b * bytes) * t(runs)  +  x * d(block, l)
  *
  *	  processor  |####|####|####|####|			 the longer of the two is what
  *	  device	 |======|======|======|======|	 it takes, and what of the
@@ -42,6 +42,20 @@
 #define RECORD_EXTRA_BYTES	(sizeof(FmsRecord) + sizeof(uint64))
 #define ENTRY_BYTES			sizeof(FmsEntry)
 
+/*
+ * A tuple's price in the merge was measured with so many runs (tuple_cost.c).
+ * Each doubling is a level more in the tree, and more blocks for the caches.
+ */
+#define PRICED_RUNS			10
+#define LEVEL_FRACTION		0.12
+
+/*
+ * It was measured through the page cache, too, whose copying leaves a block in
+ * the processor's caches.  One that a device has written to memory has to be
+ * fetched from there, as fast as one core can.
+ */
+#define FETCH_BYTE_NS		0.2
+
 /* See sort.c: the first runs are parts of memory, and a small rest is none. */
 #define FIRST_RUNS			4
 #define REST_FRACTION		4
@@ -52,6 +66,7 @@ typedef struct Volumes
 	double		formation_bytes;	/* memory for them at once */
 	double		tape_fraction;	/* of bytes in memory that go to tape */
 	double		rewritten_bytes;	/* by intermediate passes */
+	int			fan_in;			/* of the last merge */
 } Volumes;
 
 /* Counts the runs that sort.c would write, and what stays in memory. */
@@ -139,6 +154,14 @@ plan_passes(FmsSizing *sizing, Volumes *volumes, FmsPrediction *prediction)
 	}
 	prediction->assist_blocks =
 		fms_sizing_assist(sizing, now.runs + merged.runs, 0, false);
+	volumes->fan_in = now.runs + merged.runs;
+}
+
+/* How much more than the measured price a tuple costs in so wide a merge. */
+static double
+tree_factor(int fan_in)
+{
+	return 1 + LEVEL_FRACTION * Max(0, log2((double) fan_in / PRICED_RUNS));
 }
 
 /*
@@ -184,17 +207,19 @@ predict_times(const FmsOptions *options, const FmsTupleCost *cost,
 	double		write_us = 0;
 	double		read_us = 0;
 
+	if (bytes > 0)
+	{
+		merge *= tree_factor(volumes->fan_in) * (1 + rewritten / bytes);
+		merge += (bytes + rewritten) / prediction->block_bytes *
+			block_cpu_us(cost, read_cost, prediction);
+	}
 	if (!prediction->cached)
 	{
+		/* an earlier pass fetches the block it writes to as well */
+		merge += (bytes + 2 * rewritten) * FETCH_BYTE_NS / 1000;
 		write_us = transfer_us(bytes, options->device.write_mb);
 		read_us = transfer_us(bytes + rewritten, prediction->read_mb) +
 			transfer_us(rewritten, options->device.write_mb);
-	}
-	if (bytes > 0)
-	{
-		merge *= 1 + rewritten / bytes;
-		merge += (bytes + rewritten) / prediction->block_bytes *
-			block_cpu_us(cost, read_cost, prediction);
 	}
 	if (read_us > 0)
 		prediction->blocked_us = Max(0, read_us - merge) +
