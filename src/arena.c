@@ -46,7 +46,7 @@
 #define SPARE_BYTES		((Size) 256 * 1024)
 
 /* Memory from that size on asks for huge pages. */
-#define HUGE_FROM_BYTES	((Size) 16 * 1024 * 1024)
+#define HUGE_FROM_BYTES	((Size) 4 * 1024 * 1024)
 /* Where theirs is another one, they are timed more or less often. */
 #define HUGE_PAGE_BYTES	((Size) 2 * 1024 * 1024)
 /* What the faults for as many small pages take. */

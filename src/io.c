@@ -12,6 +12,18 @@
  * would then land in memory that belongs to somebody else.  A mapping stays
  * until fms_io_close() has seen every completion.
  *
+ * Large buffers are made of huge pages.  What the drive is given is a list of
+ * pieces of physical memory, and small pages next to each other are pieces of
+ * their own: of a 128 kB read, 32.  On a virtual drive that served 3 GB/s into
+ * huge pages, the same reads into small ones came at 1.3 GB/s; and blocks
+ * smaller than a page that lie across two of them at three quarters of the
+ * rate.  So buffers begin where a huge page does, what describes them stands
+ * behind them, and smaller ones are rounded up to a huge page if memory is left
+ * over.  (The page cache copies, so there it makes no difference.)
+ *
+ *	  huge page     huge page     small pages
+ *	  |[block][block][block][block][block]...|[FmsMapping]|
+ *
  * Who calls fms_io_close(): the sort when it ends, or, after an error, the
  * reset callback of the sort's memory context, whichever comes first.  So it
  * must not raise, must not palloc, and must do nothing the second time.
@@ -29,32 +41,28 @@
 
 #include "io.h"
 
-/* Mappings of this size can be made of huge pages. */
+/* Of this size, and beginning at a multiple of it, is a huge page. */
 #define HUGE_BYTES			((Size) 2 * 1024 * 1024)
 
-/* Stands in the mapping's own first page, before the buffers. */
+/* Smaller buffers are not worth one. */
+#define HUGE_FROM_BYTES		((Size) 64 * 1024)
+
+/* Stands in the mapping's own last page, behind the buffers. */
 typedef struct FmsMapping
 {
 	dlist_node	link;
-	Size		bytes;			/* of the whole mapping */
+	char	   *buffers;		/* where the mapping begins */
+	Size		buffer_bytes;	/* up to the mapping's own page */
 } FmsMapping;
 
 StaticAssertDecl(sizeof(FmsMapping) <= FMS_IO_ALIGN_BYTES,
-				 "a mapping's header must fit before its first buffer");
-
-/* The buffers of a mapping, without the page that describes it. */
-static inline char *
-mapping_buffer(FmsMapping *mapping)
-{
-	return (char *) mapping + FMS_IO_ALIGN_BYTES;
-}
+				 "what describes a mapping must fit into its last page");
 
 static void
 pin_mapping(FmsIo *io, FmsMapping *mapping)
 {
 	if (io->pins && io->method->pin)
-		io->method->pin(mapping_buffer(mapping),
-						mapping->bytes - FMS_IO_ALIGN_BYTES);
+		io->method->pin(mapping->buffers, mapping->buffer_bytes);
 }
 
 /* Nothing of it may be in flight. */
@@ -62,8 +70,8 @@ static void
 give_back_mapping(FmsIo *io, FmsMapping *mapping)
 {
 	if (io->pins && io->method->unpin)
-		io->method->unpin(mapping_buffer(mapping));
-	munmap(mapping, mapping->bytes);
+		io->method->unpin(mapping->buffers);
+	munmap(mapping->buffers, mapping->buffer_bytes + FMS_IO_ALIGN_BYTES);
 }
 
 static void
@@ -158,27 +166,64 @@ fms_io_close(FmsIo *io)
 	RESUME_INTERRUPTS();
 }
 
-char *
-fms_io_map(FmsIo *io, Size bytes)
+/* If it is as large as a huge page, it begins where one can. */
+static char *
+map_aligned(Size bytes)
 {
-	Size		total = FMS_IO_ALIGN(bytes) + FMS_IO_ALIGN_BYTES;
-	FmsMapping *mapping;
+	Size		page = sysconf(_SC_PAGESIZE);
+	Size		whole = TYPEALIGN(page, bytes);
+	Size		slack = whole >= HUGE_BYTES ? HUGE_BYTES - page : 0;
+	char	   *mapped = mmap(NULL, whole + slack, PROT_READ | PROT_WRITE,
+							  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char	   *aligned;
 
-	mapping = mmap(NULL, total, PROT_READ | PROT_WRITE,
-				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (mapping == MAP_FAILED)
+	if (mapped == MAP_FAILED)
 		ereport(ERROR,
 				(errcode(ERRCODE_OUT_OF_MEMORY),
 				 errmsg("out of memory"),
 				 errdetail("Failed to map %zu bytes of sort buffers.",
-						   total)));
-	/* the device works on few large pages faster than on many small ones */
-	if (total >= HUGE_BYTES)
-		(void) madvise(mapping, total, MADV_HUGEPAGE);
-	mapping->bytes = total;
+						   bytes)));
+	if (slack == 0)
+		return mapped;
+
+	aligned = (char *) TYPEALIGN(HUGE_BYTES, mapped);
+	if (aligned > mapped)
+		munmap(mapped, aligned - mapped);
+	if (aligned < mapped + slack)
+		munmap(aligned + whole, mapped + slack - aligned);
+	(void) madvise(aligned, whole, MADV_HUGEPAGE);
+	return aligned;
+}
+
+/*
+ * Whole huge pages where the memory is there to be had, and transfers go past
+ * the page cache.
+ */
+static Size
+round_up(FmsIo *io, Size bytes)
+{
+	Size		rounded = TYPEALIGN(HUGE_BYTES, bytes + FMS_IO_ALIGN_BYTES) -
+		FMS_IO_ALIGN_BYTES;
+
+	if (!io->pins || bytes < HUGE_FROM_BYTES ||
+		rounded - bytes > io->spare_bytes)
+		return bytes;
+	io->spare_bytes -= rounded - bytes;
+	return rounded;
+}
+
+char *
+fms_io_map(FmsIo *io, Size bytes)
+{
+	Size		buffer_bytes = round_up(io, FMS_IO_ALIGN(bytes));
+	char	   *buffers = map_aligned(buffer_bytes + FMS_IO_ALIGN_BYTES);
+	FmsMapping *mapping = (FmsMapping *) (buffers + buffer_bytes);
+
+	mapping->buffers = buffers;
+	mapping->buffer_bytes = buffer_bytes;
 	dlist_push_head(&io->mappings, &mapping->link);
 	pin_mapping(io, mapping);
-	return mapping_buffer(mapping);
+	return buffers;
 }
 
 void
@@ -195,10 +240,27 @@ fms_io_pin(FmsIo *io)
 	}
 }
 
+/* There are a few of them at a time. */
+static FmsMapping *
+find_mapping(FmsIo *io, const char *buffer)
+{
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &io->mappings)
+	{
+		FmsMapping *mapping = dlist_container(FmsMapping, link, iter.cur);
+
+		if (mapping->buffers == buffer)
+			return mapping;
+	}
+	elog(ERROR, "sort buffers at %p were not mapped", buffer);
+	return NULL;				/* keep compiler quiet */
+}
+
 void
 fms_io_unmap(FmsIo *io, char *buffer)
 {
-	FmsMapping *mapping = (FmsMapping *) (buffer - FMS_IO_ALIGN_BYTES);
+	FmsMapping *mapping = find_mapping(io, buffer);
 
 	while (io->in_flight > 0)
 		(void) fms_io_wait(io);

@@ -150,6 +150,9 @@ struct FmsIo
 	uint32		in_flight;		/* requests the kernel has */
 	bool		pins;			/* buffers are for transfers past the page
 								 * cache, and made ready for them */
+	Size		spare_bytes;	/* that mappings may take beyond what they are
+								 * asked for, to be of larger pages; whoever
+								 * owns the channel may set it */
 	dlist_head	mappings;		/* buffers handed out */
 };
 
@@ -167,7 +170,8 @@ extern void fms_io_open(FmsIo *io, FmsIoChoice choice);
 extern void fms_io_close(FmsIo *io);
 
 /*
- * Page-aligned, zeroed buffers, untouched pages of which cost nothing.  May
+ * Page-aligned, zeroed buffers, untouched pages of which cost nothing; made of
+ * huge pages where that can be, with io->spare_bytes for rounding up.  May
  * raise out-of-memory.  Unmapping drains the channel first.
  */
 extern char *fms_io_map(FmsIo *io, Size bytes);

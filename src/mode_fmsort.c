@@ -36,7 +36,12 @@
  *
  * Submitting costs a system call, so freed frames are collected until a
  * fraction of l has come together (fms_io_batch), unless the queue has run
- * dry.
+ * dry.  No more than that are submitted at once, either, as long as the device
+ * has others to work on: reads that begin together end together, l of them,
+ * and the device has nothing to do until the merge has seen that.
+ *
+ *	  all at once:	|l reads|.....|l reads|.....|l reads|	. idle
+ *	  by batches:	|a|b|c|d|a|b|c|d|a|b|c|d|a|b|c|d|a|b|
  *
  * Owns the queue, palloc'd.
  *
@@ -104,7 +109,11 @@ read_further_ahead(FmsInput *input, const FmsFrame *frame)
 	input->assist_used = queue->depth;
 }
 
-/* Starts as many reads as may be, in block read order (lines 12 to 14). */
+/*
+ * Starts as many reads as may be, in block read order (lines 12 to 14); a
+ * batch at a time if the device has others.  Reads that begin together end
+ * together, and then it has nothing to do.
+ */
 static void
 refill(FmsInput *input)
 {
@@ -113,6 +122,8 @@ refill(FmsInput *input)
 	uint32		wanted = startable(input);
 	int			n = 0;
 
+	if (pool->reading > 0)
+		wanted = Min(wanted, fms_io_batch(queue->depth));
 	while (wanted-- > 0 && !queue->at_end)
 	{
 		int			run = fms_order_next(input->order);

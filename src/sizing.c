@@ -111,10 +111,13 @@ assist_floor(const FmsSizing *sizing)
 		AUTO_ASSIST_MIN;
 }
 
-/* A merge that writes its result needs a writer, the last one a history. */
-static bool
-fits(const FmsSizing *sizing, int nruns, uint32 assist, uint32 largest_bytes,
-	 bool writes)
+/*
+ * What a merge takes.  One that writes its result needs a writer, the last
+ * one a history.
+ */
+static Size
+merge_takes(const FmsSizing *sizing, int nruns, uint32 assist,
+			uint32 largest_bytes, bool writes)
 {
 	Size		needed = fms_merge_bytes(sizing->mode, sizing->fences, nruns,
 										 assist, sizing->block_bytes,
@@ -130,7 +133,15 @@ fits(const FmsSizing *sizing, int nruns, uint32 assist, uint32 largest_bytes,
 		needed += sizing->fences_bytes;
 	else
 		needed += fms_fences_memory_bytes(sizing->fences);
-	return needed <= sizing->memory_bytes;
+	return needed;
+}
+
+static bool
+fits(const FmsSizing *sizing, int nruns, uint32 assist, uint32 largest_bytes,
+	 bool writes)
+{
+	return merge_takes(sizing, nruns, assist, largest_bytes, writes) <=
+		sizing->memory_bytes;
 }
 
 static Size
@@ -357,6 +368,16 @@ fms_sizing_assist(const FmsSizing *sizing, int nruns, uint32 largest_bytes,
 			high = middle;
 	}
 	return low;
+}
+
+Size
+fms_sizing_spare(const FmsSizing *sizing, int nruns, uint32 assist,
+				 uint32 largest_bytes, bool writes)
+{
+	Size		taken = merge_takes(sizing, nruns, assist, largest_bytes,
+									writes);
+
+	return sizing->memory_bytes > taken ? sizing->memory_bytes - taken : 0;
 }
 
 uint32

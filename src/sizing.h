@@ -64,6 +64,11 @@ extern int	fms_sizing_fan_in(const FmsSizing *sizing, uint32 largest_bytes,
 extern uint32 fms_sizing_assist(const FmsSizing *sizing, int nruns,
 								uint32 largest_bytes, bool writes);
 
+/* What of the memory such a merge, with so many assist blocks, leaves. */
+extern Size fms_sizing_spare(const FmsSizing *sizing, int nruns,
+							 uint32 assist, uint32 largest_bytes,
+							 bool writes);
+
 /*
  * The least memory, in steps of 64 kB, with which a sort that had that much
  * input (tuples and entries) would have held it in memory, or have merged it

@@ -265,6 +265,9 @@ begin_merge(FmsSpill *spill, int first, int n, bool writes,
 	plan->assist_first = fms_sizing_assist_first(spill->sizing,
 												 plan->assist_blocks);
 	spill->counters->assist_blocks = plan->assist_blocks;
+	spill->io.spare_bytes =
+		fms_sizing_spare(spill->sizing, n, plan->assist_blocks,
+						 spill->largest_bytes, writes);
 	announce_merge(spill, first, n, writes, from);
 	spill->merge = fms_merge_begin(plan, n, &spill->runs[first], from);
 }
