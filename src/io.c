@@ -18,8 +18,8 @@
  * huge pages, the same reads into small ones came at 1.3 GB/s; and blocks
  * smaller than a page that lie across two of them at three quarters of the
  * rate.  So buffers begin where a huge page does, what describes them stands
- * behind them, and smaller ones are rounded up to a huge page if memory is left
- * over.  (The page cache copies, so there it makes no difference.)
+ * behind them, and smaller ones are rounded up to a huge page if memory is
+ * left over.  (The page cache copies, so there it makes no difference.)
  *
  *	  huge page     huge page     small pages
  *	  |[block][block][block][block][block]...|[FmsMapping]|
