@@ -26,6 +26,12 @@
  * contiguous and of one size, which is what reading several at once and
  * finding a block by its number need.
  *
+ * That tape is always in the page cache, also where blocks go past it.  It is
+ * some hundredths of the blocks if these are tiny, and thousandths as a rule;
+ * but each chunk is a read like a block, of which the drive serves only so
+ * many, and submitting one past the page cache takes the processor as long as
+ * ten copies out of it.
+ *
  * A fence with a long key may be larger than a chunk.  It gets a chunk as
  * large as it needs; the chunk's header says so, and the reader fetches the
  * rest when it sees that.
@@ -75,7 +81,6 @@ struct FmsFenceStore
 	MemoryContext context;
 	FmsKeys    *keys;
 	FmsIo	   *io;
-	FmsDirectChoice direct;
 	Size		share_bytes;
 	Size		chunk_bytes;	/* usual size of a chunk on tape */
 	Size		memory_bytes;	/* of chunks in memory */
@@ -136,16 +141,13 @@ fms_fences_tape_bytes(void)
 }
 
 FmsFenceStore *
-fms_fences_create(FmsKeys *keys, FmsIo *io, FmsDirectChoice direct,
-				  Size share_bytes)
+fms_fences_create(FmsKeys *keys, FmsIo *io, Size share_bytes)
 {
 	FmsFenceStore *store = palloc0(sizeof(FmsFenceStore));
 
 	store->context = CurrentMemoryContext;
 	store->keys = keys;
 	store->io = io;
-	/* chunks may be smaller than the blocks that were asked to be direct */
-	store->direct = direct == FMS_DIRECT_ON ? FMS_DIRECT_AUTO : direct;
 	store->share_bytes = share_bytes;
 	store->chunk_bytes = chunk_bytes_for(share_bytes);
 	return store;
@@ -238,7 +240,7 @@ turn_to_tape(FmsFenceStore *store, FmsFences *fences)
 	if (store->tape == NULL)
 	{
 		/* there is little of it, so checksums cost next to nothing */
-		store->tape = fms_tape_open(store->io, store->direct,
+		store->tape = fms_tape_open(store->io, FMS_DIRECT_OFF,
 									FMS_BLOCK_QUANTUM_BYTES, true,
 									&store->counters);
 		store->stream = fms_stream_create(store->io, store->tape,

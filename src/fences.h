@@ -51,7 +51,6 @@ typedef struct FmsFenceStore FmsFenceStore;
  * of memory (and a buffer's worth); then a tape of their own is opened.
  */
 extern FmsFenceStore *fms_fences_create(FmsKeys *keys, FmsIo *io,
-										FmsDirectChoice direct,
 										Size share_bytes);
 
 /*

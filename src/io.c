@@ -219,6 +219,8 @@ fms_io_map(FmsIo *io, Size bytes)
 	char	   *buffers = map_aligned(buffer_bytes + FMS_IO_ALIGN_BYTES);
 	FmsMapping *mapping = (FmsMapping *) (buffers + buffer_bytes);
 
+	Assert(buffer_bytes < HUGE_BYTES ||
+		   (uintptr_t) buffers % HUGE_BYTES == 0);
 	mapping->buffers = buffers;
 	mapping->buffer_bytes = buffer_bytes;
 	dlist_push_head(&io->mappings, &mapping->link);

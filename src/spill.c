@@ -130,7 +130,7 @@ open_files(FmsSpill *spill, const FmsOptions *options)
 	fms_io_open(&spill->io, options->io_method);
 	spill->tape = fms_tape_open(&spill->io, direct, block_bytes,
 								options->checksums, counters);
-	spill->fences = fms_fences_create(spill->keys, &spill->io, direct,
+	spill->fences = fms_fences_create(spill->keys, &spill->io,
 									  sizing->fences_bytes);
 	sizing->fences = spill->fences;
 	spill->writer = fms_run_writer_create(&spill->io, spill->tape,

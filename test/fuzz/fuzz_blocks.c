@@ -243,7 +243,7 @@ write_runs(bool checksums, Size share_bytes)
 	plan.counters = &counters;
 	plan.tape = fms_tape_open(&io, FMS_DIRECT_OFF, plan.block_bytes,
 							  checksums, &counters);
-	plan.fences = fms_fences_create(NULL, &io, FMS_DIRECT_OFF, share_bytes);
+	plan.fences = fms_fences_create(NULL, &io, share_bytes);
 	writer = fms_run_writer_create(&io, plan.tape, plan.fences,
 								   plan.mode->order, &counters,
 								   plan.block_bytes, 8192);

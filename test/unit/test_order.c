@@ -266,7 +266,7 @@ make_runs(uint32 range, bool chains, bool long_fences, Size share_bytes)
 	nruns = 1 + shim_below(MAX_RUNS);
 	nblocks = 0;
 	memset(fences, 0, sizeof(fences));
-	store = fms_fences_create(NULL, &io, FMS_DIRECT_OFF, share_bytes);
+	store = fms_fences_create(NULL, &io, share_bytes);
 	for (run = 0; run < nruns; run++)
 	{
 		int			n = shim_below(5) == 0 ? (int) shim_below(3) :
