@@ -110,9 +110,8 @@ read_further_ahead(FmsInput *input, const FmsFrame *frame)
 }
 
 /*
- * Starts as many reads as may be, in block read order (lines 12 to 14); a
- * batch at a time if the device has others.  Reads that begin together end
- * together, and then it has nothing to do.
+ * Starts as many reads as may be, in block read order (lines 12 to 14), but
+ * no more than a batch if the device has others.
  */
 static void
 refill(FmsInput *input)
