@@ -6,7 +6,8 @@
  * The file is a tape and the transfers go through a channel, so what is
  * measured is what a sort gets: the same file system, flags, ring and
  * accounting.  A measurement keeps `depth` requests under way, and gives the
- * next ones as the merge does, when an eighth of them is done:
+ * next ones as the merge does, when an eighth of them is done, an eighth at a
+ * time:
  *
  *	  submitted  ########|##########################|
  *	  completed       ###|##########################|########
@@ -538,14 +539,14 @@ prepare(FmsProbe *probe, Slot *slot)
 
 /* Submits what has been prepared: reads and writes apart. */
 static void
-submit(FmsProbe *probe, FmsIoRequest **requests, int n)
+submit(FmsProbe *probe, FmsIoRequest **requests, uint32 n)
 {
 	FmsIoRequest *reads[DEPTH_MAX];
 	FmsIoRequest *writes[DEPTH_MAX];
 	instr_time	now = fms_clock_now();
 	int			nreads = 0;
 	int			nwrites = 0;
-	int			i;
+	uint32		i;
 
 	for (i = 0; i < n; i++)
 	{
@@ -636,15 +637,16 @@ collect(FmsProbe *probe, Progress *progress, instr_time start)
 	}
 }
 
-/* Gives new requests for all that have been noted. */
+/* Gives new requests, no more than a batch if the device has others. */
 static void
-refill(FmsProbe *probe)
+refill(FmsProbe *probe, uint32 batch)
 {
 	FmsIoRequest *ready[DEPTH_MAX];
-	int			nready = 0;
+	uint32		nready = 0;
+	uint32		most = probe->io.in_flight > 0 ? batch : probe->depth;
 	uint32		i;
 
-	for (i = 0; i < probe->depth; i++)
+	for (i = 0; i < probe->depth && nready < most; i++)
 	{
 		Slot	   *slot = &probe->slots[i];
 
@@ -679,7 +681,7 @@ run(FmsProbe *probe, FmsProbePattern pattern, const FmsProbeSpec *spec,
 	{
 		over = is_over(probe, &progress, fms_clock_since_us(start));
 		if (!over)
-			refill(probe);
+			refill(probe, batch);
 		/* a method that does not wait has done them by now */
 		collect(probe, &progress, start);
 		while (probe->io.in_flight > (over ? 0 : spec->depth - batch))
