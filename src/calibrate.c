@@ -7,10 +7,10 @@
  * in all, and there are 30 seconds: each gets an equal part of the time that
  * is left.  probe.c does one of them, here is the order and what comes of it.
  *
- *	  tuples	the file		 points that matter most	the others
- *	  |--------|----------------|-------------------------|-----------|
- *	  ~ 0.3 s	a third at most	 4, 16, 64, 256 kB, 1 MB until time
- *							 at depths 1, 8, 32			is up
+ *	  tuples	the file		 points that matter most	the others	 holes
+ *	  |--------|----------------|-------------------------|-----------|----|
+ *	  ~ 0.3 s	a third at most	 4, 16, 64, 256 kB, 1 MB until time	  a tenth
+ *							 at depths 1, 8, 32			is up		  at most
  *
  * Neighbouring patterns take turns at each point, so that a slow minute of the
  * machine spoils a bit of each and not all of one.  A point with so much
@@ -44,6 +44,7 @@
 #include "probe.h"
 #include "profile.h"
 #include "settings.h"
+#include "tape.h"
 #include "tuple_cost.h"
 
 #define RESULT_COLUMNS	9
@@ -53,6 +54,9 @@
 
 /* The file may take this part of the time, and the rest is for measuring. */
 #define FILL_FRACTION	0.33
+
+/* Nor may giving it back, which some devices take their time for. */
+#define GIVE_BACK_FRACTION	0.1
 
 /* No point gets less than that. */
 #define POINT_MIN_SECONDS	0.002
@@ -95,6 +99,8 @@ typedef struct Calibration
 	Wish		wish;
 	FmsProbe   *probe;
 	FmsProbeResult append;
+	FmsProbeResult give_back;
+	bool		gives_back;		/* the file system can */
 	Point	   *points;			/* in the order in which they are shown */
 	Point	  **turns;			/* and in which they are measured */
 	int			npoints;
@@ -177,7 +183,7 @@ choose_patterns(FunctionCallInfo fcinfo, int argument, bool *chosen)
 			ereport(ERROR,
 					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 					 errmsg("invalid pattern \"%s\"", name),
-					 errhint("Patterns are SR, RR, SW, RW, \"RR misaligned\", \"RW misaligned\", \"SW after RW\", \"RR with SW\" and append.")));
+					 errhint("Patterns are SR, RR, SW, RW, \"RR misaligned\", \"RW misaligned\", \"SW after RW\", \"RR with SW\", append and \"give back\".")));
 		chosen[index] = true;
 	}
 	return false;
@@ -398,13 +404,17 @@ collect_rows(const Calibration *calibration, FmsProfileRow *rows)
 		n++;
 	}
 	if (calibration->wish.patterns[FMS_PROBE_APPEND])
-	{
-		rows[n].pattern = FMS_PROBE_APPEND;
-		rows[n].block_bytes = FMS_PROBE_APPEND_BYTES;
-		rows[n].depth = FMS_PROBE_APPEND_DEPTH;
-		rows[n].result = calibration->append;
-		n++;
-	}
+		rows[n++] = (FmsProfileRow)
+		{
+			FMS_PROBE_APPEND, FMS_PROBE_APPEND_BYTES, FMS_PROBE_APPEND_DEPTH,
+				calibration->append
+		};
+	if (calibration->gives_back)
+		rows[n++] = (FmsProfileRow)
+		{
+			FMS_PROBE_GIVE_BACK, FMS_TAPE_GIVE_BACK_BYTES, 1,
+				calibration->give_back
+		};
 	return n;
 }
 
@@ -433,7 +443,8 @@ tell_end(const Calibration *calibration, int nrows, uint64 file_bytes)
 {
 	const Wish *wish = &calibration->wish;
 	int			missing = calibration->npoints - nrows +
-		(wish->patterns[FMS_PROBE_APPEND] ? 1 : 0);
+		(wish->patterns[FMS_PROBE_APPEND] ? 1 : 0) +
+		(calibration->gives_back ? 1 : 0);
 
 	if (file_bytes < wish->file_bytes)
 		ereport(NOTICE,
@@ -486,13 +497,17 @@ fmsort_calibrate(PG_FUNCTION_ARGS)
 				   &calibration.append);
 	make_points(&calibration);
 	measure_points(&calibration);
-	facts.tablespace = calibration.wish.tablespace;
 	facts.file_bytes = fms_probe_file_bytes(calibration.probe);
+	calibration.gives_back = calibration.wish.patterns[FMS_PROBE_GIVE_BACK] &&
+		fms_probe_give_back(calibration.probe,
+							calibration.wish.seconds * GIVE_BACK_FRACTION,
+							&calibration.give_back);
+	facts.tablespace = calibration.wish.tablespace;
 	facts.uses_uring = fms_probe_uses_uring(calibration.probe);
 	fms_probe_close(calibration.probe);
 	facts.seconds = fms_clock_since_us(calibration.start) / 1e6;
 
-	rows = palloc((calibration.npoints + 1) * sizeof(FmsProfileRow));
+	rows = palloc((calibration.npoints + 2) * sizeof(FmsProfileRow));
 	nrows = collect_rows(&calibration, rows);
 	if (calibration.wish.keep)
 		fms_profile_store(get_func_namespace(fcinfo->flinfo->fn_oid), &facts,

@@ -33,6 +33,10 @@
  * are moved in proportion: whatever made the ones wrong (another disk, another
  * limit of a cloud's) has hardly spared the others.
  *
+ * What has been read gives its space back.  To a file system that is cheap,
+ * unless it tells the device of each stretch (the mount option "discard"): then
+ * it may take as long as reading did, and is a part of the round trip.
+ *
  * Pure arithmetic over numbers that may be nonsense; nothing is owned and
  * nothing can fail.
  *
@@ -106,6 +110,13 @@ fms_device_note_write(FmsDevice *device, double mb)
 		return;
 	device->write_mb = mb;
 	device->known = true;
+}
+
+void
+fms_device_note_give_back(FmsDevice *device, double mb)
+{
+	if (is_rate(mb))
+		device->give_back_mb = mb;
 }
 
 /* The best rate at one of the sizes with depths up to depth_index. */
@@ -208,7 +219,8 @@ fms_device_round_trip_mb(const FmsDevice *device, uint32 block_bytes)
 		return 0;
 	if (read_mb <= 0)
 		read_mb = write_mb;
-	return 1 / (1 / write_mb + 1 / read_mb);
+	return 1 / (1 / write_mb + 1 / read_mb +
+				(device->give_back_mb > 0 ? 1 / device->give_back_mb : 0));
 }
 
 /* All rates, so many times what they were. */

@@ -30,6 +30,8 @@ typedef struct FmsDevice
 	float		read_mb[FMS_DEVICE_BLOCKS][FMS_DEVICE_DEPTHS];
 
 	float		write_mb;		/* writing runs, MB/s; 0: not measured */
+	float		give_back_mb;	/* giving space back; 0: not measured, or not
+								 * to be had */
 } FmsDevice;
 
 /* The index of a size or depth that is measured, or -1. */
@@ -47,6 +49,7 @@ typedef void (*FmsFindDevice) (FmsDevice *device);
 extern void fms_device_note_read(FmsDevice *device, int64 block_bytes,
 								 int64 depth, double mb);
 extern void fms_device_note_write(FmsDevice *device, double mb);
+extern void fms_device_note_give_back(FmsDevice *device, double mb);
 
 /*
  * MB/s of random reads of that size, so many at once: between the points
@@ -63,9 +66,10 @@ extern uint32 fms_device_enough_depth(const FmsDevice *device,
 extern double fms_device_best_mb(const FmsDevice *device, uint32 block_bytes);
 
 /*
- * MB/s at which bytes get onto the device and, in such blocks, back again, one
- * after the other; 0: not known.  Where reads are not known they count as fast
- * as writes.
+ * MB/s at which bytes get onto the device, in such blocks back again, and
+ * their space to the file system, one after the other; 0: not known.  Where
+ * reads are not known they count as fast as writes, and giving back as
+ * nothing.
  */
 extern double fms_device_round_trip_mb(const FmsDevice *device,
 									   uint32 block_bytes);

@@ -51,9 +51,6 @@
 #include "losertree.h"
 #include "merge.h"
 
-/* Space is given back in pieces of this, or a run at its end. */
-#define GIVE_BACK_BYTES		((Size) 4 * 1024 * 1024)
-
 /* So many wins in a row make looking for the runner-up worth it. */
 #define WINS_IN_A_ROW		3
 
@@ -163,8 +160,7 @@ load_block(FmsMerge *merge, int run)
 
 /*
  * The run's blocks up to that number have been read.  Their space goes back
- * in large pieces: each is a change of the file's map, and holds up the reads
- * that are going on.
+ * in large pieces, or at the run's end.
  */
 static void
 give_back(FmsMerge *merge, FmsLeaf *leaf, uint32 number)
@@ -175,10 +171,11 @@ give_back(FmsMerge *merge, FmsLeaf *leaf, uint32 number)
 		plan->block_bytes;
 
 	if (!plan->once ||
-		(bytes < GIVE_BACK_BYTES && number + 1 < run->nblocks))
+		(bytes < FMS_TAPE_GIVE_BACK_BYTES && number + 1 < run->nblocks))
 		return;
-	fms_tape_give_back(plan->tape, run->offset_bytes +
-					   (uint64) leaf->given_back * plan->block_bytes, bytes);
+	(void) fms_tape_give_back(plan->tape, run->offset_bytes +
+							  (uint64) leaf->given_back * plan->block_bytes,
+							  bytes);
 	leaf->given_back = number + 1;
 }
 

@@ -10,18 +10,25 @@
  *
  *	  device		x * c_R(block, l)  +  y * c_W
  *	  processor		tuples * (a + b * bytes) * t(runs)  +  x * d(block, l)
+ *	  holes			x * g
  *
- *	  processor  |####|####|####|####|			 the longer of the two is what
- *	  device	 |======|======|======|======|	 it takes, and what of the
- *				 |       merge       |blocked|	 shorter does not overlap
+ *	  processor  |####|####|oo|####|####|		  the longer is what it takes,
+ *	  device	 |======|======|oo|======|======| and what of the shorter does
+ *				 |       merge         |blocked|  not overlap
  *
  * The two overlap because the merge reads ahead and runs are written while the
  * next tuples are sorted.  With l reads under way, one of them is being given
  * or taken while l - 1 go on: so a part 1 / l of the shorter does not overlap,
  * and with a single assist block nothing does.
  *
- * A spill that stays in the page cache costs no I/O: copying is part of the
- * processor's prices.
+ * Giving space back (o) overlaps with nothing: the kernel changes the file's
+ * map when all reads that are under way have come, and lets no other begin.
+ *
+ * An earlier pass writes what it has merged.  To the processor that is what
+ * writing a run is, so a byte costs what it does there.
+ *
+ * A spill that stays in the page cache costs no I/O, and as a rule no space on
+ * the device: copying is part of the processor's prices.
  *
  * Arithmetic; nothing is owned and nothing can fail.
  *
@@ -206,12 +213,14 @@ predict_times(const FmsOptions *options, const FmsTupleCost *cost,
 	double		rewritten = volumes->rewritten_bytes;
 	double		write_us = 0;
 	double		read_us = 0;
+	double		holes_us = 0;
 
 	if (bytes > 0)
 	{
 		merge *= tree_factor(volumes->fan_in) * (1 + rewritten / bytes);
 		merge += (bytes + rewritten) / prediction->block_bytes *
 			block_cpu_us(cost, read_cost, prediction);
+		merge += rewritten * cost->formation_byte_ns / 1000;
 	}
 	if (!prediction->cached)
 	{
@@ -220,12 +229,14 @@ predict_times(const FmsOptions *options, const FmsTupleCost *cost,
 		write_us = transfer_us(bytes, options->device.write_mb);
 		read_us = transfer_us(bytes + rewritten, prediction->read_mb) +
 			transfer_us(rewritten, options->device.write_mb);
+		holes_us = transfer_us(bytes + rewritten,
+							   options->device.give_back_mb);
 	}
 	if (read_us > 0)
 		prediction->blocked_us = Max(0, read_us - merge) +
 			Min(read_us, merge) / Max(prediction->assist_blocks, 1);
 	prediction->formation_us = Max(formation, write_us);
-	prediction->merge_us = merge + prediction->blocked_us;
+	prediction->merge_us = merge + holes_us + prediction->blocked_us;
 }
 
 void

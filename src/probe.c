@@ -124,7 +124,8 @@ static const char *const pattern_names[] = {
 	[FMS_PROBE_RW_MISALIGNED] = "RW misaligned",
 	[FMS_PROBE_SW_AFTER_RW] = "SW after RW",
 	[FMS_PROBE_RR_WITH_SW] = "RR with SW",
-	[FMS_PROBE_APPEND] = "append"
+	[FMS_PROBE_APPEND] = "append",
+	[FMS_PROBE_GIVE_BACK] = "give back"
 };
 
 StaticAssertDecl(lengthof(pattern_names) == FMS_PROBE_PATTERNS,
@@ -430,6 +431,33 @@ fms_probe_fill(FmsProbe *probe, uint64 file_bytes, double seconds,
 	fms_tape_trim(probe->tape);
 }
 
+/* ---- giving it back ---- */
+
+bool
+fms_probe_give_back(FmsProbe *probe, double seconds, FmsProbeResult *result)
+{
+	uint64		pieces = fms_tape_end(probe->tape) / FMS_TAPE_GIVE_BACK_BYTES;
+	instr_time	start = fms_clock_now();
+	double		cpu_us = processor_us();
+	uint64		n;
+
+	probe->nlatencies = 0;
+	for (n = 0; n < pieces && fms_clock_since_us(start) < seconds * 1e6; n++)
+	{
+		instr_time	began = fms_clock_now();
+
+		CHECK_FOR_INTERRUPTS();
+		if (!fms_tape_give_back(probe->tape, n * FMS_TAPE_GIVE_BACK_BYTES,
+								FMS_TAPE_GIVE_BACK_BYTES))
+			return false;
+		note_latency(probe, fms_clock_since_us(began));
+	}
+	fill_in(probe, result, n, FMS_TAPE_GIVE_BACK_BYTES,
+			fms_clock_since_us(start));
+	result->cpu_us = (processor_us() - cpu_us) / Max(n, 1);
+	return n > 0;
+}
+
 /* ---- measuring ---- */
 
 /* How far from a multiple of the block size it goes. */
@@ -479,6 +507,7 @@ next_is_write(FmsProbe *probe)
 		case FMS_PROBE_RW_MISALIGNED:
 		case FMS_PROBE_SW_AFTER_RW:
 		case FMS_PROBE_APPEND:
+		case FMS_PROBE_GIVE_BACK:
 			break;
 	}
 	return true;
@@ -501,6 +530,7 @@ next_is_random(const FmsProbe *probe, bool is_write)
 		case FMS_PROBE_SW:
 		case FMS_PROBE_SW_AFTER_RW:
 		case FMS_PROBE_APPEND:
+		case FMS_PROBE_GIVE_BACK:
 			break;
 	}
 	return false;

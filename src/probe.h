@@ -23,10 +23,11 @@ typedef enum FmsProbePattern
 	FMS_PROBE_RW_MISALIGNED,
 	FMS_PROBE_SW_AFTER_RW,		/* after a burst of random writes */
 	FMS_PROBE_RR_WITH_SW,		/* by turns; the rate is that of both */
-	FMS_PROBE_APPEND			/* as runs are written, at the file's end */
+	FMS_PROBE_APPEND,			/* as runs are written, at the file's end */
+	FMS_PROBE_GIVE_BACK			/* making holes of what has been read */
 } FmsProbePattern;
 
-#define FMS_PROBE_PATTERNS	(FMS_PROBE_APPEND + 1)
+#define FMS_PROBE_PATTERNS	(FMS_PROBE_GIVE_BACK + 1)
 
 /* How runs are written, nearly: pieces of this size, so many at once. */
 #define FMS_PROBE_APPEND_BYTES	(256 * 1024)
@@ -37,7 +38,7 @@ typedef enum FmsProbePattern
 
 typedef struct FmsProbeSpec
 {
-	FmsProbePattern pattern;	/* any but APPEND */
+	FmsProbePattern pattern;	/* up to RR_WITH_SW */
 	uint32		block_bytes;
 	uint32		depth;			/* requests under way at once */
 	double		seconds;		/* to spend; a slow device takes longer */
@@ -81,6 +82,14 @@ extern bool fms_probe_can(const FmsProbe *probe, FmsProbePattern pattern,
 
 extern void fms_probe_measure(FmsProbe *probe, const FmsProbeSpec *spec,
 							  FmsProbeResult *result);
+
+/*
+ * Gives the file's space back, as the merge does, from the beginning on and
+ * for not much longer than so many seconds.  Comes last: there is nothing to
+ * be read any more.  False: the file system cannot do it, nothing measured.
+ */
+extern bool fms_probe_give_back(FmsProbe *probe, double seconds,
+								FmsProbeResult *result);
 
 /* What it turned out to be. */
 extern bool fms_probe_uses_uring(const FmsProbe *probe);

@@ -297,6 +297,8 @@ read_rate(const Datum *values, const bool *nulls, void *arg)
 	}
 	else if (strcmp(pattern, fms_probe_name(FMS_PROBE_APPEND)) == 0)
 		fms_device_note_write(device, DatumGetFloat8(values[RATE_MB]));
+	else if (strcmp(pattern, fms_probe_name(FMS_PROBE_GIVE_BACK)) == 0)
+		fms_device_note_give_back(device, DatumGetFloat8(values[RATE_MB]));
 }
 
 typedef struct Header

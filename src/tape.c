@@ -410,19 +410,20 @@ fms_tape_trim(FmsTape *tape)
 	tape->charged_bytes = tape->end_bytes;
 }
 
-void
+bool
 fms_tape_give_back(FmsTape *tape, uint64 offset_bytes, Size length_bytes)
 {
 	uint64		from = FMS_IO_ALIGN(offset_bytes);
 	uint64		to = FMS_IO_ALIGN_DOWN(offset_bytes + length_bytes);
 
 	if (!tape->makes_holes || from >= to)
-		return;
+		return tape->makes_holes;
 	/* what it cannot give back it keeps until the file goes: no error */
 	if (fallocate(raw_fd(tape, tape->file),
 				  FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
 				  (off_t) from, (off_t) (to - from)) != 0 && errno != EINTR)
 		tape->makes_holes = false;
+	return tape->makes_holes;
 }
 
 /* How many of the requests, from the first on, go to the same file? */

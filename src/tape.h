@@ -91,10 +91,13 @@ extern void fms_tape_trim(FmsTape *tape);
 
 /*
  * What lies there is not needed any more: its whole pages' space goes back to
- * the file system, if that can do so.  temp_file_limit counts it all the
- * same.  Must not be in flight.
+ * the file system.  temp_file_limit counts it all the same.  Must not be in
+ * flight.  Best in pieces of this: each is a change of the file's map, and
+ * holds up the reads that are going on.  False: the file system cannot do it.
  */
-extern void fms_tape_give_back(FmsTape *tape, uint64 offset_bytes,
+#define FMS_TAPE_GIVE_BACK_BYTES	((Size) 4 * 1024 * 1024)
+
+extern bool fms_tape_give_back(FmsTape *tape, uint64 offset_bytes,
 							   Size length_bytes);
 
 /* Starts reads; offset, length and buffer stand in the requests. */

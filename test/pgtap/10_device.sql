@@ -56,7 +56,7 @@ BEGIN
     INSERT INTO measured
     SELECT * FROM fmsort_calibrate(seconds => 3, size_mb => 16,
       direct_io => false, patterns => '{SR,RR,SW,RW,"RR misaligned",
-      "RW misaligned","SW after RW","RR with SW",append}',
+      "RW misaligned","SW after RW","RR with SW",append,"give back"}',
       block_sizes => '{512,4096,65536}', queue_depths => '{1,4}');
     EXIT WHEN (SELECT count(*) FROM measured) >= 25;
   END LOOP;
@@ -64,7 +64,7 @@ END
 $do$;
 SELECT cmp_ok(count(*), '>=', 25::bigint, 'each pattern, size and depth')
 FROM measured;
-SELECT is(count(DISTINCT pattern), 9::bigint, 'each pattern') FROM measured;
+SELECT is(count(DISTINCT pattern), 10::bigint, 'each pattern') FROM measured;
 SELECT ok(bool_and(mb_per_s > 0 AND iops > 0), 'there are rates')
 FROM measured;
 SELECT ok(bool_and(abs(mb_per_s - iops * block_bytes / 1e6) < 0.001 * mb_per_s),
@@ -114,6 +114,14 @@ SELECT ok(measured_at IS NOT NULL AND run_formation_ms > 0 AND merge_ms > 0 AND
 FROM flash;
 SELECT is(chosen_block_size, 32768, 'the smallest block that is fast enough')
 FROM flash;
+-- the same, if space is given back at 100 MB/s
+INSERT INTO fmsort_device_rate
+SELECT spcname, 'give back', 4194304, 1, 100, 1, 1, 1, 1, 1 FROM pg_tablespace;
+SELECT is(round((r.merge_ms - f.merge_ms)::numeric),
+  round(f.bytes_spilled / 100e3),
+  'giving space back slowly takes time that nothing else overlaps with')
+FROM flash f, fmsort_recommend('16MB', 200000000) r;
+DELETE FROM fmsort_device_rate WHERE pattern = 'give back';
 -- a hard disk: 8 ms a request, 150 MB/s
 SELECT fake('block / 1e6 / (8e-3 + block / 150e6)', 150);
 SELECT is(chosen_block_size, 1048576, 'a hard disk wants the largest blocks')

@@ -88,7 +88,10 @@ check_nonsense(void)
 	fms_device_note_read(&device, 4096, PG_INT64_MAX, 100);
 	fms_device_note_write(&device, NAN);
 	fms_device_note_write(&device, 1e300);
-	shim_ok(!device.known && device.write_mb == 0, "nonsense is not known");
+	fms_device_note_give_back(&device, NAN);
+	fms_device_note_give_back(&device, -1);
+	shim_ok(!device.known && device.write_mb == 0 && device.give_back_mb == 0,
+			"nonsense is not known");
 	shim_ok(fms_device_read_mb(&device, 4096, 8) == 0 &&
 			fms_device_enough_depth(&device, 4096) == 0 &&
 			fms_device_best_mb(&device, 4096) == 0,
@@ -97,10 +100,25 @@ check_nonsense(void)
 	shim_ok(device.known && device.write_mb == 250, "a rate is a rate");
 }
 
+/* 1,000 MB/s to write, 500 to read: 3 ms a MB, and what giving back takes. */
+static void
+check_round_trip(void)
+{
+	memset(&device, 0, sizeof(device));
+	fms_device_note_write(&device, 1000);
+	fms_device_note_read(&device, 4096, 1, 500);
+	shim_ok(fabs(fms_device_round_trip_mb(&device, 4096) - 1000 / 3.0) < 0.01,
+			"there and back takes both times");
+	fms_device_note_give_back(&device, 500);
+	shim_ok(fabs(fms_device_round_trip_mb(&device, 4096) - 200) < 0.01,
+			"and the space has to go back");
+}
+
 int
 main(void)
 {
 	check_points();
+	check_round_trip();
 	check_depths();
 	check_nonsense();
 	return shim_done();

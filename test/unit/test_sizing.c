@@ -79,7 +79,7 @@ fms_tape_trim(FmsTape *tape)
 	abort();
 }
 
-void
+bool
 fms_tape_give_back(FmsTape *tape, uint64 offset_bytes, Size length_bytes)
 {
 	abort();
