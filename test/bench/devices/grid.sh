@@ -141,18 +141,25 @@ EOF
     grid_report add "$1" "$2" "$GRID_KEY" "$3" "$4" "$5" "$plan"
 }
 
-# grid_rounds STAGE CELL WORK_MEM ROUNDS CONTENDER...: every round begins with
-# another one.
+# grid_rounds STAGE CELL WORK_MEM ROUNDS CONTENDER...: every round in another
+# order, as who comes before matters: a query past the page cache leaves memory
+# unused, which a virtual machine's host may take away, and the next one through
+# the page cache has to get it back.
 grid_rounds() {
-    local stage=$1 cell=$2 mem=$3 rounds=$4 round i
+    local stage=$1 cell=$2 mem=$3 rounds=$4 round contender
     shift 4
 
     for ((round = 1; round <= rounds; round++)); do
-        for ((i = 0; i < $#; i++)); do
-            grid_measure "$stage" "$cell" "$mem" \
-                "${*:(round - 1 + i) % $# + 1:1}" "$round" || return
+        for contender in $(grid_shuffle "$cell $mem $round" "$@"); do
+            grid_measure "$stage" "$cell" "$mem" "$contender" "$round" ||
+                return
         done
     done
+}
+
+# grid_shuffle SEED WORD...: the same order each time it is asked
+grid_shuffle() {
+    shuf --random-source=<(yes "$1") --echo "${@:2}"
 }
 
 grid_both_stages() {
