@@ -159,7 +159,9 @@ grid_rounds() {
 
 # grid_shuffle SEED WORD...: the same order each time it is asked
 grid_shuffle() {
-    shuf --random-source=<(yes "$1") --echo "${@:2}"
+    printf '%s\n' "${@:2}" | while read -r word; do
+        printf '%s\t%s\n' "$(sha256sum <<<"$1 $word")" "$word"
+    done | sort | cut -f 2
 }
 
 grid_both_stages() {
