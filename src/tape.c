@@ -69,7 +69,7 @@
  * on a virtual machine that hands free memory back to its host that can take
  * several times longer.  Smaller ones cost more calls and folios.
  */
-#define CACHED_WRITE_BYTES	65536
+#define CACHED_WRITE_BYTES	32768
 
 /*
  * Up to here, a write to the page cache is a copy that we make ourselves.  To
