@@ -620,8 +620,9 @@ record_column(const FmsKeys *keys, const FmsRecord *record, int i,
 	return heap_getattr(&view, keys->columns[i].attno, keys->desc, isnull);
 }
 
-static int
-compare_columns(FmsKeys *keys, const FmsRecord *a, const FmsRecord *b)
+int
+fms_keys_compare_columns(FmsKeys *keys, const FmsRecord *a,
+						 const FmsRecord *b)
 {
 	int			i;
 
@@ -665,7 +666,7 @@ fms_keys_compare_rest(FmsKeys *keys, const FmsRecord *a, const FmsRecord *b)
 	Assert(a->key_bytes == b->key_bytes);
 	if (a->flags & b->flags & FMS_RECORD_EXACT)
 		return 0;
-	return compare_columns(keys, a, b);
+	return fms_keys_compare_columns(keys, a, b);
 }
 
 static MinimalTuple

@@ -87,6 +87,13 @@ extern int	fms_keys_compare_rest(FmsKeys *keys, const FmsRecord *a,
 								  const FmsRecord *b);
 
 /*
+ * Likewise records whose keys are the same bytes, which do not decide (neither
+ * record is exact).
+ */
+extern int	fms_keys_compare_columns(FmsKeys *keys, const FmsRecord *a,
+									 const FmsRecord *b);
+
+/*
  * Makes the fence of a record: its key, completed by the key columns where
  * the key alone does not decide.  Valid until the next call.
  */

@@ -27,12 +27,13 @@
  *	  node      | key_high, 64 bits | key_low, 32 | leaf, 32 |
  *
  * Only what the numbers leave open is asked of the caller: a function that
- * says whether leaf a goes before leaf b.  It must be a strict total order
- * among leaves of the same number (ties broken by the leaf), or the sequence
- * is not defined; the tree stays memory-safe whatever it answers.  NULL: the
- * leaf decides, which the node's own number does.  The functions are inline
- * and the order function is a constant at each call, so the compiler folds it
- * in.
+ * says which of two leaves of the same number loses.  It must be a strict
+ * total order among those (ties broken by the leaf), or the sequence is not
+ * defined; the tree stays memory-safe whatever it answers.  It may give the
+ * loser another number, that of how it differs from the winner
+ * (offset_value.h).  NULL: the leaf decides, which the node's own number does.
+ * The functions are inline and that one is a constant at each call, so the
+ * compiler folds it in.
  *
  * Memory: the caller's array of n nodes.  Nothing here can fail.
  *
@@ -42,8 +43,6 @@
 #define FMS_LOSERTREE_H
 
 #include "c.h"
-
-typedef bool (*FmsLeafBefore) (void *arg, int a, int b);
 
 /*
  * One number, not two words in a struct: compilers would move those to vector
@@ -59,6 +58,13 @@ typedef struct FmsLoserTree
 
 /* What that leaf plays with at first. */
 typedef FmsLoserNode (*FmsLeafNode) (void *arg, int leaf);
+
+/*
+ * The loser of two whose numbers are the same: a or b, but for its number,
+ * which may be another one from now on.
+ */
+typedef FmsLoserNode (*FmsTieLoser) (void *arg, FmsLoserNode a,
+									 FmsLoserNode b);
 
 #define FMS_LOSERTREE_LEAF_BITS 32
 
@@ -83,16 +89,20 @@ fms_losertree_winner(const FmsLoserTree *tree)
 	return fms_losertree_leaf(tree->nodes[0]);
 }
 
-/* Does a go before b?  Without a branch, if before is NULL. */
+/* Are their numbers the same? */
+static inline bool
+fms_losertree_tied(FmsLoserNode a, FmsLoserNode b)
+{
+	return (a ^ b) >> FMS_LOSERTREE_LEAF_BITS == 0;
+}
+
+/* Does a go before b, by number, then leaf?  Without a branch. */
 static pg_attribute_always_inline bool
-fms_losertree_before(FmsLoserNode a, FmsLoserNode b, FmsLeafBefore before,
-					 void *arg)
+fms_losertree_before(FmsLoserNode a, FmsLoserNode b)
 {
 	uint64		a_high = (uint64) (a >> 64);
 	uint64		b_high = (uint64) (b >> 64);
 
-	if (before && (a ^ b) >> FMS_LOSERTREE_LEAF_BITS == 0)
-		return before(arg, fms_losertree_leaf(a), fms_losertree_leaf(b));
 	/* a < b, but that makes compilers branch */
 	return (a_high < b_high) |
 		((a_high == b_high) & ((uint64) a < (uint64) b));
@@ -101,15 +111,25 @@ fms_losertree_before(FmsLoserNode a, FmsLoserNode b, FmsLeafBefore before,
 /* If other goes first: they change places. */
 static pg_attribute_always_inline void
 fms_losertree_play(FmsLoserNode *other, FmsLoserNode *winner,
-				   FmsLeafBefore before, void *arg)
+				   FmsTieLoser tie_loser, void *arg)
 {
-	uint64		mask = -(uint64) fms_losertree_before(*other, *winner,
-													  before, arg);
-	FmsLoserNode difference = *other ^ *winner;
-	FmsLoserNode change =
-		(FmsLoserNode) ((uint64) (difference >> 64) & mask) << 64 |
-		((uint64) difference & mask);
+	uint64		mask;
+	FmsLoserNode difference;
+	FmsLoserNode change;
 
+	if (tie_loser && fms_losertree_tied(*other, *winner))
+	{
+		FmsLoserNode loser = tie_loser(arg, *other, *winner);
+
+		if (fms_losertree_leaf(loser) != fms_losertree_leaf(*other))
+			*winner = *other;
+		*other = loser;
+		return;
+	}
+	mask = -(uint64) fms_losertree_before(*other, *winner);
+	difference = *other ^ *winner;
+	change = (FmsLoserNode) ((uint64) (difference >> 64) & mask) << 64 |
+		((uint64) difference & mask);
 	*other ^= change;
 	*winner ^= change;
 }
@@ -120,14 +140,14 @@ fms_losertree_play(FmsLoserNode *other, FmsLoserNode *winner,
  */
 static pg_attribute_always_inline void
 fms_losertree_replay(FmsLoserTree *tree, FmsLoserNode changed,
-					 FmsLeafBefore before, void *arg)
+					 FmsTieLoser tie_loser, void *arg)
 {
 	FmsLoserNode winner = changed;
 	unsigned	node = (tree->nleaves + fms_losertree_leaf(changed)) / 2;
 
 	Assert(fms_losertree_leaf(changed) == fms_losertree_winner(tree));
 	for (; node > 0; node /= 2)
-		fms_losertree_play(&tree->nodes[node], &winner, before, arg);
+		fms_losertree_play(&tree->nodes[node], &winner, tie_loser, arg);
 	tree->nodes[0] = winner;
 }
 
@@ -137,7 +157,7 @@ fms_losertree_replay(FmsLoserTree *tree, FmsLoserNode changed,
  * has to be played.
  */
 static pg_attribute_always_inline FmsLoserNode
-fms_losertree_runner_up(const FmsLoserTree *tree, FmsLeafBefore before,
+fms_losertree_runner_up(const FmsLoserTree *tree, FmsTieLoser tie_loser,
 						void *arg)
 {
 	unsigned	node = (tree->nleaves + fms_losertree_winner(tree)) / 2;
@@ -148,7 +168,7 @@ fms_losertree_runner_up(const FmsLoserTree *tree, FmsLeafBefore before,
 	{
 		FmsLoserNode other = tree->nodes[node];
 
-		fms_losertree_play(&other, &best, before, arg);
+		fms_losertree_play(&other, &best, tie_loser, arg);
 	}
 	return best;
 }
@@ -160,7 +180,7 @@ fms_losertree_runner_up(const FmsLoserTree *tree, FmsLeafBefore before,
  */
 static pg_attribute_always_inline void
 fms_losertree_build(FmsLoserTree *tree, FmsLoserNode *nodes, int nleaves,
-					FmsLeafNode node_of, FmsLeafBefore before, void *arg)
+					FmsLeafNode node_of, FmsTieLoser tie_loser, void *arg)
 {
 	const FmsLoserNode empty = ~(FmsLoserNode) 0;
 	int			leaf;
@@ -180,7 +200,7 @@ fms_losertree_build(FmsLoserTree *tree, FmsLoserNode *nodes, int nleaves,
 		{
 			if (nodes[node] == empty)
 				break;
-			fms_losertree_play(&nodes[node], &winner, before, arg);
+			fms_losertree_play(&nodes[node], &winner, tie_loser, arg);
 		}
 		/* an empty one on the way, or the root */
 		nodes[node] = winner;

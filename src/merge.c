@@ -50,6 +50,7 @@
 #include "clock.h"
 #include "losertree.h"
 #include "merge.h"
+#include "offset_value.h"
 
 /* So many wins in a row make looking for the runner-up worth it. */
 #define WINS_IN_A_ROW		3
@@ -63,7 +64,6 @@ typedef enum FmsLeafState
 
 typedef struct FmsLeaf
 {
-	FmsLoserNode node;			/* the record's prefix, for the tree */
 	const FmsRecord *record;	/* head or fence; NULL at the end */
 	FmsLeafState state;
 
@@ -88,6 +88,7 @@ struct FmsMerge
 	int			nleaves;		/* the runs, and the rest if there is one */
 	uint64		rest_position;	/* of the rest's head */
 	bool		prefix_decides; /* fms_keys_prefix_decides() */
+	FmsCodeBase left;			/* if not: the key of who was the winner */
 	bool		handed_out;		/* the winner's record has left */
 	int			wins;			/* matches in a row that the winner has won */
 	bool		runner_up_known;
@@ -112,30 +113,41 @@ fms_merge_bytes(const FmsMode *mode, const FmsFenceStore *fences, int nruns,
 		fms_pool_bytes(mode->blocks(nruns, assist_blocks), block_bytes);
 }
 
+/*
+ * What a leaf plays with: the first bytes of its key if they are all of it,
+ * else how that differs from the key that left before.
+ */
 static inline FmsLoserNode
 leaf_node(void *arg, int run)
 {
-	return ((FmsMerge *) arg)->leaves[run].node;
+	const FmsMerge *merge = arg;
+	const FmsRecord *record = merge->leaves[run].record;
+
+	if (unlikely(record == NULL))
+		return fms_code_end(run);
+	return merge->prefix_decides ?
+		fms_losertree_node(fms_record_prefix(record),
+						   fms_record_prefix_rest(record), run) :
+		fms_code_of(record, &merge->left, run);
 }
 
 /*
- * Does run a's head leave before run b's, their prefixes being the same?
- * Ties: the earlier run.
+ * Which of two heads of the same code leaves later?  Ties: that of the later
+ * run.
  */
-static inline bool
-leaf_before(void *arg, int a, int b)
+static FmsLoserNode
+tie_loser(void *arg, FmsLoserNode a, FmsLoserNode b)
 {
 	FmsMerge   *merge = arg;
-	const FmsLeaf *a_leaf = &merge->leaves[a];
-	const FmsLeaf *b_leaf = &merge->leaves[b];
-	int			order;
+	const FmsRecord *a_record =
+		merge->leaves[fms_losertree_leaf(a)].record;
+	const FmsRecord *b_record =
+		merge->leaves[fms_losertree_leaf(b)].record;
 
 	/* both are at their ends, which are alike, and like nothing else */
-	if (a_leaf->record == NULL || b_leaf->record == NULL)
-		return a < b;
-	order = fms_keys_compare_rest(merge->plan->keys, a_leaf->record,
-								  b_leaf->record);
-	return order != 0 ? order < 0 : a < b;
+	if (a_record == NULL || b_record == NULL)
+		return fms_losertree_before(a, b) ? b : a;
+	return fms_code_tie_loser(merge->plan->keys, a, a_record, b, b_record);
 }
 
 /* Gets the run's next block from the mode, and stands at its beginning. */
@@ -268,8 +280,6 @@ set_record(FmsMerge *merge, int run, FmsLeafState state,
 
 	leaf->state = state;
 	leaf->record = record;
-	leaf->node = fms_losertree_node(fms_record_prefix(record),
-									fms_record_prefix_rest(record), run);
 }
 
 /* Nothing is left of the run: it goes after every record. */
@@ -280,7 +290,6 @@ set_end(FmsMerge *merge, int run)
 
 	leaf->state = FMS_LEAF_END;
 	leaf->record = NULL;
-	leaf->node = fms_losertree_node(PG_UINT64_MAX, PG_UINT32_MAX, run);
 }
 
 /* Makes the next record of the leaf's block its head. */
@@ -470,33 +479,49 @@ fms_merge_begin(const FmsMergePlan *plan, int nruns, FmsRun **runs,
 	fms_losertree_build(&merge->tree,
 						palloc(merge->nleaves * sizeof(FmsLoserNode)),
 						merge->nleaves, leaf_node,
-						merge->prefix_decides ? NULL : leaf_before, merge);
+						merge->prefix_decides ? NULL : tie_loser, merge);
 	return merge;
 }
 
 /*
- * The winner's head has changed: who is the winner now?  `before` is a
+ * The winner's new head: does it leave before the runner-up?  If only a new
+ * code for that could tell, no.
+ */
+static pg_attribute_always_inline bool
+stays_first(FmsMerge *merge, FmsLoserNode node, FmsTieLoser tie_loser)
+{
+	FmsLoserNode other = merge->runner_up;
+
+	if (tie_loser == NULL || !fms_losertree_tied(node, other))
+		return fms_losertree_before(node, other);
+	return fms_code_is_lasting(node) &&
+		fms_losertree_leaf(tie_loser(merge, node, other)) !=
+		fms_losertree_leaf(node);
+}
+
+/*
+ * The winner's head has changed: who is the winner now?  `tie_loser` is a
  * constant.
  */
 static pg_attribute_always_inline void
-play_by(FmsMerge *merge, int run, FmsLeafBefore before)
+play_by(FmsMerge *merge, int run, FmsTieLoser tie_loser)
 {
 	FmsLoserTree *tree = &merge->tree;
-	FmsLoserNode node = merge->leaves[run].node;
+	FmsLoserNode node = leaf_node(merge, run);
 
 	if (merge->runner_up_known)
 	{
-		if (fms_losertree_before(node, merge->runner_up, before, merge))
+		if (stays_first(merge, node, tie_loser))
 			return;
 		merge->runner_up_known = false;
 		merge->wins = 0;
 	}
-	fms_losertree_replay(tree, node, before, merge);
+	fms_losertree_replay(tree, node, tie_loser, merge);
 	if (fms_losertree_winner(tree) != run)
 		merge->wins = 0;
 	else if (++merge->wins >= WINS_IN_A_ROW && tree->nleaves > 1)
 	{
-		merge->runner_up = fms_losertree_runner_up(tree, before, merge);
+		merge->runner_up = fms_losertree_runner_up(tree, tie_loser, merge);
 		merge->runner_up_known = true;
 	}
 }
@@ -507,7 +532,7 @@ play(FmsMerge *merge, int run)
 	if (merge->prefix_decides)
 		play_by(merge, run, NULL);
 	else
-		play_by(merge, run, leaf_before);
+		play_by(merge, run, tie_loser);
 }
 
 /* Moves on from the record handed out last, if that has not been done. */
@@ -519,6 +544,8 @@ move_on(FmsMerge *merge)
 	if (!merge->handed_out)
 		return;
 	merge->handed_out = false;
+	if (!merge->prefix_decides)
+		fms_code_set_base(&merge->left, merge->leaves[run].record);
 	advance(merge, run);
 	play(merge, run);
 }

@@ -143,23 +143,26 @@ leaf_node(void *arg, int run)
 }
 
 /*
- * Does run a's next fence go before run b's, their prefixes being the same?
- * Ties: the earlier run.
+ * Which of two upcoming fences of the same prefix comes later?  Ties: that of
+ * the later run.
  */
-static inline bool
-leaf_before(void *arg, int a, int b)
+static inline FmsLoserNode
+tie_loser(void *arg, FmsLoserNode a, FmsLoserNode b)
 {
 	FmsOrder   *order = arg;
-	const FmsNamed *a_upcoming = order->leaves[a].upcoming;
-	const FmsNamed *b_upcoming = order->leaves[b].upcoming;
-	int			result;
+	const FmsNamed *a_upcoming =
+		order->leaves[fms_losertree_leaf(a)].upcoming;
+	const FmsNamed *b_upcoming =
+		order->leaves[fms_losertree_leaf(b)].upcoming;
+	int			result = 0;
 
-	/* both are at their ends, which are alike, and like nothing else */
-	if (a_upcoming == NULL || b_upcoming == NULL)
-		return a < b;
-	result = fms_keys_compare_rest(order->keys, named_record(a_upcoming),
-								   named_record(b_upcoming));
-	return result != 0 ? result < 0 : a < b;
+	/* at the ends both are, which are alike, and like nothing else */
+	if (a_upcoming && b_upcoming)
+		result = fms_keys_compare_rest(order->keys, named_record(a_upcoming),
+									   named_record(b_upcoming));
+	if (result == 0)
+		return fms_losertree_before(a, b) ? b : a;
+	return result < 0 ? b : a;
 }
 
 /* A copy with room for such a record; the spare one if that has it. */
@@ -320,7 +323,7 @@ fms_order_begin(FmsKeys *keys, FmsFenceStore *store, FmsOrderBy by,
 		take_fence(order, run);
 	}
 	fms_losertree_build(&order->tree, palloc(nruns * sizeof(FmsLoserNode)),
-						nruns, leaf_node, leaf_before, order);
+						nruns, leaf_node, tie_loser, order);
 	counters->order_us += fms_clock_since_us(start);
 	return order;
 }
@@ -394,7 +397,7 @@ name_some(FmsOrder *order)
 		is_long = leaf->upcoming->room_bytes > SPARE_MAX_BYTES;
 		keep_named(order, leaf);
 		take_fence(order, run);
-		fms_losertree_replay(&order->tree, leaf->node, leaf_before, order);
+		fms_losertree_replay(&order->tree, leaf->node, tie_loser, order);
 	}
 	order->counters->order_us += fms_clock_since_us(start);
 }

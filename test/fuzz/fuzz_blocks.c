@@ -142,6 +142,13 @@ fms_keys_compare_rest(FmsKeys *keys, const FmsRecord *a, const FmsRecord *b)
 	return 0;
 }
 
+int
+fms_keys_compare_columns(FmsKeys *keys, const FmsRecord *a,
+						 const FmsRecord *b)
+{
+	return 0;
+}
+
 bool
 fms_keys_prefix_decides(const FmsKeys *keys)
 {

@@ -60,6 +60,12 @@ before(void *arg, int a, int b)
 	return a_key != b_key ? a_key < b_key : a < b;
 }
 
+static FmsLoserNode
+tie_loser(void *arg, FmsLoserNode a, FmsLoserNode b)
+{
+	return before(arg, fms_losertree_leaf(a), fms_losertree_leaf(b)) ? b : a;
+}
+
 /* Both halves of the number are needed to know the key. */
 static FmsLoserNode
 node_of(int leaf, Numbers numbers)
@@ -133,7 +139,7 @@ merges_well(int n, int range, Numbers numbers)
 {
 	static Item expected[MAX_LEAVES * MAX_ITEMS];
 	FmsLoserNode nodes[MAX_LEAVES];
-	FmsLeafBefore ask = numbers == EXACT ? NULL : before;
+	FmsTieLoser ask = numbers == EXACT ? NULL : tie_loser;
 	FmsLoserTree tree;
 	int			items = 0;
 	int			i;

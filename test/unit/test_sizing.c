@@ -23,6 +23,13 @@ fms_keys_compare_rest(FmsKeys *keys, const FmsRecord *a, const FmsRecord *b)
 	abort();
 }
 
+int
+fms_keys_compare_columns(FmsKeys *keys, const FmsRecord *a,
+						 const FmsRecord *b)
+{
+	abort();
+}
+
 const FmsRecord *
 fms_keys_make_fence(FmsKeys *keys, const FmsRecord *record)
 {
