@@ -21,7 +21,8 @@
  * virtual machine may have handed that back to its host: to get it again can
  * take fifty times as long (for 2 MB, 86 us and 4.7 ms were measured on one).
  * So the first touch of each is timed, and when they have taken longer
- * together than small pages would have, the rest is made of these:
+ * together than small pages would have, the rest is made of these, some in a
+ * call instead of one in a fault:
  *
  *	  base                                                            end
  *	  | entries ->|touch>                     <touch|   <- records     |
@@ -53,6 +54,13 @@
 #define SMALL_PAGES_US	500.0
 /* So much longer they may have taken. */
 #define PATIENCE_US		10000.0
+/* Of small pages so many are asked for at once. */
+#define SMALL_PAGES_BYTES ((Size) 256 * 1024)
+
+/* Since Linux 5.14; older headers do not know it, older kernels refuse it. */
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
 
 static char *spare = NULL;		/* SPARE_BYTES, once one was needed */
 static bool spare_taken = false;
@@ -115,6 +123,7 @@ reach_all(FmsArena *arena)
 static void
 ask_for_huge_pages(FmsArena *arena, Size low_bytes, Size high_bytes)
 {
+	arena->small_pages = false;
 	arena->touches = 0;
 	arena->touch_us = 0;
 	reach_all(arena);
@@ -136,12 +145,10 @@ touch(FmsArena *arena, char *byte)
 	arena->touches++;
 }
 
-void
-fms_arena_touch(FmsArena *arena, char *low_end, char *high_start)
+/* One huge page at each end that is not reached yet. */
+static void
+reach_huge_page(FmsArena *arena, char *low_end, char *high_start)
 {
-	Assert(arena->base < low_end && low_end <= high_start &&
-		   high_start < fms_arena_end(arena));
-
 	if (low_end > arena->low_reached)
 	{
 		touch(arena, low_end - 1);
@@ -154,10 +161,55 @@ fms_arena_touch(FmsArena *arena, char *low_end, char *high_start)
 			(char *) TYPEALIGN_DOWN(HUGE_PAGE_BYTES, high_start);
 	}
 	if (arena->touch_us > arena->touches * SMALL_PAGES_US + PATIENCE_US)
+		arena->small_pages = madvise(arena->base, arena->size_bytes,
+									 MADV_NOHUGEPAGE) == 0;
+}
+
+/*
+ * Gets the pages between two places, and those around them.  If the kernel
+ * does not do that, faults will.  Returns whether it did.
+ */
+static bool
+populate(const FmsArena *arena, char **from, char **upto)
+{
+	*from = Max((char *) TYPEALIGN_DOWN(SMALL_PAGES_BYTES, *from),
+				arena->base);
+	*upto = Min((char *) TYPEALIGN(SMALL_PAGES_BYTES, *upto),
+				fms_arena_end(arena));
+	return madvise(*from, *upto - *from, MADV_POPULATE_WRITE) == 0;
+}
+
+static void
+reach_small_pages(FmsArena *arena, char *low_end, char *high_start)
+{
+	char	   *low = arena->low_reached;
+	char	   *high = arena->high_reached;
+	bool		done = true;
+
+	if (low_end > low)
 	{
-		(void) madvise(arena->base, arena->size_bytes, MADV_NOHUGEPAGE);
-		reach_all(arena);
+		arena->low_reached = low_end;
+		done = populate(arena, &low, &arena->low_reached);
 	}
+	if (done && high_start < high)
+	{
+		arena->high_reached = high_start;
+		done = populate(arena, &arena->high_reached, &high);
+	}
+	if (!done)
+		reach_all(arena);
+}
+
+void
+fms_arena_touch(FmsArena *arena, char *low_end, char *high_start)
+{
+	Assert(arena->base < low_end && low_end <= high_start &&
+		   high_start < fms_arena_end(arena));
+
+	if (arena->small_pages)
+		reach_small_pages(arena, low_end, high_start);
+	else
+		reach_huge_page(arena, low_end, high_start);
 }
 
 /* The piece that the process keeps, if it will do and is to be had. */

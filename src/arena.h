@@ -24,6 +24,7 @@ typedef struct FmsArena
 	/* what is known to have memory behind it; all, if nobody has to look */
 	char	   *low_reached;	/* up to there */
 	char	   *high_reached;	/* from there on */
+	bool		small_pages;	/* huge ones have taken too long */
 	uint32		touches;		/* of huge pages */
 	double		touch_us;		/* time they took */
 } FmsArena;
