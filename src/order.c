@@ -117,6 +117,7 @@ struct FmsOrder
 								 * all fences and have not been named */
 	int			first_run;		/* the next one that may have any */
 	FmsKeys    *keys;
+	bool		prefix_decides; /* fms_keys_prefix_decides() */
 	FmsFenceStore *store;
 	FmsCounters *counters;
 	FmsLoserTree tree;
@@ -301,6 +302,7 @@ fms_order_begin(FmsKeys *keys, FmsFenceStore *store, FmsOrderBy by,
 	order->by = by;
 	order->context = CurrentMemoryContext;
 	order->keys = keys;
+	order->prefix_decides = fms_keys_prefix_decides(keys);
 	order->store = store;
 	order->counters = counters;
 	order->nruns = nruns;
@@ -323,7 +325,8 @@ fms_order_begin(FmsKeys *keys, FmsFenceStore *store, FmsOrderBy by,
 		take_fence(order, run);
 	}
 	fms_losertree_build(&order->tree, palloc(nruns * sizeof(FmsLoserNode)),
-						nruns, leaf_node, tie_loser, order);
+						nruns, leaf_node,
+						order->prefix_decides ? NULL : tie_loser, order);
 	counters->order_us += fms_clock_since_us(start);
 	return order;
 }
@@ -397,7 +400,10 @@ name_some(FmsOrder *order)
 		is_long = leaf->upcoming->room_bytes > SPARE_MAX_BYTES;
 		keep_named(order, leaf);
 		take_fence(order, run);
-		fms_losertree_replay(&order->tree, leaf->node, tie_loser, order);
+		if (order->prefix_decides)
+			fms_losertree_replay(&order->tree, leaf->node, NULL, order);
+		else
+			fms_losertree_replay(&order->tree, leaf->node, tie_loser, order);
 	}
 	order->counters->order_us += fms_clock_since_us(start);
 }
