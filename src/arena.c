@@ -161,8 +161,10 @@ reach_huge_page(FmsArena *arena, char *low_end, char *high_start)
 			(char *) TYPEALIGN_DOWN(HUGE_PAGE_BYTES, high_start);
 	}
 	if (arena->touch_us > arena->touches * SMALL_PAGES_US + PATIENCE_US)
-		arena->small_pages = madvise(arena->base, arena->size_bytes,
-									 MADV_NOHUGEPAGE) == 0;
+	{
+		(void) madvise(arena->base, arena->size_bytes, MADV_NOHUGEPAGE);
+		arena->small_pages = true;
+	}
 }
 
 /*

@@ -76,6 +76,13 @@ fms_losertree_node(uint64 key_high, uint32 key_low, int leaf)
 		(uint64) key_low << FMS_LOSERTREE_LEAF_BITS | (uint32) leaf;
 }
 
+/* Nothing is left of the leaf: it goes after all others. */
+static inline FmsLoserNode
+fms_losertree_end(int leaf)
+{
+	return fms_losertree_node(PG_UINT64_MAX, PG_UINT32_MAX, leaf);
+}
+
 static inline int
 fms_losertree_leaf(FmsLoserNode node)
 {
@@ -106,6 +113,13 @@ fms_losertree_before(FmsLoserNode a, FmsLoserNode b)
 	/* a < b, but that makes compilers branch */
 	return (a_high < b_high) |
 		((a_high == b_high) & ((uint64) a < (uint64) b));
+}
+
+/* The one of them that goes later. */
+static inline FmsLoserNode
+fms_losertree_later(FmsLoserNode a, FmsLoserNode b)
+{
+	return fms_losertree_before(a, b) ? b : a;
 }
 
 /* If other goes first: they change places. */

@@ -124,7 +124,7 @@ leaf_node(void *arg, int run)
 	const FmsRecord *record = merge->leaves[run].record;
 
 	if (unlikely(record == NULL))
-		return fms_code_end(run);
+		return fms_losertree_end(run);
 	return merge->prefix_decides ?
 		fms_losertree_node(fms_record_prefix(record),
 						   fms_record_prefix_rest(record), run) :
@@ -146,7 +146,7 @@ tie_loser(void *arg, FmsLoserNode a, FmsLoserNode b)
 
 	/* both are at their ends, which are alike, and like nothing else */
 	if (a_record == NULL || b_record == NULL)
-		return fms_losertree_before(a, b) ? b : a;
+		return fms_losertree_later(a, b);
 	return fms_code_tie_loser(merge->plan->keys, a, a_record, b, b_record);
 }
 

@@ -29,7 +29,7 @@
  *	  rank 0	the same key, and nothing else to compare
  *	  rank 1	the same key bytes; columns are to be compared (record.h)
  *	  rank 2 .. the fewer words are shared, the higher
- *	  rank 255	the end of a run
+ *	  rank 255	the end of a run (fms_losertree_end())
  *
  * Matches are only played between codes by the same key: losers on the path of
  * a winner lost to it, and its successor is coded by it.
@@ -96,13 +96,6 @@ fms_code_shared_words(FmsLoserNode node)
 	return FMS_CODE_DIFFERS + FMS_KEY_MAX_WORDS - fms_code_rank(node);
 }
 
-/* Nothing is left of the leaf: it goes after every record. */
-static inline FmsLoserNode
-fms_code_end(int leaf)
-{
-	return fms_losertree_node(PG_UINT64_MAX, PG_UINT32_MAX, leaf);
-}
-
 /* From now on codes are made by this record's key. */
 static inline void
 fms_code_set_base(FmsCodeBase *base, const FmsRecord *record)
@@ -152,7 +145,7 @@ static inline FmsLoserNode
 fms_code_tie_loser(FmsKeys *keys, FmsLoserNode a, const FmsRecord *a_record,
 				   FmsLoserNode b, const FmsRecord *b_record)
 {
-	FmsLoserNode later = fms_losertree_before(a, b) ? b : a;
+	FmsLoserNode later = fms_losertree_later(a, b);
 	int			order;
 
 	Assert(fms_losertree_tied(a, b));
@@ -177,7 +170,7 @@ fms_code_tie_loser(FmsKeys *keys, FmsLoserNode a, const FmsRecord *a_record,
 		}
 		a = fms_code_same(a_record, fms_losertree_leaf(a));
 		b = fms_code_same(b_record, fms_losertree_leaf(b));
-		later = fms_losertree_before(a, b) ? b : a;
+		later = fms_losertree_later(a, b);
 		/* keys are prefix-free: only damaged ones are exact and not */
 		if (fms_code_rank(a) == FMS_CODE_SAME || !fms_losertree_tied(a, b))
 			return later;

@@ -162,7 +162,7 @@ tie_loser(void *arg, FmsLoserNode a, FmsLoserNode b)
 		result = fms_keys_compare_rest(order->keys, named_record(a_upcoming),
 									   named_record(b_upcoming));
 	if (result == 0)
-		return fms_losertree_before(a, b) ? b : a;
+		return fms_losertree_later(a, b);
 	return result < 0 ? b : a;
 }
 
@@ -208,7 +208,7 @@ take_fence(FmsOrder *order, int run)
 	if (fence == NULL)
 	{
 		leaf->upcoming = NULL;
-		leaf->node = fms_losertree_node(PG_UINT64_MAX, PG_UINT32_MAX, run);
+		leaf->node = fms_losertree_end(run);
 		return;
 	}
 

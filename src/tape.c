@@ -65,8 +65,9 @@
 
 /*
  * Writes to the page cache go in pieces of this.  Larger ones would be given
- * larger folios, which have to be made of memory that has been free for long;
- * on a virtual machine that hands free memory back to its host that can take
+ * larger folios, which no processor has in its own list of free memory: they
+ * come from that of all, and of memory that has been free for long; on a
+ * virtual machine that hands free memory back to its host that can take
  * several times longer.  Smaller ones cost more calls and folios.
  */
 #define CACHED_WRITE_BYTES	32768

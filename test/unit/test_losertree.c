@@ -75,7 +75,7 @@ node_of(int leaf, Numbers numbers)
 	if (numbers == ALL_ALIKE)
 		return fms_losertree_node(0, 0, leaf);
 	if (leaves[leaf].at >= leaves[leaf].n)
-		return fms_losertree_node(PG_UINT64_MAX, PG_UINT32_MAX, leaf);
+		return fms_losertree_end(leaf);
 	key = leaves[leaf].keys[leaves[leaf].at];
 	if (numbers == COARSE)
 		key = key / 3 * 3;

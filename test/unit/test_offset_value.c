@@ -163,7 +163,7 @@ static FmsLoserNode
 node_of(void *arg, int leaf)
 {
 	if (leaves[leaf].at == leaves[leaf].end)
-		return fms_code_end(leaf);
+		return fms_losertree_end(leaf);
 	return fms_code_of(&rows[leaves[leaf].at].record, &left, leaf);
 }
 
@@ -174,7 +174,7 @@ tie_loser(void *arg, FmsLoserNode a, FmsLoserNode b)
 	const Leaf *y = &leaves[fms_losertree_leaf(b)];
 
 	if (x->at == x->end || y->at == y->end)
-		return fms_losertree_before(a, b) ? b : a;
+		return fms_losertree_later(a, b);
 	fetches += fms_code_rank(a) != FMS_CODE_SAME;
 	return fms_code_tie_loser(NULL, a, &rows[x->at].record,
 							  b, &rows[y->at].record);
