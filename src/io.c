@@ -285,27 +285,28 @@ begin(FmsIo *io, FmsIoRequest *request)
 }
 
 void
-fms_io_submit(FmsIo *io, int fd, FmsIoRequest **requests, int n)
+fms_io_submit(FmsIo *io, FmsIoRequest **requests, int n)
 {
 	int			i;
 
 	for (i = 0; i < n; i++)
 		begin(io, requests[i]);
-	io->method->submit(fd, requests, n);
+	io->method->submit(requests, n);
 }
 
 void
-fms_io_carry_out(FmsIo *io, int fd, FmsIoRequest *request)
+fms_io_carry_out(FmsIo *io, FmsIoRequest *request)
 {
 	begin(io, request);
-	fms_io_complete(request, fms_io_transfer(fd, request));
+	fms_io_complete(request, fms_io_transfer(request));
 }
 
 /* Does a read begin where another one ends? */
 static bool
 goes_on(const FmsIoRequest *request, const FmsIoRequest *next)
 {
-	return !request->is_write && !next->is_write &&
+	return request->fd == next->fd &&
+		!request->is_write && !next->is_write &&
 		request->piece_bytes == 0 && next->piece_bytes == 0 &&
 		request->offset_bytes + request->length_bytes == next->offset_bytes;
 }
@@ -373,7 +374,7 @@ fms_io_complete(FmsIoRequest *request, int result)
 
 /* One piece of it; bytes moved, or -errno. */
 static int
-transfer_piece(int fd, const FmsIoRequest *request, uint32 at_bytes)
+transfer_piece(const FmsIoRequest *request, uint32 at_bytes)
 {
 	char	   *buffer = request->buffer + at_bytes;
 	uint32		bytes = fms_io_piece_bytes(request, at_bytes);
@@ -383,21 +384,21 @@ transfer_piece(int fd, const FmsIoRequest *request, uint32 at_bytes)
 	do
 	{
 		if (request->is_write)
-			moved = pwrite(fd, buffer, bytes, offset);
+			moved = pwrite(request->fd, buffer, bytes, offset);
 		else
-			moved = pread(fd, buffer, bytes, offset);
+			moved = pread(request->fd, buffer, bytes, offset);
 	} while (moved < 0 && errno == EINTR);
 	return moved < 0 ? -errno : (int) moved;
 }
 
 int
-fms_io_transfer(int fd, const FmsIoRequest *request)
+fms_io_transfer(const FmsIoRequest *request)
 {
 	uint32		moved = 0;
 
 	while (moved < request->length_bytes)
 	{
-		int			result = transfer_piece(fd, request, moved);
+		int			result = transfer_piece(request, moved);
 
 		if (result < 0)
 			return result;

@@ -64,6 +64,7 @@ fms_io_batch(uint32 depth)
 struct FmsIoRequest
 {
 	/* what to do: set before submitting */
+	int			fd;				/* valid now; may be closed once submitted */
 	bool		is_write;
 	uint32		length_bytes;
 	uint32		piece_bytes;	/* to be moved in pieces of this; 0: at once */
@@ -113,11 +114,11 @@ typedef struct FmsIoMethod
 	int			(*open) (void);
 
 	/*
-	 * Starts n requests on one descriptor.  All have to be accepted; a
-	 * method that fails marks those it could not start DONE with the error.
+	 * Starts n requests.  All have to be accepted; a method that fails marks
+	 * those it could not start DONE with the error.
 	 * Calls fms_io_complete() for each request exactly once, now or later.
 	 */
-	void		(*submit) (int fd, FmsIoRequest **requests, int n);
+	void		(*submit) (FmsIoRequest **requests, int n);
 
 	/* Completes what has finished.  Must not block. */
 	void		(*poll) (void);
@@ -184,13 +185,13 @@ extern void fms_io_unmap(FmsIo *io, char *buffer);
 extern void fms_io_pin(FmsIo *io);
 
 /*
- * Starts requests.  The descriptor must be valid now; it may be closed or
- * reused as soon as this returns.
+ * Starts requests, of any files.  Descriptors must be valid now; they may be
+ * closed or reused as soon as this returns.
  */
-extern void fms_io_submit(FmsIo *io, int fd, FmsIoRequest **requests, int n);
+extern void fms_io_submit(FmsIo *io, FmsIoRequest **requests, int n);
 
 /* Does what submitting and waiting do, without any method: at once. */
-extern void fms_io_carry_out(FmsIo *io, int fd, FmsIoRequest *request);
+extern void fms_io_carry_out(FmsIo *io, FmsIoRequest *request);
 
 /* Completes what has finished, without blocking. */
 extern void fms_io_poll(FmsIo *io);
@@ -206,7 +207,7 @@ extern bool fms_io_wait(FmsIo *io);
  * Carries a request out at once, without any method.  Returns what moved, or
  * -errno; the request's state stays as it is.
  */
-extern int	fms_io_transfer(int fd, const FmsIoRequest *request);
+extern int	fms_io_transfer(const FmsIoRequest *request);
 
 /*
  * For methods: how many of the requests, from the first on, are reads of one

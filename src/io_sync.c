@@ -33,7 +33,7 @@ sync_open(void)
 }
 
 static void
-sync_submit(int fd, FmsIoRequest **requests, int n)
+sync_submit(FmsIoRequest **requests, int n)
 {
 	struct iovec vector[FMS_IO_PARTS_MAX];
 
@@ -42,8 +42,8 @@ sync_submit(int fd, FmsIoRequest **requests, int n)
 		int			joined = fms_io_join(requests, n, vector);
 
 		fms_io_complete(requests[0], joined == 1 ?
-						fms_io_transfer(fd, requests[0]) :
-						read_joined(fd, vector, joined,
+						fms_io_transfer(requests[0]) :
+						read_joined(requests[0]->fd, vector, joined,
 									requests[0]->offset_bytes));
 		requests += joined;
 		n -= joined;

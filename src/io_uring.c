@@ -216,9 +216,10 @@ get_entry(int *error)
 
 /* What the kernel is to do for a piece of a request. */
 static void
-prepare(struct io_uring_sqe *sqe, int fd, FmsIoRequest *request, uint32 at,
+prepare(struct io_uring_sqe *sqe, FmsIoRequest *request, uint32 at,
 		int slot)
 {
+	int			fd = request->fd;
 	char	   *buffer = request->buffer + at;
 	uint32		bytes = fms_io_piece_bytes(request, at);
 	uint64		offset = request->offset_bytes + at;
@@ -236,7 +237,7 @@ prepare(struct io_uring_sqe *sqe, int fd, FmsIoRequest *request, uint32 at,
 
 /* Queues the pieces of a request; counts them as they are queued. */
 static int
-queue_pieces(int fd, FmsIoRequest *request, int *queued)
+queue_pieces(FmsIoRequest *request, int *queued)
 {
 	int			slot = fms_io_pinned_find(request->buffer,
 										  request->length_bytes);
@@ -249,7 +250,7 @@ queue_pieces(int fd, FmsIoRequest *request, int *queued)
 
 		if (sqe == NULL)
 			break;
-		prepare(sqe, fd, request, at, slot);
+		prepare(sqe, request, at, slot);
 		(*queued)++;
 		at += fms_io_piece_bytes(request, at);
 	}
@@ -258,7 +259,7 @@ queue_pieces(int fd, FmsIoRequest *request, int *queued)
 
 /* Queues reads joined to one operation; the vector lasts as the entry does. */
 static int
-queue_joined(int fd, FmsIoRequest *first, const struct iovec *vector, int n,
+queue_joined(FmsIoRequest *first, const struct iovec *vector, int n,
 			 int *queued)
 {
 	int			error = 0;
@@ -269,7 +270,7 @@ queue_joined(int fd, FmsIoRequest *first, const struct iovec *vector, int n,
 		return error;
 	lasting = vectors[sqe - ring.sq.sqes];
 	memcpy(lasting, vector, n * sizeof(struct iovec));
-	io_uring_prep_readv(sqe, fd, lasting, n, first->offset_bytes);
+	io_uring_prep_readv(sqe, first->fd, lasting, n, first->offset_bytes);
 	io_uring_sqe_set_data(sqe, first);
 	(*queued)++;
 	return 0;
@@ -280,7 +281,7 @@ queue_joined(int fd, FmsIoRequest *first, const struct iovec *vector, int n,
  * error.
  */
 static int
-queue_all(int fd, FmsIoRequest **requests, int n, int *queued)
+queue_all(FmsIoRequest **requests, int n, int *queued)
 {
 	struct iovec vector[FMS_IO_PARTS_MAX];
 	int			error = 0;
@@ -290,9 +291,9 @@ queue_all(int fd, FmsIoRequest **requests, int n, int *queued)
 		int			joined = can_join ? fms_io_join(requests, n, vector) : 1;
 
 		if (joined == 1)
-			error = queue_pieces(fd, requests[0], queued);
+			error = queue_pieces(requests[0], queued);
 		else
-			error = queue_joined(fd, requests[0], vector, joined, queued);
+			error = queue_joined(requests[0], vector, joined, queued);
 		requests += joined;
 		n -= joined;
 	}
@@ -333,7 +334,7 @@ give_up(FmsIoRequest **requests, int n, int taken, int error)
 }
 
 static void
-uring_submit(int fd, FmsIoRequest **requests, int n)
+uring_submit(FmsIoRequest **requests, int n)
 {
 	int			queued = 0;
 	int			error = ring_error;
@@ -345,7 +346,7 @@ uring_submit(int fd, FmsIoRequest **requests, int n)
 		requests[i]->pieces_left = fms_io_pieces(requests[i]);
 	}
 	if (error == 0)
-		error = queue_all(fd, requests, n, &queued);
+		error = queue_all(requests, n, &queued);
 	if (error == 0)
 		error = push();
 

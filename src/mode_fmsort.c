@@ -184,11 +184,15 @@ fmsort_next(FmsInput *input, int run)
 static void
 fmsort_exhausted(FmsInput *input, FmsFrame *frame)
 {
-	FmsQueue   *queue = queue_of(input);
+	FmsPool    *pool = input->pool;
+	uint32		batch = fms_io_batch(queue_of(input)->depth);
 
-	fms_pool_release(input->pool, frame);
-	fms_io_poll(input->pool->io);
-	if (startable(input) >= fms_io_batch(queue->depth))
+	fms_pool_release(pool, frame);
+
+	/* to look for what has come can be a system call: only if it may help */
+	if (pool->nfree >= batch && startable(input) < batch)
+		fms_io_poll(pool->io);
+	if (startable(input) >= batch)
 		refill(input);
 }
 

@@ -156,10 +156,28 @@ raw_fd(FmsTape *tape, File file)
 	return fd;
 }
 
-static int
-transfer_fd(FmsTape *tape, uint64 offset_bytes)
+/*
+ * Says to which file each request goes.  Reopening one may close the other,
+ * but never the one that was reopened last.
+ */
+static void
+resolve(FmsTape *tape, FmsIoRequest **requests, int n)
 {
-	return raw_fd(tape, transfer_file(tape, offset_bytes));
+	int			i;
+
+	do
+	{
+		(void) raw_fd(tape, tape->file);
+		if (tape->direct_file > 0)
+			(void) raw_fd(tape, tape->direct_file);
+	} while (FileGetRawDesc(tape->file) < 0);
+
+	for (i = 0; i < n; i++)
+	{
+		File		file = transfer_file(tape, requests[i]->offset_bytes);
+
+		requests[i]->fd = FileGetRawDesc(file);
+	}
 }
 
 /*
@@ -359,21 +377,21 @@ static void
 start_write(FmsTape *tape, FmsIoRequest *request)
 {
 	bool		direct = make_write(tape, request);
-	int			fd = raw_fd(tape, direct ? tape->direct_file : tape->file);
 	instr_time	start = fms_clock_now();
 
+	resolve(tape, &request, 1);
 	if (direct)
 	{
-		fms_io_submit(tape->io, fd, &request, 1);
+		fms_io_submit(tape->io, &request, 1);
 		if (tape->io->method->submit_blocks)
 			(void) count_blocked(tape, true, start);
 		return;
 	}
 
 	if (request->offset_bytes < WORKERS_FROM_BYTES || IsInParallelMode())
-		fms_io_carry_out(tape->io, fd, request);
+		fms_io_carry_out(tape->io, request);
 	else
-		fms_io_submit(tape->io, fd, &request, 1);
+		fms_io_submit(tape->io, &request, 1);
 	tape->counters->cached_bytes += request->length_bytes;
 	/* copying takes time, but is no waiting for a device */
 	tape->counters->cached_us += count_io_us(true, start);
@@ -427,37 +445,6 @@ fms_tape_give_back(FmsTape *tape, uint64 offset_bytes, Size length_bytes)
 	return tape->makes_holes;
 }
 
-/* How many of the requests, from the first on, go to the same file? */
-static int
-same_file(const FmsTape *tape, FmsIoRequest **requests, int n)
-{
-	File		file = transfer_file(tape, requests[0]->offset_bytes);
-	int			i;
-
-	for (i = 1; i < n; i++)
-	{
-		if (transfer_file(tape, requests[i]->offset_bytes) != file)
-			break;
-	}
-	return i;
-}
-
-/* Submits all of them, to the files they belong to. */
-static void
-submit(FmsTape *tape, FmsIoRequest **requests, int n)
-{
-	while (n > 0)
-	{
-		int			now = same_file(tape, requests, n);
-
-		fms_io_submit(tape->io,
-					  transfer_fd(tape, requests[0]->offset_bytes), requests,
-					  now);
-		requests += now;
-		n -= now;
-	}
-}
-
 void
 fms_tape_read(FmsTape *tape, FmsIoRequest **requests, int n)
 {
@@ -474,7 +461,8 @@ fms_tape_read(FmsTape *tape, FmsIoRequest **requests, int n)
 	tape->counters->read_batches++;
 
 	start = fms_clock_now();
-	submit(tape, requests, n);
+	resolve(tape, requests, n);
+	fms_io_submit(tape->io, requests, n);
 	if (tape->io->method->submit_blocks)
 		(void) count_blocked(tape, false, start);
 }
@@ -492,7 +480,8 @@ fms_tape_overwrite(FmsTape *tape, FmsIoRequest **requests, int n)
 		tape->counters->written_bytes += requests[i]->length_bytes;
 	}
 	tape->counters->writes += n;
-	submit(tape, requests, n);
+	resolve(tape, requests, n);
+	fms_io_submit(tape->io, requests, n);
 }
 
 static void
@@ -595,8 +584,10 @@ fms_tape_wait(FmsTape *tape, FmsIoRequest *request)
 
 		/* short or interrupted: do it once more, whole and synchronously */
 		if (result > 0 || result == -EINTR || result == -EAGAIN)
-			result = fms_io_transfer(transfer_fd(tape, request->offset_bytes),
-									 request);
+		{
+			resolve(tape, &request, 1);
+			result = fms_io_transfer(request);
+		}
 		if (result != (int) request->length_bytes)
 			report_failure(tape, request, result);
 	}

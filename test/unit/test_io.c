@@ -70,6 +70,7 @@ static void
 prepare(FmsIoRequest *request, char *buffer, int number, bool is_write)
 {
 	memset(request, 0, sizeof(*request));
+	request->fd = fd;
 	request->is_write = is_write;
 	request->buffer = buffer;
 	request->length_bytes = PIECE_BYTES;
@@ -97,7 +98,7 @@ write_all(FmsIo *io, char *memory, FmsIoRequest *requests,
 		requests[i].group = group;
 		batch[i] = &requests[i];
 	}
-	fms_io_submit(io, fd, batch, PIECES);
+	fms_io_submit(io, batch, PIECES);
 }
 
 /* Writes all pieces, reads them in another order, waits in a third. */
@@ -145,7 +146,7 @@ test_round_trip(void)
 		int			some = 1 + (int) shim_below(60);
 		int			n = Min(PIECES - i, some);
 
-		fms_io_submit(&io, fd, batch + i, n);
+		fms_io_submit(&io, batch + i, n);
 		fms_io_poll(&io);
 		i += n;
 	}
@@ -178,13 +179,15 @@ test_errors(void)
 
 	close(closed);
 	prepare(&request, buffer, 0, false);
-	fms_io_submit(&io, closed, batch, 1);
+	request.fd = closed;
+	fms_io_submit(&io, batch, 1);
 	wait_for(&io, &request);
 	shim_ok(request.result == -EBADF, "%s: a closed descriptor: -EBADF",
 			method->name);
 
 	prepare(&request, buffer, 0, true);
-	fms_io_submit(&io, read_only, batch, 1);
+	request.fd = read_only;
+	fms_io_submit(&io, batch, 1);
 	wait_for(&io, &request);
 	shim_ok(request.result == -EBADF, "%s: writing what is read-only: -EBADF",
 			method->name);
@@ -192,20 +195,20 @@ test_errors(void)
 
 	prepare(&request, buffer, PIECES - 1, false);
 	request.length_bytes = 2 * PIECE_BYTES;
-	fms_io_submit(&io, fd, batch, 1);
+	fms_io_submit(&io, batch, 1);
 	wait_for(&io, &request);
 	shim_ok(request.result == (int) PIECE_BYTES,
 			"%s: reading over the end is short", method->name);
 
 	prepare(&request, buffer, PIECES + 5, false);
-	fms_io_submit(&io, fd, batch, 1);
+	fms_io_submit(&io, batch, 1);
 	wait_for(&io, &request);
 	shim_ok(request.result == 0, "%s: reading behind the end gives nothing",
 			method->name);
 
 	/* after all that the channel still works */
 	prepare(&request, buffer, 3, false);
-	fms_io_submit(&io, fd, batch, 1);
+	fms_io_submit(&io, batch, 1);
 	wait_for(&io, &request);
 	shim_ok(holds(buffer, 3, 1), "%s: an error breaks nothing", method->name);
 	fms_io_close(&io);
@@ -234,7 +237,8 @@ test_in_flight(void)
 	prepare(&request, buffer, 0, false);
 	request.length_bytes = 6;
 	request.offset_bytes = (uint64) -1;
-	fms_io_submit(&io, ends[0], batch, 1);
+	request.fd = ends[0];
+	fms_io_submit(&io, batch, 1);
 	fms_io_poll(&io);
 	shim_ok(request.state == FMS_IO_IN_FLIGHT && io.in_flight == 1,
 			"%s: a read is in flight until there is something to read",
@@ -276,7 +280,7 @@ test_close(void)
 	shim_ok(first.method == NULL, "%s: closing twice", method->name);
 
 	prepare(&requests[0], other, PIECES - 1, false);
-	fms_io_submit(&second, fd, batch, 1);
+	fms_io_submit(&second, batch, 1);
 	wait_for(&second, &requests[0]);
 	shim_ok(holds(other, PIECES - 1, 2),
 			"%s: the other channel of the process goes on", method->name);
@@ -313,7 +317,7 @@ test_joined(void)
 		prepare(&requests[i], memory + (PIECES - 1 - i) * PIECE_BYTES,
 				100 + i + i / 100, false);
 	}
-	fms_io_submit(&io, fd, batch, PIECES);
+	fms_io_submit(&io, batch, PIECES);
 	while (io.in_flight > 0)
 		(void) fms_io_wait(&io);
 	for (i = 0; i < PIECES; i++)
@@ -337,6 +341,51 @@ test_joined(void)
 	fms_io_close(&io);
 }
 
+/*
+ * Stretches of two files in turn, in one batch: what follows in another file
+ * is no neighbour.
+ */
+static void
+test_files(void)
+{
+	FmsIoRequest requests[8];
+	FmsIoRequest *batch[8];
+	FmsIo		io;
+	char	   *memory;
+	FILE	   *other = tmpfile();
+	bool		good = true;
+	int			i;
+
+	if (other == NULL)
+		abort();
+	fms_io_open(&io, choice);
+	memory = fms_io_map(&io, 8 * PIECE_BYTES);
+	for (i = 0; i < 8; i++)
+	{
+		fill(memory + i * PIECE_BYTES, i, 10 + i % 2);
+		prepare(&requests[i], memory + i * PIECE_BYTES, i, true);
+		requests[i].fd = i % 2 ? fileno(other) : fd;
+		batch[i] = &requests[i];
+	}
+	fms_io_submit(&io, batch, 8);
+	while (io.in_flight > 0)
+		(void) fms_io_wait(&io);
+
+	memset(memory, 0, 8 * PIECE_BYTES);
+	for (i = 0; i < 8; i++)
+		requests[i].is_write = false;
+	fms_io_submit(&io, batch, 8);
+	for (i = 0; i < 8; i++)
+	{
+		wait_for(&io, &requests[i]);
+		good = good && requests[i].result == (int) PIECE_BYTES &&
+			holds(requests[i].buffer, i, 10 + i % 2);
+	}
+	shim_ok(good, "%s: one batch, two files", method->name);
+	fms_io_close(&io);
+	fclose(other);
+}
+
 /* Does a page written from there come back there? */
 static bool
 goes_and_comes(FmsIo *io, char *buffer, int number)
@@ -346,11 +395,11 @@ goes_and_comes(FmsIo *io, char *buffer, int number)
 
 	fill(buffer, number, 3);
 	prepare(&request, buffer, number, true);
-	fms_io_submit(io, fd, &batch, 1);
+	fms_io_submit(io, &batch, 1);
 	wait_for(io, &request);
 	memset(buffer, 0, PIECE_BYTES);
 	prepare(&request, buffer, number, false);
-	fms_io_submit(io, fd, &batch, 1);
+	fms_io_submit(io, &batch, 1);
 	wait_for(io, &request);
 	return request.result == (int) PIECE_BYTES && holds(buffer, number, 3);
 }
@@ -420,6 +469,7 @@ test_method(const FmsIoMethod *which, FmsIoChoice how)
 	test_in_flight();
 	test_close();
 	test_joined();
+	test_files();
 	test_pinned();
 }
 

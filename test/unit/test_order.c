@@ -127,7 +127,8 @@ fms_tape_append(FmsTape *tape, FmsIoRequest *request, char *buffer,
 	request->length_bytes = length_bytes;
 	request->offset_bytes = tape->end_bytes;
 	tape->end_bytes += length_bytes;
-	fms_io_submit(tape->io, tape->fd, &request, 1);
+	request->fd = tape->fd;
+	fms_io_submit(tape->io, &request, 1);
 }
 
 uint64
@@ -147,8 +148,11 @@ fms_tape_read(FmsTape *tape, FmsIoRequest **requests, int n)
 	int			i;
 
 	for (i = 0; i < n; i++)
+	{
+		requests[i]->fd = tape->fd;
 		requests[i]->is_write = false;
-	fms_io_submit(tape->io, tape->fd, requests, n);
+	}
+	fms_io_submit(tape->io, requests, n);
 }
 
 void
