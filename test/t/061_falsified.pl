@@ -4,7 +4,8 @@
 # be slower still.
 #
 # Seen to fail with: observe() of medium.c doing nothing; a slow device given
-# next to no room; transfer_file() of tape.c that knows no way back.
+# next to no room; transfer_file() of tape.c that knows no way back; resolve()
+# of it that opens each file once.
 
 use strict;
 use warnings;
@@ -13,9 +14,11 @@ use FindBin;
 use lib $FindBin::RealBin;
 use FmsTest;
 use FmsFaults;
+use List::Util qw(shuffle);
 use Test::More;
 
-my $bench = FmsFaults->new_with_faulty_io('falsified');
+my $bench =
+  FmsFaults->new_with_faulty_io('falsified', 'max_files_per_process = 80');
 
 if (!$bench)
 {
@@ -49,18 +52,26 @@ EOT
 
 my $settings = "SET fmsort.direct_io = auto; SET fmsort.block_size = 0;
   SET fmsort.assist_blocks = 0; SET work_mem = '1MB';";
-my $query = 'SELECT count(*) FROM (SELECT g, repeat(md5(g::text), 4)
-  FROM generate_series(1, 150000) g ORDER BY -g OFFSET 0) s';
+
+# So many rows, from all over the input; 167 bytes each on tape.
+sub shuffled
+{
+	my ($rows) = @_;
+
+	return "SELECT g, repeat(md5(g::text), 4) AS pay
+	  FROM generate_series(1, $rows) g ORDER BY g::bigint * 7919 % 1000003";
+}
 
 # Direct I/O or not, and why, of some 25 MB
 sub chosen
 {
-	my ($more) = @_;
+	my ($more, $rows) = @_;
+	my $query = shuffled($rows // 150000);
 
 	return $node->safe_psql('postgres', <<"EOT");
 $settings
 $more;
-DO \$do\$ BEGIN PERFORM 1 FROM ($query) q; END \$do\$;
+DO \$do\$ BEGIN PERFORM count(pay) FROM ($query OFFSET 0) q; END \$do\$;
 SELECT direct_io, tuples, why FROM fmsort_last_sort();
 EOT
 }
@@ -99,6 +110,34 @@ foreach my $mb (3, 100000)
 $bench->order('slow_write', value => 100, times => 1000000000);
 is($node->safe_psql('postgres', "SET fmsort.io_method = sync; $rows"), $right,
 	'from one to the other: the same rows');
+
+# Many such sorts at once, with fewer descriptors than files: fd.c closes one
+# file of a sort when it opens the other.
+{
+	my $sorts = 40;
+	my $rows = 40000;
+	my $moved = 12000;
+	my $sql = "$settings $sync; BEGIN;\n";
+
+	like(chosen($sync, $rows), qr/^t\|$rows\|.*direct I\/O for all but/,
+		'a smaller sort goes from one to the other, too');
+	$sql .= "DECLARE c$_ NO SCROLL CURSOR FOR " . shuffled($rows) . ";\n"
+	  foreach 1 .. $sorts;
+	# by turns, it would always be the same file that goes
+	srand(1);
+	$sql .= 'MOVE ' . $moved / 12 . " FROM c$_;\n"
+	  foreach shuffle((1 .. $sorts) x 12);
+	$sql .= "FETCH 1 FROM c$_;\n" foreach 1 .. $sorts;
+	$sql .= 'COMMIT;';
+	my ($status, $out, $err) =
+	  $node->psql('postgres', $sql, on_error_die => 0);
+	my $next = $node->safe_psql('postgres', 'SET fmsort.mode = off;
+	  SELECT g FROM (' . shuffled($rows) . " OFFSET $moved LIMIT 1) s");
+
+	is($err, '', "$sorts of them at once with 80 descriptors");
+	is_deeply([ $out =~ /^(\d+)\|/mg ], [ ($next) x $sorts ],
+		'... go on where they were');
+}
 is(join(' ', temp_files($node)), '', 'no file stays');
 
 $node->stop;
