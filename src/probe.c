@@ -667,16 +667,19 @@ collect(FmsProbe *probe, Progress *progress, instr_time start)
 	}
 }
 
-/* Gives new requests, no more than a batch if the device has others. */
+/*
+ * Gives the next batch, even if nothing is under way: neighbours submitted
+ * together would become one request, be done together, and so submitted
+ * together again.
+ */
 static void
 refill(FmsProbe *probe, uint32 batch)
 {
 	FmsIoRequest *ready[DEPTH_MAX];
 	uint32		nready = 0;
-	uint32		most = probe->io.in_flight > 0 ? batch : probe->depth;
 	uint32		i;
 
-	for (i = 0; i < probe->depth && nready < most; i++)
+	for (i = 0; i < probe->depth && nready < batch; i++)
 	{
 		Slot	   *slot = &probe->slots[i];
 
