@@ -11,6 +11,7 @@
  *	  device		x * c_R(block, l)  +  y * c_W
  *	  processor		tuples * (a + b * bytes) * t(runs)  +  x * d(block, l)
  *	  holes			x * g
+ *	  earlier pass	y * c_W
  *
  *	  processor  |####|####|oo|####|####|		  the longer is what it takes,
  *	  device	 |======|======|oo|======|======| and what of the shorter does
@@ -25,7 +26,9 @@
  * map when all reads that are under way have come, and lets no other begin.
  *
  * An earlier pass writes what it has merged.  To the processor that is what
- * writing a run is, so a byte costs what it does there.
+ * writing a run is, so a byte costs what it does there.  The device's part
+ * overlaps with nothing, either (it is among the o): space has to be found for
+ * such a write, and again no read of the file begins meanwhile.
  *
  * A spill that stays in the page cache costs no I/O, and as a rule no space on
  * the device: copying is part of the processor's prices.
@@ -213,7 +216,7 @@ predict_times(const FmsOptions *options, const FmsTupleCost *cost,
 	double		rewritten = volumes->rewritten_bytes;
 	double		write_us = 0;
 	double		read_us = 0;
-	double		holes_us = 0;
+	double		alone_us = 0;	/* in which nothing else goes on */
 
 	if (bytes > 0)
 	{
@@ -227,16 +230,16 @@ predict_times(const FmsOptions *options, const FmsTupleCost *cost,
 		/* an earlier pass fetches the block it writes to as well */
 		merge += (bytes + 2 * rewritten) * FETCH_BYTE_NS / 1000;
 		write_us = transfer_us(bytes, options->device.write_mb);
-		read_us = transfer_us(bytes + rewritten, prediction->read_mb) +
+		read_us = transfer_us(bytes + rewritten, prediction->read_mb);
+		alone_us = transfer_us(bytes + rewritten,
+							   options->device.give_back_mb) +
 			transfer_us(rewritten, options->device.write_mb);
-		holes_us = transfer_us(bytes + rewritten,
-							   options->device.give_back_mb);
 	}
 	if (read_us > 0)
 		prediction->blocked_us = Max(0, read_us - merge) +
 			Min(read_us, merge) / Max(prediction->assist_blocks, 1);
 	prediction->formation_us = Max(formation, write_us);
-	prediction->merge_us = merge + holes_us + prediction->blocked_us;
+	prediction->merge_us = merge + alone_us + prediction->blocked_us;
 }
 
 void
