@@ -329,14 +329,14 @@ fms_fences_note(FmsFenceStore *store, FmsFences *fences,
 				const FmsRecord *record, uint32 nblocks)
 {
 	const FmsRecord *key = fms_keys_make_fence(store->keys, record);
-	Size		bytes = sizeof(FmsFence) + key->size_bytes;
+	Size		bytes = sizeof(FmsFence) + fms_record_bytes(key);
 	FmsFenceChunk *chunk = chunk_for(store, fences, bytes);
 	FmsFence   *fence = (FmsFence *) ((char *) chunk + chunk->used_bytes);
 
 	Assert(nblocks >= 1);
 	fence->nblocks = nblocks;
 	fence->unused = 0;
-	memcpy(fence + 1, key, key->size_bytes);
+	memcpy(fence + 1, key, fms_record_bytes(key));
 	chunk->used_bytes += bytes;
 }
 
@@ -568,7 +568,7 @@ fms_fence_reader_step(FmsFenceReader *reader)
 	const FmsFence *fence = fms_fence_reader_peek(reader);
 
 	reader->at_bytes += sizeof(FmsFence) +
-		fms_fence_record(fence)->size_bytes;
+		fms_record_bytes(fms_fence_record(fence));
 	skip_empty_chunks(reader);
 	/* wanted when the run is named the next time, after many others */
 	__builtin_prefetch(fms_fence_reader_peek(reader));

@@ -119,7 +119,8 @@ fetch_ahead(const char *records_end, const FmsEntry *entries, Size position,
 			fms_entry_record(records_end, &entries[position + PREFETCH_WHOLE]);
 		const char *line = (const char *) record + CACHE_LINE_BYTES;
 		const char *end = (const char *) record +
-			Min(record->size_bytes, PREFETCH_LINES_MAX * CACHE_LINE_BYTES);
+			Min(fms_record_bytes(record),
+				PREFETCH_LINES_MAX * CACHE_LINE_BYTES);
 
 		for (; line < end; line += CACHE_LINE_BYTES)
 			__builtin_prefetch(line);
@@ -218,15 +219,6 @@ view_tuple(TupleTableSlot *slot, FmsTupleView *view)
 	}
 }
 
-static inline void
-copy_tuple(MinimalTuple copy, const FmsTupleView *view)
-{
-	memcpy(copy, view->bytes, view->length_bytes);
-	copy->t_len = view->length_bytes;
-	/* where a heap tuple keeps its address */
-	memset(copy->mt_padding, 0, sizeof(copy->mt_padding));
-}
-
 static void
 add_record(FmsFormation *formation, TupleTableSlot *slot,
 		   const FmsKeyImage *image, const FmsTupleView *tuple, Size size)
@@ -239,15 +231,15 @@ add_record(FmsFormation *formation, TupleTableSlot *slot,
 	fms_arena_reach(&formation->arena, (char *) (entry + 1),
 					(char *) record);
 	fetch_for_writing(record, size);
-	record->size_bytes = size;
+	record->tuple_bytes = tuple->length_bytes;
 	record->key_bytes = image->key_bytes;
 	record->flags = image->exact ? FMS_RECORD_EXACT :
 		fms_keys_place(formation->keys, slot, tuple->bytes,
 					   tuple->length_bytes);
-	memcpy(fms_record_key(record), image->bytes, image->key_bytes);
 	/* what the tuple does not fill of its last word goes to disk: zero it */
 	memset(end - MAXIMUM_ALIGNOF, 0, MAXIMUM_ALIGNOF);
-	copy_tuple(fms_record_tuple(record), tuple);
+	memcpy(fms_record_key(record), image->bytes, image->key_bytes);
+	fms_record_set_tuple(record, tuple->bytes);
 
 	formation->records_bytes += size;
 	formation->count++;
@@ -258,17 +250,18 @@ add_record(FmsFormation *formation, TupleTableSlot *slot,
 static void
 set_cutoff(FmsFormation *formation, const FmsRecord *record)
 {
-	if (formation->cutoff_bytes < record->size_bytes)
+	Size		bytes = fms_record_bytes(record);
+
+	if (formation->cutoff_bytes < bytes)
 	{
 		if (formation->cutoff)
 			pfree(formation->cutoff);
 		formation->cutoff = NULL;
 		formation->cutoff = MemoryContextAllocExtended(formation->context,
-													   record->size_bytes,
-													   MCXT_ALLOC_HUGE);
-		formation->cutoff_bytes = record->size_bytes;
+													   bytes, MCXT_ALLOC_HUGE);
+		formation->cutoff_bytes = bytes;
 	}
-	memcpy(formation->cutoff, record, record->size_bytes);
+	memcpy(formation->cutoff, record, bytes);
 	formation->cutoff_prefix = fms_record_prefix(record);
 }
 
@@ -288,7 +281,7 @@ pack_records(FmsFormation *formation)
 	for (i = 0; i < formation->count; i++)
 	{
 		const FmsRecord *record = record_of(formation, &entries[i]);
-		Size		size = record->size_bytes;
+		Size		size = fms_record_bytes(record);
 
 		formation->records_bytes += size;
 		memmove(end - formation->records_bytes, record, size);
@@ -359,7 +352,7 @@ drop_if_beyond_cutoff(FmsFormation *formation)
 		fms_keys_compare_rest(formation->keys, record,
 							  formation->cutoff) >= 0)
 	{
-		formation->records_bytes -= record->size_bytes;
+		formation->records_bytes -= fms_record_bytes(record);
 		formation->count--;
 	}
 }

@@ -294,7 +294,6 @@ fms_history_mark(FmsHistory *history, uint64 position)
 static MinimalTuple
 read_on(FmsHistory *history)
 {
-	const FmsRecord *record;
 	MinimalTuple tuple;
 
 	if (generation_size(history->newer) >= history->generation_bytes)
@@ -306,11 +305,10 @@ read_on(FmsHistory *history)
 		history->newer = oldest;
 		generation_begin(history->newer, history->next);
 	}
-	record = fms_spill_next(history->spill);
-	if (record == NULL)
+	tuple = fms_spill_next(history->spill);
+	if (tuple == NULL)
 		elog(ERROR, "the merge ended before tuple " UINT64_FORMAT,
 			 history->next);
-	tuple = fms_record_tuple(record);
 	generation_add(history->newer, tuple, history->generation_bytes);
 	return generation_get(history->newer, history->next++);
 }

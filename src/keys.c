@@ -7,7 +7,7 @@
  *
  *	  key bytes		equal?		columns
  *	  memcmp order  ------->	the types' own comparators, from the first
- *	  of 0 - 32 B				column that the bytes may leave undecided
+ *	  of 2 - 34 B				column that the bytes may leave undecided
  *
  * Which columns go into the bytes is decided once: leading columns whose
  * comparison function we know how to encode exactly (the operator family's
@@ -555,7 +555,7 @@ fms_keys_encode(FmsKeys *keys, TupleTableSlot *slot, FmsKeyImage *image)
 		}
 	}
 
-	image->key_bytes = MAXALIGN(writer.at - image->bytes);
+	image->key_bytes = fms_key_room(writer.at - image->bytes);
 	image->exact = !writer.truncated && keys->nencoded == keys->ncolumns;
 }
 
@@ -614,7 +614,7 @@ record_column(const FmsKeys *keys, const FmsRecord *record, int i,
 		*isnull = false;
 		return PointerGetDatum((char *) tuple + place);
 	}
-	view = heap_view((const char *) tuple, tuple->t_len);
+	view = heap_view((const char *) tuple, record->tuple_bytes);
 	if (record->flags & FMS_RECORD_FENCE)
 		return heap_getattr(&view, i + 1, keys->fence_desc, isnull);
 	return heap_getattr(&view, keys->columns[i].attno, keys->desc, isnull);
@@ -645,7 +645,7 @@ fms_keys_compare_columns(FmsKeys *keys, const FmsRecord *a,
 int
 fms_keys_compare_rest(FmsKeys *keys, const FmsRecord *a, const FmsRecord *b)
 {
-	int			nwords = Min(a->key_bytes, b->key_bytes) / sizeof(uint64);
+	int			nwords = Min(fms_record_key_words(a), fms_record_key_words(b));
 	int			i;
 
 	Assert(fms_record_prefix(a) == fms_record_prefix(b));
@@ -709,15 +709,17 @@ fms_keys_make_fence(FmsKeys *keys, const FmsRecord *record)
 
 	make_fence_room(keys, size);
 	fence = keys->fence;
-	fence->size_bytes = size;
+	/* what nobody writes of its last words */
+	memset((char *) fence + size - 2 * MAXIMUM_ALIGNOF, 0,
+		   2 * MAXIMUM_ALIGNOF);
+	fence->tuple_bytes = tuple ? tuple->t_len : 0;
 	fence->key_bytes = record->key_bytes;
 	/* its tuple is another, so the place does not hold */
 	fence->flags = (record->flags & FMS_RECORD_EXACT) | FMS_RECORD_FENCE;
 	memcpy(fms_record_key(fence), fms_record_key(record), record->key_bytes);
 	if (tuple)
 	{
-		memset((char *) fence + size - MAXIMUM_ALIGNOF, 0, MAXIMUM_ALIGNOF);
-		memcpy(fms_record_tuple(fence), tuple, tuple->t_len);
+		fms_record_set_tuple(fence, (const char *) tuple);
 		pfree(tuple);
 	}
 	return fence;

@@ -27,7 +27,7 @@ typedef struct FmsKeySpec
 /* A key before it has become part of a record. */
 typedef struct FmsKeyImage
 {
-	uint16		key_bytes;		/* multiple of 8 */
+	uint16		key_bytes;		/* with the zeros that fill its room */
 	bool		exact;
 	pg_attribute_aligned(8) uint8 bytes[FMS_KEY_MAX_BYTES];
 } FmsKeyImage;
@@ -39,7 +39,7 @@ fms_image_prefix(const FmsKeyImage *image)
 	uint64		word;
 
 	memcpy(&word, image->bytes, sizeof(word));
-	return image->key_bytes > 0 ? pg_ntoh64(word) : 0;
+	return pg_ntoh64(word);
 }
 
 /* Likewise fms_record_prefix_rest(); bytes past the key are zero. */

@@ -90,6 +90,8 @@ struct FmsMerge
 	bool		prefix_decides; /* fms_keys_prefix_decides() */
 	FmsCodeBase left;			/* if not: the key of who was the winner */
 	bool		handed_out;		/* the winner's record has left */
+	bool		open;			/* and its tuple is being looked at */
+	uint32		displaced;		/* if so: fms_record_open() */
 	int			wins;			/* matches in a row that the winner has won */
 	bool		runner_up_known;
 	FmsLoserNode runner_up;		/* goes next after the winner */
@@ -299,23 +301,24 @@ take_record(FmsMerge *merge, int run)
 	FmsLeaf    *leaf = &merge->leaves[run];
 	const FmsRecord *record;
 	uint32		left;
+	uint32		bytes;
 
 	left = block_header(leaf)->used_bytes - leaf->at_bytes;
 	record = (const FmsRecord *) (leaf->frame->block + leaf->at_bytes);
 	leaf->records_left--;
-	if (unlikely(left < sizeof(FmsRecord) ||
-				 !fms_record_is_sane(record) ||
-				 (record->size_bytes > left && leaf->records_left > 0)))
+	if (unlikely(left < sizeof(FmsRecord) || !fms_record_is_sane(record)))
 		report_bad_block(leaf);
-
-	if (likely(record->size_bytes <= left))
+	bytes = fms_record_bytes(record);
+	if (likely(bytes <= left))
 	{
-		leaf->at_bytes += record->size_bytes;
+		leaf->at_bytes += bytes;
 		/* the next one's key will be wanted when this one has left */
 		__builtin_prefetch(leaf->frame->block + leaf->at_bytes);
 	}
+	else if (leaf->records_left == 0)
+		record = assemble(merge, run, bytes);
 	else
-		record = assemble(merge, run, record->size_bytes);
+		report_bad_block(leaf);
 
 	set_record(merge, run, FMS_LEAF_HEAD, record);
 }
@@ -353,10 +356,10 @@ enter_block_again(FmsMerge *merge, int run, int32 nth)
 		if (leaf->at_bytes + sizeof(FmsRecord) >
 			block_header(leaf)->used_bytes ||
 			!fms_record_is_sane(record) ||
-			record->size_bytes > block_header(leaf)->used_bytes -
+			fms_record_bytes(record) > block_header(leaf)->used_bytes -
 			leaf->at_bytes)
 			report_bad_block(leaf);
-		leaf->at_bytes += record->size_bytes;
+		leaf->at_bytes += fms_record_bytes(record);
 		leaf->records_left--;
 	}
 	take_record(merge, run);
@@ -535,6 +538,18 @@ play(FmsMerge *merge, int run)
 		play_by(merge, run, tie_loser);
 }
 
+/* The parent has done with the tuple. */
+static inline void
+close_record(FmsMerge *merge)
+{
+	int			run = fms_losertree_winner(&merge->tree);
+
+	if (!merge->open)
+		return;
+	merge->open = false;
+	fms_record_close(merge->leaves[run].record, merge->displaced);
+}
+
 /* Moves on from the record handed out last, if that has not been done. */
 static inline void
 move_on(FmsMerge *merge)
@@ -543,6 +558,7 @@ move_on(FmsMerge *merge)
 
 	if (!merge->handed_out)
 		return;
+	close_record(merge);
 	merge->handed_out = false;
 	if (!merge->prefix_decides)
 		fms_code_set_base(&merge->left, merge->leaves[run].record);
@@ -605,11 +621,25 @@ fms_merge_next(FmsMerge *merge)
 	return leaf->record;
 }
 
+MinimalTuple
+fms_merge_next_tuple(FmsMerge *merge)
+{
+	const FmsRecord *record = fms_merge_next(merge);
+
+	if (record == NULL)
+		return NULL;
+	merge->displaced = fms_record_open(record);
+	merge->open = true;
+	return fms_record_tuple(record);
+}
+
 void
 fms_merge_end(FmsMerge *merge)
 {
 	int			run;
 
+	/* what is in memory may be merged again */
+	close_record(merge);
 	for (run = 0; run < merge->input.nruns; run++)
 	{
 		if (merge->leaves[run].assembly)

@@ -74,6 +74,9 @@ extern void fms_merge_tell(FmsMerge *merge, FmsPosition *positions);
  */
 extern const FmsRecord *fms_merge_next(FmsMerge *merge);
 
+/* Likewise its tuple, for the executor, to be read only. */
+extern MinimalTuple fms_merge_next_tuple(FmsMerge *merge);
+
 /* Drains and frees; may come at any time. */
 extern void fms_merge_end(FmsMerge *merge);
 

@@ -433,10 +433,10 @@ prepare_sort(FmsSortState *state)
 	MemoryContext caller;
 	FmsOptions	options;
 
-	/* what a record takes beside the plain width: headers and the key */
+	/* what a record takes beside the plain width: header, key, alignment */
 	fms_settings_snapshot(&options, plan->plan_rows *
-						  (plan->plan_width + 2 * sizeof(FmsRecord) +
-						   SizeofMinimalTupleHeader + sizeof(Datum)));
+						  (plan->plan_width + SizeofMinimalTupleHeader +
+						   sizeof(Datum) + MAXIMUM_ALIGNOF));
 	/* a plan begun before fmsort.mode was set to off goes on as it was */
 	if (options.mode == FMS_MODE_OFF)
 		options.mode = FMS_MODE_FMSORT;

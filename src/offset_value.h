@@ -47,13 +47,11 @@
 #include "keys.h"
 #include "losertree.h"
 
-#define FMS_KEY_MAX_WORDS ((int) (FMS_KEY_MAX_BYTES / sizeof(uint64)))
-
 /* The key that codes are made by; zeroed: none, everything differs from it. */
 typedef struct FmsCodeBase
 {
 	int			nwords;
-	uint64		words[FMS_KEY_MAX_WORDS];	/* as they lie in the record */
+	uint64		words[FMS_KEY_MAX_WORDS];
 } FmsCodeBase;
 
 #define FMS_CODE_SAME		0
@@ -100,29 +98,25 @@ fms_code_shared_words(FmsLoserNode node)
 static inline void
 fms_code_set_base(FmsCodeBase *base, const FmsRecord *record)
 {
-	const char *key = fms_record_key(record);
 	int			i;
 
 	Assert(record->key_bytes <= FMS_KEY_MAX_BYTES);
-	base->nwords = record->key_bytes / sizeof(uint64);
+	base->nwords = fms_record_key_words(record);
 	for (i = 0; i < base->nwords; i++)
-		memcpy(&base->words[i], key + i * sizeof(uint64), sizeof(uint64));
+		base->words[i] = fms_record_key_word(record, i);
 }
 
 /* The code of a record that does not go before the base. */
 static inline FmsLoserNode
 fms_code_of(const FmsRecord *record, const FmsCodeBase *base, int leaf)
 {
-	const char *key = fms_record_key(record);
-	int			nwords = record->key_bytes / sizeof(uint64);
+	int			nwords = fms_record_key_words(record);
 	int			i;
 
 	for (i = 0; i < nwords; i++)
 	{
-		uint64		word;
-
-		memcpy(&word, key + i * sizeof(word), sizeof(word));
-		if (i >= base->nwords || word != base->words[i])
+		if (i >= base->nwords ||
+			fms_record_key_word(record, i) != base->words[i])
 			return fms_code_differs(record, i, leaf);
 	}
 	return fms_code_same(record, leaf);
@@ -154,8 +148,8 @@ fms_code_tie_loser(FmsKeys *keys, FmsLoserNode a, const FmsRecord *a_record,
 		return later;
 	if (fms_code_rank(a) >= FMS_CODE_DIFFERS)
 	{
-		int			nwords = Min(a_record->key_bytes, b_record->key_bytes) /
-			sizeof(uint64);
+		int			nwords = Min(fms_record_key_words(a_record),
+								 fms_record_key_words(b_record));
 		int			i;
 
 		for (i = fms_code_shared_words(a); i < nwords; i++)

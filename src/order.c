@@ -213,10 +213,10 @@ take_fence(FmsOrder *order, int run)
 	}
 
 	record = fms_fence_record(fence);
-	leaf->upcoming = get_named(order, record->size_bytes);
+	leaf->upcoming = get_named(order, fms_record_bytes(record));
 	leaf->upcoming->next = NULL;
 	leaf->upcoming->nblocks = fence->nblocks;
-	memcpy(leaf->upcoming + 1, record, record->size_bytes);
+	memcpy(leaf->upcoming + 1, record, fms_record_bytes(record));
 	leaf->node = fms_losertree_node(fms_record_prefix(record),
 									fms_record_prefix_rest(record), run);
 	fms_fence_reader_step(leaf->reader);

@@ -48,8 +48,8 @@
 #include "record.h"
 #include "sizing.h"
 
-/* Beside a tuple: header, eight bytes of key, and in memory an entry. */
-#define RECORD_EXTRA_BYTES	(sizeof(FmsRecord) + sizeof(uint64))
+/* Beside a tuple: eight bytes of key, and in memory an entry. */
+#define RECORD_EXTRA_BYTES	sizeof(uint64)
 #define ENTRY_BYTES			sizeof(FmsEntry)
 
 /*

@@ -168,7 +168,7 @@ static void
 append_chain(FmsRunWriter *writer, const FmsRecord *record)
 {
 	const char *bytes = (const char *) record;
-	uint32		left = record->size_bytes;
+	uint32		left = fms_record_bytes(record);
 
 	for (;;)
 	{
@@ -200,7 +200,7 @@ note_fence(FmsRunWriter *writer, const FmsRecord *record)
 	if (writer->order == FMS_ORDER_BY_LAST_KEYS && writer->run->nblocks > 0)
 		key = writer->last;
 	fms_fences_note(writer->fences, &writer->run->fences, key,
-					(record->size_bytes + room - 1) / room);
+					(fms_record_bytes(record) + room - 1) / room);
 }
 
 /* The same, timed now and then. */
@@ -229,8 +229,8 @@ keep_chain_key(FmsRunWriter *writer, const FmsRecord *record)
 	if (writer->chain_key)
 		pfree(writer->chain_key);
 	writer->chain_key = NULL;
-	writer->chain_key = palloc(key->size_bytes);
-	memcpy(writer->chain_key, key, key->size_bytes);
+	writer->chain_key = palloc(fms_record_bytes(key));
+	memcpy(writer->chain_key, key, fms_record_bytes(key));
 	writer->last = writer->chain_key;
 }
 
@@ -238,8 +238,9 @@ void
 fms_run_append(FmsRunWriter *writer, const FmsRecord *record)
 {
 	FmsRun	   *run = writer->run;
+	uint32		bytes = fms_record_bytes(record);
 
-	if (writer->block == NULL || block_space(writer) < record->size_bytes)
+	if (writer->block == NULL || block_space(writer) < bytes)
 	{
 		note_fence_sampled(writer, record);
 		if (writer->block)
@@ -248,11 +249,11 @@ fms_run_append(FmsRunWriter *writer, const FmsRecord *record)
 	}
 
 	writer->block->records++;
-	if (record->size_bytes <= block_space(writer))
+	if (bytes <= block_space(writer))
 	{
 		writer->last = (const FmsRecord *) ((const char *) writer->block +
 											writer->block->used_bytes);
-		copy_to_block(writer, (const char *) record, record->size_bytes);
+		copy_to_block(writer, (const char *) record, bytes);
 	}
 	else
 	{
@@ -261,7 +262,7 @@ fms_run_append(FmsRunWriter *writer, const FmsRecord *record)
 			keep_chain_key(writer, record);
 	}
 
-	run->largest_bytes = Max(run->largest_bytes, record->size_bytes);
+	run->largest_bytes = Max(run->largest_bytes, bytes);
 }
 
 void

@@ -354,11 +354,11 @@ fms_sort_perform(FmsSort *sort)
 	MemoryContextSwitchTo(caller);
 }
 
-/* The next record of a merge that only goes forwards. */
+/* The next tuple of a merge that only goes forwards. */
 static MinimalTuple
 next_merged(FmsSort *sort, uint64 position)
 {
-	const FmsRecord *record;
+	MinimalTuple tuple;
 
 	if (position != sort->merged)
 	{
@@ -366,10 +366,20 @@ next_merged(FmsSort *sort, uint64 position)
 		fms_spill_start(sort->spill, NULL);
 		sort->merged = 0;
 	}
-	record = fms_spill_next(sort->spill);
-	if (record == NULL)
+	tuple = fms_spill_next(sort->spill);
+	if (tuple == NULL)
 		elog(ERROR, "the merge ended before tuple " UINT64_FORMAT, position);
 	sort->merged++;
+	return tuple;
+}
+
+/* Nobody will look at the keys of records in order again: they stay open. */
+static MinimalTuple
+tuple_in_memory(FmsSort *sort, uint64 position)
+{
+	const FmsRecord *record = fms_formation_get(sort->formation, position);
+
+	(void) fms_record_open(record);
 	return fms_record_tuple(record);
 }
 
@@ -381,7 +391,7 @@ tuple_at(FmsSort *sort, uint64 position)
 
 	Assert(position < sort->count);
 	if (sort->phase == FMS_PHASE_IN_MEMORY)
-		return fms_record_tuple(fms_formation_get(sort->formation, position));
+		return tuple_in_memory(sort, position);
 
 	Assert(sort->phase == FMS_PHASE_MERGING);
 	if (sort->history == NULL)

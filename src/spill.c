@@ -437,31 +437,31 @@ fms_spill_start(FmsSpill *spill, const FmsPosition *from)
 	MemoryContextSwitchTo(caller);
 }
 
-/* The next record, timed. */
-static pg_noinline const FmsRecord *
+/* The next tuple, timed. */
+static pg_noinline MinimalTuple
 next_timed(FmsSpill *spill)
 {
 	double		loading_us = fms_merge_load_us(spill->merge);
 	instr_time	start = fms_clock_now();
-	const FmsRecord *record = fms_merge_next(spill->merge);
+	MinimalTuple tuple = fms_merge_next_tuple(spill->merge);
 
 	(void) fms_sampler_add(&spill->sampler, fms_clock_since_us(start) -
 					(fms_merge_load_us(spill->merge) - loading_us));
-	return record;
+	return tuple;
 }
 
-const FmsRecord *
+MinimalTuple
 fms_spill_next(FmsSpill *spill)
 {
 	MemoryContext caller = MemoryContextSwitchTo(spill->context);
-	const FmsRecord *record;
+	MinimalTuple tuple;
 
 	if (likely(!fms_sampler_due(&spill->sampler)))
-		record = fms_merge_next(spill->merge);
+		tuple = fms_merge_next_tuple(spill->merge);
 	else
-		record = next_timed(spill);
+		tuple = next_timed(spill);
 	MemoryContextSwitchTo(caller);
-	return record;
+	return tuple;
 }
 
 void

@@ -55,8 +55,8 @@ extern int	fms_spill_positions(const FmsSpill *spill);
  */
 extern void fms_spill_start(FmsSpill *spill, const FmsPosition *from);
 
-/* See fms_merge_next(), fms_merge_tell(). */
-extern const FmsRecord *fms_spill_next(FmsSpill *spill);
+/* See fms_merge_next_tuple(), fms_merge_tell(). */
+extern MinimalTuple fms_spill_next(FmsSpill *spill);
 extern void fms_spill_tell(FmsSpill *spill, FmsPosition *positions);
 
 /* Completes the counters with what only it knows. */

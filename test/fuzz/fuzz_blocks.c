@@ -161,11 +161,11 @@ fms_keys_make_fence(FmsKeys *keys, const FmsRecord *record)
 	static union
 	{
 		FmsRecord	record;
-		char		bytes[sizeof(FmsRecord) + sizeof(uint64)];
+		char		bytes[sizeof(FmsRecord) + 2 * sizeof(uint64)];
 	}			fence;
 
-	memcpy(&fence, record, sizeof(fence));
-	fence.record.size_bytes = sizeof(fence);
+	memcpy(&fence, record, sizeof(FmsRecord) + sizeof(uint64));
+	fence.record.tuple_bytes = 0;
 	fence.record.flags = FMS_RECORD_EXACT | FMS_RECORD_FENCE;
 	return &fence.record;
 }
@@ -208,7 +208,8 @@ write_run(FmsRunWriter *writer, FmsRun *run, int id)
 	static union
 	{
 		FmsRecord	record;
-		char		bytes[sizeof(FmsRecord) + sizeof(uint64) + MAX_TUPLE + 8];
+		char		bytes[2 * sizeof(uint64) + SizeofMinimalTupleHeader +
+						  MAX_TUPLE + MAXIMUM_ALIGNOF];
 	}			space;
 	int			n = shim_below(MAX_RECORDS);
 	uint64		key = 0;
@@ -224,8 +225,9 @@ write_run(FmsRunWriter *writer, FmsRun *run, int id)
 		key += shim_below(4);
 		ordered = pg_hton64(key);
 		memset(&space, 0, sizeof(space));
-		space.record.size_bytes = fms_record_size(sizeof(key), tuple);
-		space.record.key_bytes = sizeof(key);
+		space.record.tuple_bytes = tuple == 0 ? 0 :
+			SizeofMinimalTupleHeader + tuple;
+		space.record.key_bytes = fms_key_room(sizeof(key));
 		space.record.flags = FMS_RECORD_EXACT;
 		memcpy(fms_record_key(&space.record), &ordered, sizeof(ordered));
 		fms_run_append(writer, &space.record);
@@ -346,11 +348,9 @@ read_record(const FmsRecord *record)
 	char		all = 0;
 	uint32		i;
 
-	for (i = 0; i < record->size_bytes; i++)
+	for (i = 0; i < fms_record_bytes(record); i++)
 		all ^= bytes[i];
 	(void) all;
-	if (sizeof(FmsRecord) + record->key_bytes > record->size_bytes)
-		abort();
 	return fms_record_prefix(record);
 }
 

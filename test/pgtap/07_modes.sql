@@ -174,9 +174,10 @@ SELECT is(count(DISTINCT digest), 1::bigint, 'materialised: the same sequence')
 FROM done;
 SELECT is(passes, CASE name WHEN 'merged' THEN 1 ELSE 2 END,
   format('%s, %s: passes', name, mode)) FROM done;
--- the block read order goes to disk, too
-SELECT ok(written / (blocks * block_size) BETWEEN times AND times + 0.1 AND
-    read / (blocks * block_size) BETWEEN times AND times + 0.1,
+-- the block read order goes to disk, too; the result has not as many blocks that
+-- are not full as the runs have
+SELECT ok(written / (blocks * block_size) BETWEEN times - 0.01 AND times + 0.1 AND
+    read / (blocks * block_size) BETWEEN times - 0.01 AND times + 0.1,
   format('%s, %s: every block is read and written %s times', name, mode, times))
 FROM done, LATERAL (SELECT CASE name WHEN 'merged' THEN 1.0 ELSE 2 END) t(times);
 

@@ -148,13 +148,14 @@ typedef struct Keys
 } Keys;
 
 static const Keys keys_of[] = {
-	{"ten bytes decide", 16, true, true},
-	{"16 bytes decide", 16, true, false},
-	{"24 bytes decide", 24, true, false},
-	{"32 bytes decide", 32, true, false},
-	{"8 bytes and more", 8, false, false},
-	{"24 bytes and more", 24, false, false},
-	{"32 bytes and more", 32, false, false},
+	{"ten bytes decide", 10, true, true},
+	{"18 bytes decide", 18, true, false},
+	{"26 bytes decide", 26, true, false},
+	{"34 bytes decide", 34, true, false},
+	{"2 bytes and more", 2, false, false},
+	{"10 bytes and more", 10, false, false},
+	{"26 bytes and more", 26, false, false},
+	{"34 bytes and more", 34, false, false},
 };
 
 static void
@@ -171,7 +172,7 @@ make_row(Row *row, const Keys *keys, Shape shape, Size i, Size n)
 		row->key[at] = at < FMS_PREFIX_BYTES || !keys->prefix_decides ?
 			shim_below(2) * 77 : 0;
 	/* now and then a whole part is the same, or wide */
-	if (shape == ALIKE && n % 2 == 0)
+	if (shape == ALIKE && n % 2 == 0 && keys->key_bytes > 8)
 		memset(row->key + 8, 7, Min(keys->key_bytes - 8, 12));
 	else if (shape == ALIKE && keys->key_bytes > 20)
 	{

@@ -56,7 +56,8 @@ fms_keys_compare_columns(FmsKeys *keys, const FmsRecord *a,
 static int
 compare_keys(const Row *x, const Row *y)
 {
-	int			order = memcmp(x->key, y->key, sizeof(x->key));
+	int			order = memcmp(x->key, y->key,
+							   Min(x->record.key_bytes, y->record.key_bytes));
 
 	if (order != 0 || (x->record.flags & FMS_RECORD_EXACT))
 		return order;
@@ -109,7 +110,8 @@ static const Shape shapes[] = {
 
 /*
  * Bytes that begin like the others.  A word whose last bit is set is a key's
- * last one, so that no key begins with another.
+ * last whole one, so that no key begins with another.  Then come the last two
+ * bytes, and something that does not belong to the key.
  */
 static void
 make_row(Row *row, const Shape *shape, int leaf)
@@ -122,14 +124,15 @@ make_row(Row *row, const Shape *shape, int leaf)
 	{
 		uint64		word;
 
-		last = n == FMS_KEY_MAX_WORDS - 1 ||
+		last = n == FMS_KEY_MAX_WORDS - 2 ||
 			(shape->shorter && shim_below(4) == 0);
 		word = shim_below(last ? shape->words * shape->spread : shape->words);
 		row->key[n++] = pg_hton64((UINT64CONST(0x7465) << 48) + 2 * word +
 								  (last ? 1 : 0));
 	} while (!last);
-	row->record.key_bytes = n * sizeof(uint64);
-	row->record.size_bytes = sizeof(Row);
+	row->key[n] = shim_random();
+	memset(&row->key[n], shim_below(Min(shape->words, 3)), FMS_KEY_LAST_BYTES);
+	row->record.key_bytes = n * sizeof(uint64) + FMS_KEY_LAST_BYTES;
 	row->record.flags = shape->exact ? FMS_RECORD_EXACT : 0;
 	row->rest = shim_below(shape->rests);
 	row->leaf = leaf;
@@ -268,22 +271,24 @@ check_cost(void)
 			(unsigned long long) fetches, n);
 }
 
-/* Keys without any bytes: columns are all there is. */
+/* Keys of no bytes but those that fill a word: columns are all there is. */
 static void
 check_no_key(void)
 {
-	Row			a = {.record = {.size_bytes = sizeof(Row)}};
-	Row			b = {.record = {.size_bytes = sizeof(Row)}};
+	Row			a = {.record = {.key_bytes = fms_key_room(0)}};
+	Row			b = {.record = {.key_bytes = fms_key_room(0)}};
 	FmsLoserNode x;
 	FmsLoserNode y;
 
+	a.key[0] = shim_random() << 16;
 	a.rest = 2;
 	b.rest = 1;
 	memset(&left, 0, sizeof(left));
 	x = fms_code_of(&a.record, &left, 0);
 	y = fms_code_of(&b.record, &left, 1);
 	shim_ok(fms_losertree_tied(x, y) &&
-			fms_code_tie_loser(NULL, x, &a.record, y, &b.record) == x,
+			fms_losertree_leaf(fms_code_tie_loser(NULL, x, &a.record,
+												  y, &b.record)) == 0,
 			"keys of no bytes: decided by columns");
 }
 

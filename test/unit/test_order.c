@@ -41,7 +41,8 @@ tuple_word(const FmsRecord *record)
 {
 	uint64		word;
 
-	memcpy(&word, (const char *) fms_record_tuple(record), sizeof(word));
+	memcpy(&word, (const char *) fms_record_tuple(record) +
+		   FMS_TUPLE_SKIPPED_BYTES, sizeof(word));
 	return word;
 }
 
@@ -68,10 +69,10 @@ fms_keys_make_fence(FmsKeys *keys, const FmsRecord *record)
 	static FmsRecord *fence = NULL;
 
 	free(fence);
-	fence = malloc(record->size_bytes);
+	fence = malloc(fms_record_bytes(record));
 	if (fence == NULL)
 		abort();
-	memcpy(fence, record, record->size_bytes);
+	memcpy(fence, record, fms_record_bytes(record));
 	fence->flags |= FMS_RECORD_FENCE;
 	return fence;
 }
@@ -240,13 +241,13 @@ compare_blocks(const void *a, const void *b)
 static void
 note(const Block *block)
 {
-	uint16		key_bytes = 2 * sizeof(uint64);
+	uint16		key_bytes = fms_key_room(2 * sizeof(uint64));
 	Size		size = fms_record_size(key_bytes, block->tuple_bytes);
 	FmsRecord  *record = palloc0(size);
 	uint64		ordered;
 	int			i;
 
-	record->size_bytes = size;
+	record->tuple_bytes = block->tuple_bytes;
 	record->key_bytes = key_bytes;
 	for (i = 0; i < 2; i++)
 	{
@@ -254,7 +255,8 @@ note(const Block *block)
 		memcpy(fms_record_key(record) + i * sizeof(ordered), &ordered,
 			   sizeof(ordered));
 	}
-	memcpy(fms_record_tuple(record), &block->words[2], sizeof(uint64));
+	memcpy((char *) fms_record_tuple(record) + FMS_TUPLE_SKIPPED_BYTES,
+		   &block->words[2], sizeof(uint64));
 	fms_fences_note(store, &fences[block->run], record, block->nblocks);
 	/* the store keeps nothing of the record */
 	memset(record, 0x55, size);
@@ -297,7 +299,8 @@ make_runs(uint32 range, bool chains, bool long_fences, Size share_bytes)
 			first[i].position = 1;
 			first[i].nblocks = chains && shim_below(4) == 0 ?
 				2 + shim_below(6) : 1;
-			first[i].tuple_bytes = sizeof(uint64) +
+			first[i].tuple_bytes = FMS_TUPLE_SKIPPED_BYTES +
+				sizeof(uint64) +
 				(long_fences && shim_below(6) == 0 ? shim_below(20000) : 0);
 		}
 		qsort(first, n, sizeof(Block), compare_blocks);
