@@ -146,18 +146,17 @@ fms_record_bytes(const FmsRecord *record)
 }
 
 /*
- * Could these bytes be the beginning of a record?  What comes from disk is
- * asked before its key is looked at: sizes must be aligned, or the next
- * record's words would not be, and a tuple hold what all tuples do.
+ * Could these bytes be the beginning of a record of a run?  What comes from
+ * disk is asked before its key is looked at: the key must leave the tuple
+ * aligned, and the tuple hold what all tuples do.
  */
 static inline bool
 fms_record_is_sane(const FmsRecord *record)
 {
 	return record->key_bytes % sizeof(uint64) == FMS_KEY_LAST_BYTES &&
 		record->key_bytes <= FMS_KEY_MAX_BYTES &&
-		(record->tuple_bytes == 0 ||
-		 (record->tuple_bytes >= SizeofMinimalTupleHeader &&
-		  record->tuple_bytes <= MaxAllocSize));
+		record->tuple_bytes >= SizeofMinimalTupleHeader &&
+		record->tuple_bytes <= MaxAllocSize;
 }
 
 /*

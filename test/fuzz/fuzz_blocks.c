@@ -225,8 +225,7 @@ write_run(FmsRunWriter *writer, FmsRun *run, int id)
 		key += shim_below(4);
 		ordered = pg_hton64(key);
 		memset(&space, 0, sizeof(space));
-		space.record.tuple_bytes = tuple == 0 ? 0 :
-			SizeofMinimalTupleHeader + tuple;
+		space.record.tuple_bytes = SizeofMinimalTupleHeader + tuple;
 		space.record.key_bytes = fms_key_room(sizeof(key));
 		space.record.flags = FMS_RECORD_EXACT;
 		memcpy(fms_record_key(&space.record), &ordered, sizeof(ordered));
