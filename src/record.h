@@ -8,22 +8,22 @@
  *	  | header | normalized key        | tuple, from its byte 10 on   |
  *	  | 8 B    | 2, 10 .. 34 B, zeroed | zeroed to a multiple of 8    |
  *	  +--------+-----------------------+------------------------------+
- *	                       ^ here it begins: a multiple of 8, too
+ *	                     |<- 10 B -->| where the tuple begins
  *
  * The same bytes serve in all three places, so run formation copies a record
  * once (memory to output block) and the merge none: the parent gets a
- * pointer to the tuple inside the sort block.  So everything lies as the
+ * pointer to the tuple inside the sort block.  So everything is aligned as the
  * executor reads it.
  *
- * A MinimalTuple begins with its length and six bytes of nothing.  They would
- * lie here ten million times; instead the length is in the header, and the
- * last of the key where the tuple's first bytes are to be.  When the parent
- * gets the tuple, its length goes there as well, over four bytes of the key;
- * when it has done with it, the key gets them back:
+ * A MinimalTuple begins with its length and six bytes of padding.  A record
+ * does without them: the length is in the header, and the end of the key (or
+ * the header itself) lies where the tuple has its first ten bytes.  When the
+ * parent gets the tuple, its length goes there, over four bytes of the key,
+ * and when the parent has done with it, the key gets them back.  A date's:
  *
- *	  closed	| header | 80 00 00 00 00 00 07 d1 00 00 | infomask ...
- *	  open		| header | 7c 00 00 00 00 00 07 d1 00 00 | infomask ...
- *	                     ^ the tuple: t_len, padding
+ *	  closed	| header | 01 80 00 07 d1 00 00 00 00 00 | infomask ...
+ *	  open		| header | 7c 00 00 00 d1 00 00 00 00 00 | infomask ...
+ *	                       t_len       padding
  *
  * Records are closed wherever they are compared, written or kept.  A whole
  * tuple behind header and key would be simpler; but then a row of the TPC-H

@@ -104,7 +104,7 @@ my %faults = (
 		qr/ERROR:  53400: temporary file size exceeds "?temp_file_limit/
 	],
 	'temp_file_limit in a merge pass' => [
-		"SET temp_file_limit = '6MB'; SET fmsort.block_size = 16384;
+		"SET temp_file_limit = '3MB'; SET fmsort.block_size = 16384;
 		 SET fmsort.assist_blocks = 1; $check;
 		 RESET temp_file_limit; RESET fmsort.block_size;
 		 RESET fmsort.assist_blocks",
