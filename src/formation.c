@@ -223,23 +223,18 @@ static void
 add_record(FmsFormation *formation, TupleTableSlot *slot,
 		   const FmsKeyImage *image, const FmsTupleView *tuple, Size size)
 {
-	char	   *end = fms_arena_end(&formation->arena) -
-		formation->records_bytes;
-	FmsRecord  *record = (FmsRecord *) (end - size);
+	FmsRecord  *record = (FmsRecord *)
+		(fms_arena_end(&formation->arena) - formation->records_bytes - size);
 	FmsEntry   *entry = &entries_of(formation)[formation->count];
 
 	fms_arena_reach(&formation->arena, (char *) (entry + 1),
 					(char *) record);
 	fetch_for_writing(record, size);
-	record->tuple_bytes = tuple->length_bytes;
-	record->key_bytes = image->key_bytes;
-	record->flags = image->exact ? FMS_RECORD_EXACT :
-		fms_keys_place(formation->keys, slot, tuple->bytes,
-					   tuple->length_bytes);
-	/* what the tuple does not fill of its last word goes to disk: zero it */
-	memset(end - MAXIMUM_ALIGNOF, 0, MAXIMUM_ALIGNOF);
-	memcpy(fms_record_key(record), image->bytes, image->key_bytes);
-	fms_record_set_tuple(record, tuple->bytes);
+	fms_record_write(record, image->bytes, image->key_bytes,
+					 image->exact ? FMS_RECORD_EXACT :
+					 fms_keys_place(formation->keys, slot, tuple->bytes,
+									tuple->length_bytes),
+					 tuple->bytes, tuple->length_bytes);
 
 	formation->records_bytes += size;
 	formation->count++;

@@ -703,24 +703,14 @@ fms_keys_make_fence(FmsKeys *keys, const FmsRecord *record)
 {
 	bool		exact = (record->flags & FMS_RECORD_EXACT) != 0;
 	MinimalTuple tuple = exact ? NULL : make_fence_tuple(keys, record);
-	Size		size = fms_record_size(record->key_bytes,
-									   tuple ? tuple->t_len : 0);
-	FmsRecord  *fence;
+	Size		tuple_bytes = tuple ? tuple->t_len : 0;
 
-	make_fence_room(keys, size);
-	fence = keys->fence;
-	/* what nobody writes of its last words */
-	memset((char *) fence + size - 2 * MAXIMUM_ALIGNOF, 0,
-		   2 * MAXIMUM_ALIGNOF);
-	fence->tuple_bytes = tuple ? tuple->t_len : 0;
-	fence->key_bytes = record->key_bytes;
+	make_fence_room(keys, fms_record_size(record->key_bytes, tuple_bytes));
 	/* its tuple is another, so the place does not hold */
-	fence->flags = (record->flags & FMS_RECORD_EXACT) | FMS_RECORD_FENCE;
-	memcpy(fms_record_key(fence), fms_record_key(record), record->key_bytes);
+	fms_record_write(keys->fence, fms_record_key(record), record->key_bytes,
+					 (record->flags & FMS_RECORD_EXACT) | FMS_RECORD_FENCE,
+					 (const char *) tuple, tuple_bytes);
 	if (tuple)
-	{
-		fms_record_set_tuple(fence, (const char *) tuple);
 		pfree(tuple);
-	}
-	return fence;
+	return keys->fence;
 }

@@ -171,15 +171,24 @@ fms_record_tuple(const FmsRecord *record)
 }
 
 /*
- * Puts a copy of a tuple into a record that has its sizes; what of the last
- * word is behind it must be zero already.
+ * Writes a closed record where there is room for it.  The tuple is a minimal
+ * one or begins like one; without bytes, there is none.
  */
 static inline void
-fms_record_set_tuple(FmsRecord *record, const char *tuple)
+fms_record_write(FmsRecord *record, const void *key, uint16 key_bytes,
+				 uint16 flags, const char *tuple, Size tuple_bytes)
 {
-	memcpy((char *) fms_record_tuple(record) + FMS_TUPLE_SKIPPED_BYTES,
-		   tuple + FMS_TUPLE_SKIPPED_BYTES,
-		   record->tuple_bytes - FMS_TUPLE_SKIPPED_BYTES);
+	record->tuple_bytes = tuple_bytes;
+	record->key_bytes = key_bytes;
+	record->flags = flags;
+	/* what nothing fills of the last word goes to disk: zero it */
+	memset((char *) record + fms_record_bytes(record) - MAXIMUM_ALIGNOF, 0,
+		   MAXIMUM_ALIGNOF);
+	memcpy(fms_record_key(record), key, key_bytes);
+	if (tuple_bytes > 0)
+		memcpy((char *) fms_record_tuple(record) + FMS_TUPLE_SKIPPED_BYTES,
+			   tuple + FMS_TUPLE_SKIPPED_BYTES,
+			   tuple_bytes - FMS_TUPLE_SKIPPED_BYTES);
 }
 
 /*
@@ -255,12 +264,8 @@ fms_record_key_part(const FmsRecord *record, int depth)
 static inline uint16
 fms_record_prefix_rest(const FmsRecord *record)
 {
-	uint16		rest;
-
-	if (record->key_bytes < FMS_PREFIX_BYTES)
-		return 0;
-	memcpy(&rest, fms_record_key(record) + sizeof(uint64), sizeof(rest));
-	return pg_ntoh16(rest);
+	return record->key_bytes > sizeof(uint64) ?
+		fms_record_key_word(record, 1) >> 48 : 0;
 }
 
 #endif							/* FMS_RECORD_H */

@@ -350,6 +350,8 @@ read_record(const FmsRecord *record)
 	for (i = 0; i < fms_record_bytes(record); i++)
 		all ^= bytes[i];
 	(void) all;
+	if (!fms_record_is_sane(record))
+		abort();
 	return fms_record_prefix(record);
 }
 

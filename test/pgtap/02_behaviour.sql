@@ -117,6 +117,7 @@ FROM fmsort_last_sort();
 RESET enable_hashjoin;
 RESET enable_mergejoin;
 RESET enable_material;
+
 SELECT same('SELECT a.id, ARRAY(SELECT b.id FROM b WHERE b.g = a.k
   ORDER BY b.k DESC, b.id OFFSET 1) FROM a', 'a correlated subplan');
 SELECT same('SELECT a.id, (SELECT s.id FROM (SELECT * FROM b ORDER BY k, id

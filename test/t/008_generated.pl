@@ -390,7 +390,7 @@ SKIP:
 	at_least('passes', 0.05, $seen{cases});
 	foreach my $method (@{ $has{io_methods} })
 	{
-		at_least("$_ $method", 0.01, $seen{cases})
+		at_least("$_ $method", 0.02, $seen{cases})
 		  foreach qw(fmsort double_buffering traditional multi_block flash);
 	}
 	foreach my $kind (qw(plain create_table distinct group plpgsql

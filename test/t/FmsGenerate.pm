@@ -1825,8 +1825,8 @@ sub settings
 	my ($has) = @_;
 	my %choice = (
 		'fmsort.mode' =>
-		  pick(qw(fmsort fmsort fmsort double_buffering traditional
-			  multi_block flash)),
+		  pick(qw(fmsort fmsort double_buffering traditional multi_block
+			  flash)),
 		work_mem => pick(
 			qw(64kB 64kB 64kB 64kB 64kB 64kB 100kB 128kB 256kB 1MB 4MB)),
 		'fmsort.block_size'    => pick(0, 0, 512, 1024, 8192),
