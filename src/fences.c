@@ -32,6 +32,17 @@
  * many, and submitting one past the page cache takes the processor as long as
  * ten copies out of it.
  *
+ * Fences are packed: their number, and what has to be read of them again,
+ * is what the order costs.  Nearly all are of one block and of a key that is
+ * all there is to compare, and take two bytes beside it:
+ *
+ *	  +------+-----+	  +------+----------------------+-----+-------+
+ *	  | head | key |	  | head | flags, blocks, t_len | key | tuple |
+ *	  | 2 B  | 10+ |	  | 2 B  | 12 B                 |     |       |
+ *	  +------+-----+	  +------+----------------------+-----+-------+
+ *
+ * As a record, with header and padding, a date would take 32 bytes and not 12.
+ *
  * A fence with a long key may be larger than a chunk.  It gets a chunk as
  * large as it needs; the chunk's header says so, and the reader fetches the
  * rest when it sees that.
@@ -75,6 +86,27 @@ typedef struct FmsFenceChunk
 StaticAssertDecl(sizeof(FmsFenceChunk) == 32 &&
 				 offsetof(FmsFenceChunk, seal) == 0,
 				 "chunks go to disk: their header must not be padded");
+
+/*
+ * The head of a packed fence: the key's bytes, and whether it has the middle
+ * part.  Without that it is of one block and has no tuple and these flags.
+ */
+#define HEAD_KEY_MASK		0x00FF
+#define HEAD_HAS_MIDDLE		0x0100
+#define USUAL_FLAGS			(FMS_RECORD_EXACT | FMS_RECORD_FENCE)
+
+typedef struct FmsFenceMiddle
+{
+	uint16		flags;
+	uint16		unused;
+	uint32		nblocks;
+	uint32		tuple_bytes;
+} FmsFenceMiddle;
+
+StaticAssertDecl(FMS_KEY_MAX_BYTES <= HEAD_KEY_MASK,
+				 "the longest key's length fits into a head");
+StaticAssertDecl(sizeof(FmsFenceMiddle) == 12,
+				 "middle parts go to disk: they must not be padded");
 
 struct FmsFenceStore
 {
@@ -324,20 +356,103 @@ fms_fences_key(const FmsFenceStore *store, const FmsRecord *record)
 	return fms_keys_make_fence(store->keys, record);
 }
 
+/*
+ * The parts of the fence that the record makes.  If the key is not all there
+ * is to compare, they lie in a fence of the keys' own.
+ */
+static void
+take_apart(FmsKeys *keys, const FmsRecord *record, uint32 nblocks,
+		   FmsFence *fence)
+{
+	bool		exact = (record->flags & FMS_RECORD_EXACT) != 0;
+	const FmsRecord *key = exact ? record : fms_keys_make_fence(keys, record);
+
+	fence->nblocks = nblocks;
+	fence->tuple_bytes = exact ? 0 : key->tuple_bytes;
+	fence->key_bytes = key->key_bytes;
+	fence->flags = exact ? USUAL_FLAGS : key->flags;
+	fence->key = fms_record_key(key);
+	fence->tuple = (const char *) fms_record_tuple(key) +
+		FMS_TUPLE_SKIPPED_BYTES;
+}
+
+static inline bool
+is_usual(const FmsFence *fence)
+{
+	return fence->nblocks == 1 && fence->tuple_bytes == 0 &&
+		fence->flags == USUAL_FLAGS;
+}
+
+static inline Size
+packed_tuple_bytes(const FmsFence *fence)
+{
+	return fence->tuple_bytes == 0 ? 0 :
+		fence->tuple_bytes - FMS_TUPLE_SKIPPED_BYTES;
+}
+
+static inline Size
+packed_bytes(const FmsFence *fence)
+{
+	return sizeof(uint16) + (is_usual(fence) ? 0 : sizeof(FmsFenceMiddle)) +
+		fence->key_bytes + packed_tuple_bytes(fence);
+}
+
+static void
+pack(const FmsFence *fence, char *at)
+{
+	uint16		head = fence->key_bytes;
+
+	if (!is_usual(fence))
+	{
+		FmsFenceMiddle middle = {
+			.flags = fence->flags,
+			.nblocks = fence->nblocks,
+			.tuple_bytes = fence->tuple_bytes
+		};
+
+		head |= HEAD_HAS_MIDDLE;
+		memcpy(at + sizeof(head), &middle, sizeof(middle));
+	}
+	memcpy(at, &head, sizeof(head));
+	at += packed_bytes(fence) - packed_tuple_bytes(fence) - fence->key_bytes;
+	memcpy(at, fence->key, fence->key_bytes);
+	memcpy(at + fence->key_bytes, fence->tuple, packed_tuple_bytes(fence));
+}
+
+static void
+unpack(const char *at, FmsFence *fence)
+{
+	uint16		head;
+	FmsFenceMiddle middle = {.flags = USUAL_FLAGS, .nblocks = 1};
+
+	memcpy(&head, at, sizeof(head));
+	fence->key = at + sizeof(head);
+	if (head & HEAD_HAS_MIDDLE)
+	{
+		memcpy(&middle, fence->key, sizeof(middle));
+		fence->key += sizeof(middle);
+	}
+	fence->nblocks = middle.nblocks;
+	fence->tuple_bytes = middle.tuple_bytes;
+	fence->key_bytes = head & HEAD_KEY_MASK;
+	fence->flags = middle.flags;
+	fence->tuple = fence->key + fence->key_bytes;
+	fence->packed_bytes = fence->tuple + packed_tuple_bytes(fence) - at;
+}
+
 void
 fms_fences_note(FmsFenceStore *store, FmsFences *fences,
 				const FmsRecord *record, uint32 nblocks)
 {
-	const FmsRecord *key = fms_keys_make_fence(store->keys, record);
-	Size		bytes = sizeof(FmsFence) + fms_record_bytes(key);
-	FmsFenceChunk *chunk = chunk_for(store, fences, bytes);
-	FmsFence   *fence = (FmsFence *) ((char *) chunk + chunk->used_bytes);
+	FmsFence	fence;
+	FmsFenceChunk *chunk;
 
 	Assert(nblocks >= 1);
-	fence->nblocks = nblocks;
-	fence->unused = 0;
-	memcpy(fence + 1, key, fms_record_bytes(key));
-	chunk->used_bytes += bytes;
+	take_apart(store->keys, record, nblocks, &fence);
+	fence.packed_bytes = packed_bytes(&fence);
+	chunk = chunk_for(store, fences, fence.packed_bytes);
+	pack(&fence, (char *) chunk + chunk->used_bytes);
+	chunk->used_bytes += fence.packed_bytes;
 }
 
 void
@@ -553,23 +668,32 @@ fms_fence_reader_close(FmsFenceReader *reader)
 	pfree(reader);
 }
 
-const FmsFence *
-fms_fence_reader_peek(const FmsFenceReader *reader)
+/* Where the fence is that it stands at; NULL: after the last. */
+static inline const char *
+fence_at(const FmsFenceReader *reader)
 {
-	if (reader->chunk == NULL)
-		return NULL;
-	return (const FmsFence *) ((const char *) reader->chunk +
-							   reader->at_bytes);
+	return reader->chunk == NULL ? NULL :
+		(const char *) reader->chunk + reader->at_bytes;
+}
+
+bool
+fms_fence_reader_peek(const FmsFenceReader *reader, FmsFence *fence)
+{
+	const char *at = fence_at(reader);
+
+	if (at == NULL)
+		return false;
+	unpack(at, fence);
+	Assert(reader->at_bytes + fence->packed_bytes <=
+		   reader->chunk->used_bytes);
+	return true;
 }
 
 void
-fms_fence_reader_step(FmsFenceReader *reader)
+fms_fence_reader_step(FmsFenceReader *reader, const FmsFence *fence)
 {
-	const FmsFence *fence = fms_fence_reader_peek(reader);
-
-	reader->at_bytes += sizeof(FmsFence) +
-		fms_record_bytes(fms_fence_record(fence));
+	reader->at_bytes += fence->packed_bytes;
 	skip_empty_chunks(reader);
 	/* wanted when the run is named the next time, after many others */
-	__builtin_prefetch(fms_fence_reader_peek(reader));
+	__builtin_prefetch(fence_at(reader));
 }

@@ -16,21 +16,35 @@
 #include "keys.h"
 #include "tape.h"
 
-/* One entry.  Its record, the key, follows it. */
+/*
+ * A fence as it is read.  The record of a block's first key is in parts, which
+ * are aligned nowhere; fms_fence_record() makes one of them.
+ */
 typedef struct FmsFence
 {
 	uint32		nblocks;		/* that the block's first record extends over;
 								 * > 1: a chain of blocks */
-	uint32		unused;			/* keeps the record MAXALIGNed */
+	uint32		tuple_bytes;	/* as in FmsRecord */
+	uint16		key_bytes;
+	uint16		flags;
+	uint32		packed_bytes;	/* what it takes in its chunk */
+	const char *key;
+	const char *tuple;			/* its data; anything if there is none */
 } FmsFence;
 
-StaticAssertDecl(sizeof(FmsFence) == 8,
-				 "records must stay aligned behind their fence");
-
-static inline const FmsRecord *
-fms_fence_record(const FmsFence *fence)
+static inline Size
+fms_fence_record_bytes(const FmsFence *fence)
 {
-	return (const FmsRecord *) (fence + 1);
+	return fms_record_size(fence->key_bytes, fence->tuple_bytes);
+}
+
+/* Writes its record where there is room for it. */
+static inline void
+fms_fence_record(const FmsFence *fence, FmsRecord *record)
+{
+	fms_record_write(record, fence->key, fence->key_bytes, fence->flags,
+					 fence->tuple - FMS_TUPLE_SKIPPED_BYTES,
+					 fence->tuple_bytes);
 }
 
 /* Where one run's fences are: some in memory, the ones after them on tape. */
@@ -111,8 +125,15 @@ extern FmsFenceReader *fms_fence_reader_open(FmsFenceStore *store,
 /* Nothing may be in flight: unmap the buffer first, which sees to that. */
 extern void fms_fence_reader_close(FmsFenceReader *reader);
 
-/* The fence it stands at, valid until the next step; NULL: after the last. */
-extern const FmsFence *fms_fence_reader_peek(const FmsFenceReader *reader);
-extern void fms_fence_reader_step(FmsFenceReader *reader);
+/*
+ * The fence it stands at, whose parts are valid until the next step; false
+ * after the last one.
+ */
+extern bool fms_fence_reader_peek(const FmsFenceReader *reader,
+								  FmsFence *fence);
+
+/* Passes that fence, which has just been looked at. */
+extern void fms_fence_reader_step(FmsFenceReader *reader,
+								  const FmsFence *fence);
 
 #endif							/* FMS_FENCES_H */

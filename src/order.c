@@ -202,24 +202,24 @@ static void
 take_fence(FmsOrder *order, int run)
 {
 	FmsOrderLeaf *leaf = &order->leaves[run];
-	const FmsFence *fence = fms_fence_reader_peek(leaf->reader);
-	const FmsRecord *record;
+	FmsFence	fence;
+	FmsRecord  *record;
 
-	if (fence == NULL)
+	if (!fms_fence_reader_peek(leaf->reader, &fence))
 	{
 		leaf->upcoming = NULL;
 		leaf->node = fms_losertree_end(run);
 		return;
 	}
 
-	record = fms_fence_record(fence);
-	leaf->upcoming = get_named(order, fms_record_bytes(record));
+	leaf->upcoming = get_named(order, fms_fence_record_bytes(&fence));
 	leaf->upcoming->next = NULL;
-	leaf->upcoming->nblocks = fence->nblocks;
-	memcpy(leaf->upcoming + 1, record, fms_record_bytes(record));
+	leaf->upcoming->nblocks = fence.nblocks;
+	record = (FmsRecord *) (leaf->upcoming + 1);
+	fms_fence_record(&fence, record);
 	leaf->node = fms_losertree_node(fms_record_prefix(record),
 									fms_record_prefix_rest(record), run);
-	fms_fence_reader_step(leaf->reader);
+	fms_fence_reader_step(leaf->reader, &fence);
 }
 
 /* Passes the fences of blocks that the merge has asked for before. */
@@ -228,15 +228,13 @@ skip_fences(FmsOrderLeaf *leaf, const FmsPosition *from)
 {
 	uint64		first_not_asked = from->block + (from->record >= 0 ? 1 : 0);
 	uint64		block = 0;
+	FmsFence	fence;
 
-	while (block < first_not_asked)
+	while (block < first_not_asked &&
+		   fms_fence_reader_peek(leaf->reader, &fence))
 	{
-		const FmsFence *fence = fms_fence_reader_peek(leaf->reader);
-
-		if (fence == NULL)
-			break;
-		block += fence->nblocks;
-		fms_fence_reader_step(leaf->reader);
+		block += fence.nblocks;
+		fms_fence_reader_step(leaf->reader, &fence);
 	}
 }
 
@@ -248,19 +246,15 @@ static uint32
 take_first_blocks(const FmsOrder *order, FmsOrderLeaf *leaf,
 				  const FmsPosition *from)
 {
-	const FmsFence *fence;
-	uint32		nblocks;
+	FmsFence	fence;
 
 	if (from && from->record >= 0)
 		return 1;
-	if (order->by != FMS_ORDER_BY_LAST_KEYS)
+	if (order->by != FMS_ORDER_BY_LAST_KEYS ||
+		!fms_fence_reader_peek(leaf->reader, &fence))
 		return 0;
-	fence = fms_fence_reader_peek(leaf->reader);
-	if (fence == NULL)
-		return 0;
-	nblocks = fence->nblocks;
-	fms_fence_reader_step(leaf->reader);
-	return nblocks;
+	fms_fence_reader_step(leaf->reader, &fence);
+	return fence.nblocks;
 }
 
 /* The upcoming fence has been named. */

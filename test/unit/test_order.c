@@ -12,7 +12,8 @@
  * the next chunk in memory; read_large_chunk() reading from the wrong offset;
  * a reader freed while its read is in flight; skip_fences() of order.c taking
  * a chain for one block, or not counting a block that was entered;
- * check_chunk() of fences.c not asking for the seal.
+ * check_chunk() of fences.c not asking for the seal; pack() of fences.c taking
+ * a chain's fence for a usual one.
  */
 #include "postgres.h"
 
@@ -198,6 +199,7 @@ typedef struct Block
 	int			position;		/* in its run, chains counted once */
 	uint32		nblocks;
 	uint32		tuple_bytes;
+	bool		exact;			/* the key decides: no tuple in fences */
 } Block;
 
 static FmsCounters counters;
@@ -249,6 +251,7 @@ note(const Block *block)
 
 	record->tuple_bytes = block->tuple_bytes;
 	record->key_bytes = key_bytes;
+	record->flags = block->exact ? FMS_RECORD_EXACT : 0;
 	for (i = 0; i < 2; i++)
 	{
 		ordered = pg_hton64(block->words[i]);
@@ -276,12 +279,14 @@ some_word(uint32 range)
 static void
 make_runs(uint32 range, bool chains, bool long_fences, Size share_bytes)
 {
+	bool		exact;
 	int			run;
 	int			i;
 
 	nruns = 1 + shim_below(MAX_RUNS);
 	nblocks = 0;
 	prefix_decides = shim_below(3) == 0;
+	exact = !long_fences && shim_below(2) == 0;
 	memset(fences, 0, sizeof(fences));
 	store = fms_fences_create(NULL, &io, share_bytes);
 	for (run = 0; run < nruns; run++)
@@ -294,7 +299,9 @@ make_runs(uint32 range, bool chains, bool long_fences, Size share_bytes)
 		{
 			first[i].words[0] = some_word(range);
 			first[i].words[1] = some_word(2);
-			first[i].words[2] = prefix_decides ? 0 : some_word(range);
+			first[i].exact = exact;
+			first[i].words[2] = prefix_decides || exact ? 0 :
+				some_word(range);
 			first[i].run = run;
 			first[i].position = 1;
 			first[i].nblocks = chains && shim_below(4) == 0 ?
@@ -322,7 +329,8 @@ is_fence_of(const FmsRecord *fence, const Block *block)
 	return fence != NULL &&
 		fms_record_prefix(fence) == block->words[0] &&
 		fms_record_key_word(fence, 1) == block->words[1] &&
-		tuple_word(fence) == block->words[2];
+		fms_record_has_tuple(fence) == !block->exact &&
+		(block->exact || tuple_word(fence) == block->words[2]);
 }
 
 /*
