@@ -16,6 +16,15 @@
  * first call is always sampled, and stands for itself only: it is the one
  * that may take as long as all others together (an input that sorts).
  *
+ * What is timed may take no longer than reading the clock does (some 20 ns),
+ * and the calls that are not timed do not read it.  So the clock is read twice
+ * before a sampled call; what lies between the two readings is what reading it
+ * costs, and is taken off.
+ *
+ *	  read, read, call, read
+ *	      |<->|			off: the least that was seen
+ *			  |<------->|	of this
+ *
  *-------------------------------------------------------------------------
  */
 #ifndef FMS_CLOCK_H
@@ -30,6 +39,7 @@ typedef struct FmsSampler
 	uint32		calls_left;		/* until the next sampled call */
 	uint32		weight;			/* calls the next sample stands for */
 	uint32		seed;			/* of the distances; any value will do */
+	double		clock_us;		/* what a sample takes too long */
 	double		total_us;		/* estimate over all calls so far */
 } FmsSampler;
 
@@ -52,7 +62,10 @@ fms_clock_since_us(instr_time start)
 	return INSTR_TIME_GET_DOUBLE(now) * 1e6;
 }
 
-/* Is this call one to time?  If so, fms_sampler_add() must follow it. */
+/*
+ * Is this call one to time?  If so, fms_sampler_start() must come before it
+ * and fms_sampler_add() after it.
+ */
 static inline bool
 fms_sampler_due(FmsSampler *sampler)
 {
@@ -64,6 +77,22 @@ fms_sampler_due(FmsSampler *sampler)
 	return true;
 }
 
+/* The time at which a timed call begins. */
+static inline instr_time
+fms_sampler_start(FmsSampler *sampler)
+{
+	instr_time	before = fms_clock_now();
+	instr_time	start = fms_clock_now();
+	instr_time	between = start;
+	double		clock_us;
+
+	INSTR_TIME_SUBTRACT(between, before);
+	clock_us = INSTR_TIME_GET_DOUBLE(between) * 1e6;
+	if (sampler->weight == 0 || clock_us < sampler->clock_us)
+		sampler->clock_us = clock_us;
+	return start;
+}
+
 /*
  * Adds a timed call and chooses the next one.  Returns what the total grew by:
  * the call, and those it stands for.
@@ -71,7 +100,8 @@ fms_sampler_due(FmsSampler *sampler)
 static inline double
 fms_sampler_add(FmsSampler *sampler, double elapsed_us)
 {
-	double		added_us = elapsed_us * Max(sampler->weight, 1);
+	double		added_us = Max(0, elapsed_us - sampler->clock_us) *
+		Max(sampler->weight, 1);
 
 	sampler->total_us += added_us;
 	sampler->seed = sampler->seed * 1664525 + 1013904223;

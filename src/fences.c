@@ -36,10 +36,10 @@
  * is what the order costs.  Nearly all are of one block and of a key that is
  * all there is to compare, and take two bytes beside it:
  *
- *	  +------+-----+	  +------+----------------------+-----+-------+
- *	  | head | key |	  | head | flags, blocks, t_len | key | tuple |
- *	  | 2 B  | 10+ |	  | 2 B  | 12 B                 |     |       |
- *	  +------+-----+	  +------+----------------------+-----+-------+
+ *	  +------+-----+	  +------+---------------+-----+-------+
+ *	  | head | key |	  | head | blocks, t_len | key | tuple |
+ *	  | 2 B  | 10+ |	  | 2 B  | 8 B           |     |       |
+ *	  +------+-----+	  +------+---------------+-----+-------+
  *
  * As a record, with header and padding, a date would take 32 bytes and not 12.
  *
@@ -89,23 +89,20 @@ StaticAssertDecl(sizeof(FmsFenceChunk) == 32 &&
 
 /*
  * The head of a packed fence: the key's bytes, and whether it has the middle
- * part.  Without that it is of one block and has no tuple and these flags.
+ * part.  Without that it is of one block and has no tuple.
  */
 #define HEAD_KEY_MASK		0x00FF
 #define HEAD_HAS_MIDDLE		0x0100
-#define USUAL_FLAGS			(FMS_RECORD_EXACT | FMS_RECORD_FENCE)
 
 typedef struct FmsFenceMiddle
 {
-	uint16		flags;
-	uint16		unused;
 	uint32		nblocks;
 	uint32		tuple_bytes;
 } FmsFenceMiddle;
 
 StaticAssertDecl(FMS_KEY_MAX_BYTES <= HEAD_KEY_MASK,
 				 "the longest key's length fits into a head");
-StaticAssertDecl(sizeof(FmsFenceMiddle) == 12,
+StaticAssertDecl(sizeof(FmsFenceMiddle) == 8,
 				 "middle parts go to disk: they must not be padded");
 
 struct FmsFenceStore
@@ -140,9 +137,11 @@ typedef struct FmsChunkSlot
 
 struct FmsFenceReader
 {
+	/* first, as all that a step needs: one line of the processor's caches */
+	const char *at;				/* the fence it stands at */
+	const char *end;			/* of the chunk's; at == end: after the last */
+	const FmsFenceChunk *chunk; /* NULL: likewise */
 	FmsFenceStore *store;
-	const FmsFenceChunk *chunk; /* NULL: after the last fence */
-	Size		at_bytes;		/* in the chunk */
 
 	uint64		next_offset;	/* on tape, of the chunk to request next */
 	uint64		end_offset;
@@ -370,17 +369,20 @@ take_apart(FmsKeys *keys, const FmsRecord *record, uint32 nblocks,
 	fence->nblocks = nblocks;
 	fence->tuple_bytes = exact ? 0 : key->tuple_bytes;
 	fence->key_bytes = key->key_bytes;
-	fence->flags = exact ? USUAL_FLAGS : key->flags;
 	fence->key = fms_record_key(key);
 	fence->tuple = (const char *) fms_record_tuple(key) +
 		FMS_TUPLE_SKIPPED_BYTES;
 }
 
+/*
+ * The two are no neighbours in the struct: compilers would compare both as one
+ * word, and loading what has just been stored in two parts waits for all
+ * stores before it, the block's own among them.
+ */
 static inline bool
 is_usual(const FmsFence *fence)
 {
-	return fence->nblocks == 1 && fence->tuple_bytes == 0 &&
-		fence->flags == USUAL_FLAGS;
+	return fence->nblocks == 1 && fence->tuple_bytes == 0;
 }
 
 static inline Size
@@ -405,7 +407,6 @@ pack(const FmsFence *fence, char *at)
 	if (!is_usual(fence))
 	{
 		FmsFenceMiddle middle = {
-			.flags = fence->flags,
 			.nblocks = fence->nblocks,
 			.tuple_bytes = fence->tuple_bytes
 		};
@@ -423,7 +424,7 @@ static void
 unpack(const char *at, FmsFence *fence)
 {
 	uint16		head;
-	FmsFenceMiddle middle = {.flags = USUAL_FLAGS, .nblocks = 1};
+	FmsFenceMiddle middle = {.nblocks = 1};
 
 	memcpy(&head, at, sizeof(head));
 	fence->key = at + sizeof(head);
@@ -435,7 +436,6 @@ unpack(const char *at, FmsFence *fence)
 	fence->nblocks = middle.nblocks;
 	fence->tuple_bytes = middle.tuple_bytes;
 	fence->key_bytes = head & HEAD_KEY_MASK;
-	fence->flags = middle.flags;
 	fence->tuple = fence->key + fence->key_bytes;
 	fence->packed_bytes = fence->tuple + packed_tuple_bytes(fence) - at;
 }
@@ -588,6 +588,15 @@ check_chunk(FmsFenceReader *reader, FmsChunkSlot *slot)
 	return chunk;
 }
 
+/* Stands at the chunk's first fence, if it has any; NULL: after the last. */
+static void
+enter_chunk(FmsFenceReader *reader, const FmsFenceChunk *chunk)
+{
+	reader->chunk = chunk;
+	reader->at = chunk ? (const char *) (chunk + 1) : NULL;
+	reader->end = chunk ? (const char *) chunk + chunk->used_bytes : NULL;
+}
+
 /* Waits for the next chunk on tape, and requests the one after it. */
 static void
 enter_tape_chunk(FmsFenceReader *reader)
@@ -602,31 +611,29 @@ enter_tape_chunk(FmsFenceReader *reader)
 	}
 	if (reader->next_offset >= reader->end_offset)
 	{
-		reader->chunk = NULL;
+		enter_chunk(reader, NULL);
 		return;
 	}
 
 	reader->slot = 1 - reader->slot;
 	slot = &reader->slots[reader->slot];
 	wait_for_chunk(reader->store, slot);
-	reader->chunk = check_chunk(reader, slot);
+	enter_chunk(reader, check_chunk(reader, slot));
 	reader->next_offset += reader->chunk->size_bytes;
 	reader->next_number++;
 	request_chunk(reader, &reader->slots[1 - reader->slot]);
 }
 
-/* Enters chunks until there is one with a fence in it. */
+/* Enters chunks until there is one with a fence left in it. */
 static void
 skip_empty_chunks(FmsFenceReader *reader)
 {
-	while (reader->chunk &&
-		   reader->at_bytes >= reader->chunk->used_bytes)
+	while (reader->chunk && reader->at == reader->end)
 	{
 		if (reader->chunk->next)
-			reader->chunk = reader->chunk->next;
+			enter_chunk(reader, reader->chunk->next);
 		else
 			enter_tape_chunk(reader);
-		reader->at_bytes = sizeof(FmsFenceChunk);
 	}
 }
 
@@ -637,7 +644,6 @@ fms_fence_reader_open(FmsFenceStore *store, const FmsFences *fences,
 	FmsFenceReader *reader = palloc0(sizeof(FmsFenceReader));
 
 	reader->store = store;
-	reader->at_bytes = sizeof(FmsFenceChunk);
 	if (fences->tape_bytes > 0)
 	{
 		reader->slots[0].buffer = buffer;
@@ -647,8 +653,9 @@ fms_fence_reader_open(FmsFenceStore *store, const FmsFences *fences,
 		request_chunk(reader, &reader->slots[1]);
 	}
 
-	reader->chunk = fences->first;
-	if (reader->chunk == NULL)
+	if (fences->first)
+		enter_chunk(reader, fences->first);
+	else
 		enter_tape_chunk(reader);
 	skip_empty_chunks(reader);
 	return reader;
@@ -668,32 +675,26 @@ fms_fence_reader_close(FmsFenceReader *reader)
 	pfree(reader);
 }
 
-/* Where the fence is that it stands at; NULL: after the last. */
-static inline const char *
-fence_at(const FmsFenceReader *reader)
-{
-	return reader->chunk == NULL ? NULL :
-		(const char *) reader->chunk + reader->at_bytes;
-}
-
 bool
 fms_fence_reader_peek(const FmsFenceReader *reader, FmsFence *fence)
 {
-	const char *at = fence_at(reader);
-
-	if (at == NULL)
+	if (reader->at == reader->end)
 		return false;
-	unpack(at, fence);
-	Assert(reader->at_bytes + fence->packed_bytes <=
-		   reader->chunk->used_bytes);
+	unpack(reader->at, fence);
+	Assert(reader->at + fence->packed_bytes <= reader->end);
 	return true;
 }
 
 void
 fms_fence_reader_step(FmsFenceReader *reader, const FmsFence *fence)
 {
-	reader->at_bytes += fence->packed_bytes;
-	skip_empty_chunks(reader);
-	/* wanted when the run is named the next time, after many others */
-	__builtin_prefetch(fence_at(reader));
+	reader->at += fence->packed_bytes;
+	if (reader->at == reader->end)
+		skip_empty_chunks(reader);
+}
+
+void
+fms_fence_reader_prefetch(const FmsFenceReader *reader)
+{
+	__builtin_prefetch(reader->at);
 }

@@ -24,12 +24,12 @@ typedef struct FmsFence
 {
 	uint32		nblocks;		/* that the block's first record extends over;
 								 * > 1: a chain of blocks */
+	uint32		key_bytes;
 	uint32		tuple_bytes;	/* as in FmsRecord */
-	uint16		key_bytes;
-	uint16		flags;
 	uint32		packed_bytes;	/* what it takes in its chunk */
 	const char *key;
-	const char *tuple;			/* its data; anything if there is none */
+	const char *tuple;			/* its data; anything if there is none: then
+								 * the key is all there is to compare */
 } FmsFence;
 
 static inline Size
@@ -42,7 +42,10 @@ fms_fence_record_bytes(const FmsFence *fence)
 static inline void
 fms_fence_record(const FmsFence *fence, FmsRecord *record)
 {
-	fms_record_write(record, fence->key, fence->key_bytes, fence->flags,
+	bool		exact = fence->tuple_bytes == 0;
+
+	fms_record_write(record, fence->key, fence->key_bytes,
+					 FMS_RECORD_FENCE | (exact ? FMS_RECORD_EXACT : 0),
 					 fence->tuple - FMS_TUPLE_SKIPPED_BYTES,
 					 fence->tuple_bytes);
 }
@@ -135,5 +138,11 @@ extern bool fms_fence_reader_peek(const FmsFenceReader *reader,
 /* Passes that fence, which has just been looked at. */
 extern void fms_fence_reader_step(FmsFenceReader *reader,
 								  const FmsFence *fence);
+
+/*
+ * Somebody is about to look at that fence.  To fetch the reader itself is up
+ * to him.
+ */
+extern void fms_fence_reader_prefetch(const FmsFenceReader *reader);
 
 #endif							/* FMS_FENCES_H */

@@ -406,7 +406,7 @@ next_input(FmsSortState *state)
 	if (likely(!fms_sampler_due(&state->input)))
 		return ExecProcNode(child);
 
-	start = fms_clock_now();
+	start = fms_sampler_start(&state->input);
 	slot = ExecProcNode(child);
 	(void) fms_sampler_add(&state->input, fms_clock_since_us(start));
 	state->counters->input_us = state->input.total_us;

@@ -37,7 +37,8 @@
  *
  * Some are named at a time: while the merge copies its tuples, the tree and
  * the fences leave the processor's caches, and each naming alone would fetch
- * them again.
+ * them again.  What the next ones need is fetched all at once, for the runs
+ * that stand at the top of the tree: nearly all of them come from there.
  *
  * A record longer than a block begins a chain of blocks, which has one fence
  * and counts as that many entries: nothing sorts between the beginning of a
@@ -79,8 +80,7 @@
 typedef struct FmsNamed
 {
 	struct FmsNamed *next;		/* of the run, or spare */
-	uint32		nblocks;		/* as in FmsFence */
-	uint32		room_bytes;		/* for the record */
+	Size		room_bytes;		/* for the record */
 } FmsNamed;
 
 StaticAssertDecl(sizeof(FmsNamed) % MAXIMUM_ALIGNOF == 0,
@@ -99,15 +99,24 @@ typedef struct FmsUpcoming
 	uint32		nblocks;
 } FmsUpcoming;
 
-/* One run as a leaf of the tree. */
+/* Of the processor's caches. */
+#define LINE_BYTES			64
+
+/* One run as a leaf of the tree: a line. */
 typedef struct FmsOrderLeaf
 {
-	FmsLoserNode node;			/* the upcoming fence's prefix, for the tree */
+	/* the upcoming fence's prefix, for the tree */
+	FmsLoserNode node pg_attribute_aligned(LINE_BYTES);
 	FmsNamed   *upcoming;		/* NULL: all have been named */
+	uint32		upcoming_nblocks;	/* as in FmsFence */
+	bool		upcoming_is_long;	/* its copy will not be a spare one */
 	FmsNamed   *oldest;			/* behind .. ahead; NULL: none */
 	FmsNamed   *newest;
 	FmsFenceReader *reader;		/* stands behind the upcoming fence */
 } FmsOrderLeaf;
+
+StaticAssertDecl(sizeof(FmsOrderLeaf) == LINE_BYTES,
+				 "naming a block fetches one line of its run's leaf");
 
 struct FmsOrder
 {
@@ -122,7 +131,8 @@ struct FmsOrder
 	FmsCounters *counters;
 	FmsLoserTree tree;
 	int			nruns;
-	FmsOrderLeaf *leaves;		/* [nruns] */
+	FmsOrderLeaf *leaves;		/* [nruns], each on a line */
+	void	   *leaves_memory;	/* they are somewhere in */
 	char	   *buffers;		/* mapped: the readers', or NULL */
 	FmsUpcoming named[NAMED_TOGETHER];	/* not yet handed out */
 	int			nnamed;
@@ -168,7 +178,7 @@ tie_loser(void *arg, FmsLoserNode a, FmsLoserNode b)
 
 /* A copy with room for such a record; the spare one if that has it. */
 static FmsNamed *
-get_named(FmsOrder *order, uint32 record_bytes)
+get_named(FmsOrder *order, Size record_bytes)
 {
 	FmsNamed   *named = order->spare;
 
@@ -214,7 +224,8 @@ take_fence(FmsOrder *order, int run)
 
 	leaf->upcoming = get_named(order, fms_fence_record_bytes(&fence));
 	leaf->upcoming->next = NULL;
-	leaf->upcoming->nblocks = fence.nblocks;
+	leaf->upcoming_nblocks = fence.nblocks;
+	leaf->upcoming_is_long = leaf->upcoming->room_bytes > SPARE_MAX_BYTES;
 	record = (FmsRecord *) (leaf->upcoming + 1);
 	fms_fence_record(&fence, record);
 	leaf->node = fms_losertree_node(fms_record_prefix(record),
@@ -276,7 +287,7 @@ keep_named(FmsOrder *order, FmsOrderLeaf *leaf)
 Size
 fms_order_bytes(const FmsFenceStore *store, int nruns)
 {
-	return sizeof(FmsOrder) +
+	return sizeof(FmsOrder) + LINE_BYTES +
 		nruns * (sizeof(FmsOrderLeaf) + sizeof(uint32) +
 				 sizeof(FmsLoserNode) + fms_fence_reader_bytes(store));
 }
@@ -300,7 +311,9 @@ fms_order_begin(FmsKeys *keys, FmsFenceStore *store, FmsOrderBy by,
 	order->store = store;
 	order->counters = counters;
 	order->nruns = nruns;
-	order->leaves = palloc0(nruns * sizeof(FmsOrderLeaf));
+	order->leaves_memory = palloc0(LINE_BYTES + nruns * sizeof(FmsOrderLeaf));
+	order->leaves = (FmsOrderLeaf *) TYPEALIGN(LINE_BYTES,
+											   order->leaves_memory);
 	order->first_blocks = palloc(nruns * sizeof(uint32));
 	if (buffer_bytes > 0)
 		order->buffers = fms_io_map(fms_fences_io(store),
@@ -352,7 +365,7 @@ fms_order_end(FmsOrder *order)
 	}
 	pfree(order->first_blocks);
 	pfree(order->tree.nodes);
-	pfree(order->leaves);
+	pfree(order->leaves_memory);
 	pfree(order);
 }
 
@@ -372,6 +385,32 @@ next_first_block(FmsOrder *order)
 	return -1;
 }
 
+/*
+ * Fetches what naming the runs at the top of the tree needs.  Each round asks
+ * where the next one's lines are, so waits for its own all together.
+ */
+static inline void
+fetch_first(FmsOrder *order)
+{
+	const FmsLoserTree *tree = &order->tree;
+	int			n = Min(NAMED_TOGETHER, order->nruns);
+	FmsOrderLeaf *leaves[NAMED_TOGETHER];
+	int			i;
+
+	for (i = 0; i < n; i++)
+	{
+		int			run = fms_losertree_leaf(tree->nodes[i]);
+
+		leaves[i] = &order->leaves[run];
+		__builtin_prefetch(leaves[i]);
+		__builtin_prefetch(&tree->nodes[(order->nruns + run) / 2]);
+	}
+	for (i = 0; i < n; i++)
+		__builtin_prefetch(leaves[i]->reader);
+	for (i = 0; i < n; i++)
+		fms_fence_reader_prefetch(leaves[i]->reader);
+}
+
 /* Names the next ones; none if all have been. */
 static void
 name_some(FmsOrder *order)
@@ -381,6 +420,7 @@ name_some(FmsOrder *order)
 
 	order->next_named = 0;
 	order->nnamed = 0;
+	fetch_first(order);
 	while (order->nnamed < NAMED_TOGETHER && !is_long)
 	{
 		int			run = fms_losertree_winner(&order->tree);
@@ -389,9 +429,9 @@ name_some(FmsOrder *order)
 		if (leaf->upcoming == NULL)
 			break;
 		order->named[order->nnamed].run = run;
-		order->named[order->nnamed].nblocks = leaf->upcoming->nblocks;
+		order->named[order->nnamed].nblocks = leaf->upcoming_nblocks;
 		order->nnamed++;
-		is_long = leaf->upcoming->room_bytes > SPARE_MAX_BYTES;
+		is_long = leaf->upcoming_is_long;
 		keep_named(order, leaf);
 		take_fence(order, run);
 		if (order->prefix_decides)

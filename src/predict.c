@@ -9,7 +9,7 @@
  * time for the tuples:
  *
  *	  device		x * c_R(block, l)  +  y * c_W
- *	  processor		tuples * (a + b * bytes) * t(runs)  +  x * d(block, l)
+ *	  processor		tuples * (a + b * bytes) * w(runs)  +  x * d(block, l)
  *	  holes			x * g
  *	  earlier pass	y * c_W
  *
@@ -18,9 +18,11 @@
  *				 |       merge         |blocked|  not overlap
  *
  * The two overlap because the merge reads ahead and runs are written while the
- * next tuples are sorted.  With l reads under way, one of them is being given
- * or taken while l - 1 go on: so a part 1 / l of the shorter does not overlap,
- * and with a single assist block nothing does.
+ * next tuples are sorted.  But blocks come as the drive likes and are taken in
+ * order: with l reads under way, what has come and not been taken goes up and
+ * down by about the square root of l, and by that much the one side is at
+ * times too far behind the other.  So a part 1 / sqrt(l) of the shorter does
+ * not overlap, and with a single assist block nothing does.
  *
  * Giving space back (o) overlaps with nothing: the kernel changes the file's
  * map when all reads that are under way have come, and lets no other begin.
@@ -54,17 +56,20 @@
 
 /*
  * A tuple's price in the merge was measured with so many runs (tuple_cost.c).
- * Each doubling is a level more in the tree, and more blocks for the caches.
+ * Each further one has a block, and in it a line and a page, that the
+ * processor's caches have to hold as well, until they hold none of them any
+ * more.  (Beside that, what the tree's further levels cost does not show.)
  */
 #define PRICED_RUNS			10
-#define LEVEL_FRACTION		0.12
+#define RUN_FRACTION		0.0027
+#define RUNS_FRACTION_MAX	2.0
 
 /*
  * It was measured through the page cache, too, whose copying leaves a block in
  * the processor's caches.  One that a device has written to memory has to be
  * fetched from there, as fast as one core can.
  */
-#define FETCH_BYTE_NS		0.2
+#define FETCH_BYTE_NS		0.1
 
 /* See sort.c: the first runs are parts of memory, and a small rest is none. */
 #define FIRST_RUNS			4
@@ -169,9 +174,11 @@ plan_passes(FmsSizing *sizing, Volumes *volumes, FmsPrediction *prediction)
 
 /* How much more than the measured price a tuple costs in so wide a merge. */
 static double
-tree_factor(int fan_in)
+width_factor(int fan_in)
 {
-	return 1 + LEVEL_FRACTION * Max(0, log2((double) fan_in / PRICED_RUNS));
+	double		further = Max(0, fan_in - PRICED_RUNS);
+
+	return 1 + Min(RUN_FRACTION * further, RUNS_FRACTION_MAX);
 }
 
 /*
@@ -220,15 +227,15 @@ predict_times(const FmsOptions *options, const FmsTupleCost *cost,
 
 	if (bytes > 0)
 	{
-		merge *= tree_factor(volumes->fan_in) * (1 + rewritten / bytes);
+		merge *= width_factor(volumes->fan_in) * (1 + rewritten / bytes);
 		merge += (bytes + rewritten) / prediction->block_bytes *
 			block_cpu_us(cost, read_cost, prediction);
 		merge += rewritten * cost->formation_byte_ns / 1000;
 	}
 	if (!prediction->cached)
 	{
-		/* an earlier pass fetches the block it writes to as well */
-		merge += (bytes + 2 * rewritten) * FETCH_BYTE_NS / 1000;
+		/* an earlier pass fetches what it writes to, too, and gives it back */
+		merge += (bytes + 3 * rewritten) * FETCH_BYTE_NS / 1000;
 		write_us = transfer_us(bytes, options->device.write_mb);
 		read_us = transfer_us(bytes + rewritten, prediction->read_mb);
 		alone_us = transfer_us(bytes + rewritten,
@@ -237,7 +244,7 @@ predict_times(const FmsOptions *options, const FmsTupleCost *cost,
 	}
 	if (read_us > 0)
 		prediction->blocked_us = Max(0, read_us - merge) +
-			Min(read_us, merge) / Max(prediction->assist_blocks, 1);
+			Min(read_us, merge) / sqrt(Max(prediction->assist_blocks, 1));
 	prediction->formation_us = Max(formation, write_us);
 	prediction->merge_us = merge + alone_us + prediction->blocked_us;
 }

@@ -214,7 +214,7 @@ note_fence_sampled(FmsRunWriter *writer, const FmsRecord *record)
 		note_fence(writer, record);
 		return;
 	}
-	start = fms_clock_now();
+	start = fms_sampler_start(&writer->noting);
 	note_fence(writer, record);
 	writer->counters->order_us +=
 		fms_sampler_add(&writer->noting, fms_clock_since_us(start));

@@ -442,7 +442,7 @@ static pg_noinline MinimalTuple
 next_timed(FmsSpill *spill)
 {
 	double		loading_us = fms_merge_load_us(spill->merge);
-	instr_time	start = fms_clock_now();
+	instr_time	start = fms_sampler_start(&spill->sampler);
 	MinimalTuple tuple = fms_merge_next_tuple(spill->merge);
 
 	(void) fms_sampler_add(&spill->sampler, fms_clock_since_us(start) -

@@ -174,20 +174,35 @@ def print_tables(results):
 
 
 def print_predictions(results):
-    """How far off fmsort_recommend() was, over the grid."""
+    """How far off fmsort_recommend() was, over the grid: each measurement, and
+    the median of those that came to the same settings (work_mem has no room
+    for all blocks that are asked for; the table's state is not the merge's)."""
     for kind, direct in (("direct", True), ("cached", False)):
-        ratios = [row[6]["predicted_merge_ms"] / row[6]["merge_ms"]
-                  for row in results.rows
-                  if row[0] == "screening" and row[6]["merge_ms"]
-                  and row[6].get("predicted_merge_ms")
-                  and row[6]["direct_io"] == direct]
-        if ratios:
-            print("predicted by measured merge, %s: %s to %s, median %s;"
-                  " within 25 %% in %d of %d points"
-                  % (kind, shown(min(ratios)), shown(max(ratios)),
-                     shown(statistics.median(ratios)),
-                     sum(0.75 <= ratio <= 1.25 for ratio in ratios),
-                     len(ratios)))
+        same = {}
+        for row in results.rows:
+            found = row[6]
+            if (row[0] in ("screening", "final") and is_point(row[4])
+                    and found["merge_ms"] and found["direct_io"] == direct
+                    and found.get("predicted_merge_ms")):
+                same.setdefault((row[3], found["block_size"],
+                                 found["assist_blocks"]), []).append(found)
+        print_ratios(kind + ", medians of settings",
+                     [statistics.median(f["predicted_merge_ms"] for f in some)
+                      / statistics.median(f["merge_ms"] for f in some)
+                      for some in same.values()])
+        print_ratios(kind + ", single measurements",
+                     [f["predicted_merge_ms"] / f["merge_ms"]
+                      for some in same.values() for f in some])
+
+
+def print_ratios(what, ratios):
+    if ratios:
+        print("predicted by measured merge, %s: %s to %s, median %s;"
+              " within 25 %% in %d of %d"
+              % (what, shown(min(ratios)), shown(max(ratios)),
+                 shown(statistics.median(ratios)),
+                 sum(0.75 <= ratio <= 1.25 for ratio in ratios),
+                 len(ratios)))
 
 
 # ---- for programs -----------------------------------------------------------
