@@ -108,8 +108,9 @@ typedef struct FmsOrderLeaf
 	/* the upcoming fence's prefix, for the tree */
 	FmsLoserNode node pg_attribute_aligned(LINE_BYTES);
 	FmsNamed   *upcoming;		/* NULL: all have been named */
+	/* of the upcoming one, here so that naming it does not fetch its copy */
 	uint32		upcoming_nblocks;	/* as in FmsFence */
-	bool		upcoming_is_long;	/* its copy will not be a spare one */
+	bool		upcoming_is_long;	/* the copy will not be a spare one */
 	FmsNamed   *oldest;			/* behind .. ahead; NULL: none */
 	FmsNamed   *newest;
 	FmsFenceReader *reader;		/* stands behind the upcoming fence */

@@ -234,7 +234,7 @@ predict_times(const FmsOptions *options, const FmsTupleCost *cost,
 	}
 	if (!prediction->cached)
 	{
-		/* an earlier pass fetches what it writes to, too, and gives it back */
+		/* an earlier pass: also what it writes to, there and back */
 		merge += (bytes + 3 * rewritten) * FETCH_BYTE_NS / 1000;
 		write_us = transfer_us(bytes, options->device.write_mb);
 		read_us = transfer_us(bytes + rewritten, prediction->read_mb);
