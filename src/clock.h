@@ -19,11 +19,14 @@
  * What is timed may take no longer than reading the clock does (some 20 ns),
  * and the calls that are not timed do not read it.  So the clock is read twice
  * before a sampled call; what lies between the two readings is what reading it
- * costs, and is taken off.
+ * costs there and then, and is taken off.
  *
  *	  read, read, call, read
- *	      |<->|			off: the least that was seen
+ *	      |<->|			off
  *			  |<------->|	of this
+ *
+ * Each time what that one costs: off the least that was seen, a call that does
+ * nothing would take 27 ns.  And between the readings nothing is computed.
  *
  *-------------------------------------------------------------------------
  */
@@ -39,7 +42,7 @@ typedef struct FmsSampler
 	uint32		calls_left;		/* until the next sampled call */
 	uint32		weight;			/* calls the next sample stands for */
 	uint32		seed;			/* of the distances; any value will do */
-	double		clock_us;		/* what a sample takes too long */
+	instr_time	clock;			/* what the present sample takes too long */
 	double		total_us;		/* estimate over all calls so far */
 } FmsSampler;
 
@@ -83,13 +86,9 @@ fms_sampler_start(FmsSampler *sampler)
 {
 	instr_time	before = fms_clock_now();
 	instr_time	start = fms_clock_now();
-	instr_time	between = start;
-	double		clock_us;
 
-	INSTR_TIME_SUBTRACT(between, before);
-	clock_us = INSTR_TIME_GET_DOUBLE(between) * 1e6;
-	if (sampler->weight == 0 || clock_us < sampler->clock_us)
-		sampler->clock_us = clock_us;
+	sampler->clock = start;
+	INSTR_TIME_SUBTRACT(sampler->clock, before);
 	return start;
 }
 
@@ -100,7 +99,8 @@ fms_sampler_start(FmsSampler *sampler)
 static inline double
 fms_sampler_add(FmsSampler *sampler, double elapsed_us)
 {
-	double		added_us = Max(0, elapsed_us - sampler->clock_us) *
+	double		clock_us = INSTR_TIME_GET_DOUBLE(sampler->clock) * 1e6;
+	double		added_us = Max(0, elapsed_us - clock_us) *
 		Max(sampler->weight, 1);
 
 	sampler->total_us += added_us;

@@ -33,15 +33,23 @@
  * ten copies out of it.
  *
  * Fences are packed: their number, and what has to be read of them again,
- * is what the order costs.  Nearly all are of one block and of a key that is
- * all there is to compare, and take two bytes beside it:
+ * is what the order costs.  A run is sorted, so a key begins like the one
+ * before it, and what normalized keys end with is often zeros; neither is
+ * written.  Nearly all fences are of one block and of a key that is all there
+ * is to compare, and need nothing else:
  *
- *	  +------+-----+	  +------+---------------+-----+-------+
- *	  | head | key |	  | head | blocks, t_len | key | tuple |
- *	  | 2 B  | 10+ |	  | 2 B  | 8 B           |     |       |
- *	  +------+-----+	  +------+---------------+-----+-------+
+ *	  +------+-------+		+------+---------------+-------+-------+
+ *	  | head | given |		| head | blocks, t_len | given | tuple |
+ *	  | 2 B  | 0 ..  |		| 2 B  | 8 B           |       |       |
+ *	  +------+-------+		+------+---------------+-------+-------+
  *
- * As a record, with header and padding, a date would take 32 bytes and not 12.
+ *	  before	01 80 00 07 d1 00 00 00 00 00
+ *	  key		01 80 00 07 d9 00 00 00 00 00
+ *	            |- shared -|  |--- zeros ---|	given: d9
+ *
+ * A date takes 3 bytes like this; as a record, with header and padding, it
+ * would take 32.  A chunk begins with a whole key, so that each can be read
+ * by itself.
  *
  * A fence with a long key may be larger than a chunk.  It gets a chunk as
  * large as it needs; the chunk's header says so, and the reader fetches the
@@ -55,6 +63,9 @@
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
+
+#include "port/pg_bitutils.h"
+#include "port/pg_bswap.h"
 
 #include "fences.h"
 #include "stream.h"
@@ -88,11 +99,28 @@ StaticAssertDecl(sizeof(FmsFenceChunk) == 32 &&
 				 "chunks go to disk: their header must not be padded");
 
 /*
- * The head of a packed fence: the key's bytes, and whether it has the middle
- * part.  Without that it is of one block and has no tuple.
+ * The head of a packed fence: how many words of eight bytes its key has
+ * (FMS_KEY_LAST_BYTES come behind them), whether it has the middle part, how
+ * many bytes of the key are those of the key before it, and how many follow.
+ * Without a middle part it is of one block and has no tuple.
  */
-#define HEAD_KEY_MASK		0x00FF
-#define HEAD_HAS_MIDDLE		0x0100
+#define HEAD_WORDS_MASK		0x0007
+#define HEAD_HAS_MIDDLE		0x0008
+#define HEAD_SHARED_SHIFT	4
+#define HEAD_GIVEN_SHIFT	10
+#define HEAD_BYTES_MASK		0x003F	/* of either number */
+
+/*
+ * Parts of keys are copied a word at a time, whatever their length: a call of
+ * memcpy() takes longer than all else here.  So there must be some bytes
+ * behind a key, in its chunk as elsewhere, that may be read and overwritten.
+ */
+#define COPY_BYTES			sizeof(uint64)
+#define KEY_WORDS			(FMS_KEY_MAX_WORDS + 1)
+#define KEY_BUFFER_BYTES	(KEY_WORDS * sizeof(uint64))
+
+StaticAssertDecl(KEY_BUFFER_BYTES >= FMS_KEY_MAX_BYTES + COPY_BYTES,
+				 "a key's last part can be copied as a word");
 
 typedef struct FmsFenceMiddle
 {
@@ -100,10 +128,22 @@ typedef struct FmsFenceMiddle
 	uint32		tuple_bytes;
 } FmsFenceMiddle;
 
-StaticAssertDecl(FMS_KEY_MAX_BYTES <= HEAD_KEY_MASK,
-				 "the longest key's length fits into a head");
+StaticAssertDecl(FMS_KEY_MAX_BYTES <= HEAD_BYTES_MASK &&
+				 FMS_KEY_MAX_WORDS <= HEAD_WORDS_MASK,
+				 "the longest key's lengths fit into a head");
 StaticAssertDecl(sizeof(FmsFenceMiddle) == 8,
 				 "middle parts go to disk: they must not be padded");
+
+/*
+ * A key as numbers that compare like its bytes.  It is written and read word
+ * by word, and never copied: what is loaded at another width than it was
+ * stored waits for all stores before, and these are the block's.
+ */
+typedef struct FmsFenceKey
+{
+	uint64		words[KEY_WORDS];	/* the key's, and one that is zero */
+	uint32		key_bytes;		/* 0: there is none */
+} FmsFenceKey;
 
 struct FmsFenceStore
 {
@@ -114,6 +154,9 @@ struct FmsFenceStore
 	Size		chunk_bytes;	/* usual size of a chunk on tape */
 	Size		memory_bytes;	/* of chunks in memory */
 	Size		largest_bytes;	/* of any chunk on tape */
+	FmsFenceKey noted[2];		/* keys of the chunk that is being filled: the
+								 * last one, and room for the next */
+	int			last_noted;		/* of these two */
 
 	/* writing to tape */
 	FmsTape    *tape;			/* NULL until the share is used up */
@@ -137,10 +180,12 @@ typedef struct FmsChunkSlot
 
 struct FmsFenceReader
 {
-	/* first, as all that a step needs: one line of the processor's caches */
+	/* first, as all that a step needs: a line of the processor's caches */
 	const char *at;				/* the fence it stands at */
 	const char *end;			/* of the chunk's; at == end: after the last */
-	const FmsFenceChunk *chunk; /* NULL: likewise */
+	char		key[KEY_BUFFER_BYTES];	/* of the fence looked at last */
+
+	const FmsFenceChunk *chunk; /* NULL: after the last */
 	FmsFenceStore *store;
 
 	uint64		next_offset;	/* on tape, of the chunk to request next */
@@ -254,14 +299,17 @@ close_chunk(FmsFenceStore *store)
 	store->open = NULL;
 }
 
+/* A chunk to be filled, by a whole key at first. */
 static void
-init_chunk(FmsFenceChunk *chunk, uint32 number, Size size)
+init_chunk(FmsFenceStore *store, FmsFenceChunk *chunk, uint32 number,
+		   Size size)
 {
 	chunk->next = NULL;
 	chunk->magic = CHUNK_MAGIC;
 	chunk->number = number;
 	chunk->size_bytes = size;
 	chunk->used_bytes = sizeof(FmsFenceChunk);
+	store->noted[store->last_noted].key_bytes = 0;
 }
 
 /* The run's fences go to tape from here on. */
@@ -291,7 +339,7 @@ open_tape_chunk(FmsFenceStore *store, Size bytes)
 	size = (size + store->chunk_bytes - 1) / store->chunk_bytes *
 		store->chunk_bytes;
 	store->open = (FmsFenceChunk *) fms_stream_piece(store->stream, size);
-	init_chunk(store->open, store->next_number++, size);
+	init_chunk(store, store->open, store->next_number++, size);
 	store->largest_bytes = Max(store->largest_bytes, size);
 }
 
@@ -307,7 +355,7 @@ new_memory_chunk(FmsFenceStore *store, FmsFences *fences, Size bytes)
 	if (store->memory_bytes + size > store->share_bytes)
 		return NULL;
 	chunk = MemoryContextAlloc(store->context, size);
-	init_chunk(chunk, 0, size);
+	init_chunk(store, chunk, 0, size);
 	store->memory_bytes += size;
 
 	if (fences->last)
@@ -392,18 +440,108 @@ packed_tuple_bytes(const FmsFence *fence)
 		fence->tuple_bytes - FMS_TUPLE_SKIPPED_BYTES;
 }
 
+/* What it takes in its chunk at most, with what copying it overwrites. */
 static inline Size
-packed_bytes(const FmsFence *fence)
+largest_packed_bytes(const FmsFence *fence)
 {
 	return sizeof(uint16) + (is_usual(fence) ? 0 : sizeof(FmsFenceMiddle)) +
-		fence->key_bytes + packed_tuple_bytes(fence);
+		fence->key_bytes + packed_tuple_bytes(fence) + COPY_BYTES;
 }
 
-static void
-pack(const FmsFence *fence, char *at)
+static inline void
+take_key(const FmsFence *fence, FmsFenceKey *key)
 {
-	uint16		head = fence->key_bytes;
+	int			last = fence->key_bytes / sizeof(uint64);
+	uint64		word;
+	uint16		last_bytes;
+	int			i;
 
+	for (i = 0; i < last; i++)
+	{
+		memcpy(&word, fence->key + i * sizeof(word), sizeof(word));
+		key->words[i] = pg_ntoh64(word);
+	}
+	memcpy(&last_bytes, fence->key + last * sizeof(word), sizeof(last_bytes));
+	key->words[last] = (uint64) pg_ntoh16(last_bytes) << 48;
+	key->words[last + 1] = 0;
+	key->key_bytes = fence->key_bytes;
+}
+
+/* With how many bytes two keys of one length begin alike. */
+static inline Size
+shared_bytes(const FmsFenceKey *a, const FmsFenceKey *b)
+{
+	Size		i;
+
+	if (a->key_bytes != b->key_bytes)
+		return 0;
+	for (i = 0; i * sizeof(uint64) < a->key_bytes; i++)
+	{
+		uint64		differing = a->words[i] ^ b->words[i];
+
+		if (differing != 0)
+			return i * sizeof(uint64) +
+				(63 - pg_leftmost_one_pos64(differing)) / BITS_PER_BYTE;
+	}
+	return a->key_bytes;
+}
+
+/* Its length without the zeros that it ends with. */
+static inline Size
+bytes_before_zeros(const FmsFenceKey *key)
+{
+	int			i;
+
+	for (i = key->key_bytes / sizeof(uint64); i >= 0; i--)
+		if (key->words[i] != 0)
+			return (i + 1) * sizeof(uint64) -
+				pg_rightmost_one_pos64(key->words[i]) / BITS_PER_BYTE;
+	return 0;
+}
+
+/* Writes so many of its bytes from one on, and overwrites what follows. */
+static inline void
+write_key_part(const FmsFenceKey *key, Size from, Size bytes, char *at)
+{
+	int			shift = from % sizeof(uint64) * BITS_PER_BYTE;
+	const uint64 *words = &key->words[from / sizeof(uint64)];
+	Size		i;
+
+	for (i = 0; i * sizeof(uint64) < bytes; i++)
+	{
+		uint64		word = words[i] << shift;
+
+		if (shift > 0)
+			word |= words[i + 1] >> (64 - shift);
+		word = pg_hton64(word);
+		memcpy(at + i * sizeof(uint64), &word, sizeof(word));
+	}
+}
+
+/* Reads them, and overwrites what follows. */
+static inline void
+read_key_part(char *key, Size from, Size bytes, const char *at)
+{
+	Size		i;
+
+	memcpy(key + from, at, COPY_BYTES);
+	for (i = COPY_BYTES; unlikely(i < bytes); i += COPY_BYTES)
+		memcpy(key + from + i, at + i, COPY_BYTES);
+}
+
+/* Packs the fence of that key behind the one before; returns where it ends. */
+static inline char *
+pack(const FmsFence *fence, const FmsFenceKey *key, const FmsFenceKey *before,
+	 char *at)
+{
+	Size		shared = shared_bytes(key, before);
+	Size		given = Max(shared, bytes_before_zeros(key)) - shared;
+	uint16		head = key->key_bytes / sizeof(uint64) |
+		(is_usual(fence) ? 0 : HEAD_HAS_MIDDLE) |
+		shared << HEAD_SHARED_SHIFT | given << HEAD_GIVEN_SHIFT;
+
+	memcpy(at, &head, sizeof(head));
+	at += sizeof(head);
 	if (!is_usual(fence))
 	{
 		FmsFenceMiddle middle = {
@@ -411,33 +549,48 @@ pack(const FmsFence *fence, char *at)
 			.tuple_bytes = fence->tuple_bytes
 		};
 
-		head |= HEAD_HAS_MIDDLE;
-		memcpy(at + sizeof(head), &middle, sizeof(middle));
+		memcpy(at, &middle, sizeof(middle));
+		at += sizeof(middle);
 	}
-	memcpy(at, &head, sizeof(head));
-	at += packed_bytes(fence) - packed_tuple_bytes(fence) - fence->key_bytes;
-	memcpy(at, fence->key, fence->key_bytes);
-	memcpy(at + fence->key_bytes, fence->tuple, packed_tuple_bytes(fence));
+	write_key_part(key, shared, given, at);
+	at += given;
+	if (fence->tuple_bytes > 0)
+		memcpy(at, fence->tuple, packed_tuple_bytes(fence));
+	return at + packed_tuple_bytes(fence);
 }
 
-static void
-unpack(const char *at, FmsFence *fence)
+/* The key before is in the buffer, and this one is then. */
+static inline void
+unpack(const char *at, char *key, FmsFence *fence)
 {
+	const char *packed = at;
 	uint16		head;
 	FmsFenceMiddle middle = {.nblocks = 1};
+	Size		shared;
+	Size		given;
+	Size		i;
 
 	memcpy(&head, at, sizeof(head));
-	fence->key = at + sizeof(head);
+	at += sizeof(head);
 	if (head & HEAD_HAS_MIDDLE)
 	{
-		memcpy(&middle, fence->key, sizeof(middle));
-		fence->key += sizeof(middle);
+		memcpy(&middle, at, sizeof(middle));
+		at += sizeof(middle);
 	}
 	fence->nblocks = middle.nblocks;
 	fence->tuple_bytes = middle.tuple_bytes;
-	fence->key_bytes = head & HEAD_KEY_MASK;
-	fence->tuple = fence->key + fence->key_bytes;
-	fence->packed_bytes = fence->tuple + packed_tuple_bytes(fence) - at;
+	fence->key_bytes = (head & HEAD_WORDS_MASK) * sizeof(uint64) +
+		FMS_KEY_LAST_BYTES;
+
+	shared = (head >> HEAD_SHARED_SHIFT) & HEAD_BYTES_MASK;
+	given = (head >> HEAD_GIVEN_SHIFT) & HEAD_BYTES_MASK;
+	Assert(shared + given <= fence->key_bytes);
+	read_key_part(key, shared, given, at);
+	for (i = shared + given; i < fence->key_bytes; i += COPY_BYTES)
+		memset(key + i, 0, COPY_BYTES);
+	fence->key = key;
+	fence->tuple = at + given;
+	fence->packed_bytes = fence->tuple + packed_tuple_bytes(fence) - packed;
 }
 
 void
@@ -446,13 +599,19 @@ fms_fences_note(FmsFenceStore *store, FmsFences *fences,
 {
 	FmsFence	fence;
 	FmsFenceChunk *chunk;
+	FmsFenceKey *key;
+	char	   *end;
 
 	Assert(nblocks >= 1);
 	take_apart(store->keys, record, nblocks, &fence);
-	fence.packed_bytes = packed_bytes(&fence);
-	chunk = chunk_for(store, fences, fence.packed_bytes);
-	pack(&fence, (char *) chunk + chunk->used_bytes);
-	chunk->used_bytes += fence.packed_bytes;
+	chunk = chunk_for(store, fences, largest_packed_bytes(&fence));
+	key = &store->noted[1 - store->last_noted];
+	take_key(&fence, key);
+	end = pack(&fence, key, &store->noted[store->last_noted],
+			   (char *) chunk + chunk->used_bytes);
+	store->last_noted = 1 - store->last_noted;
+	chunk->used_bytes = end - (char *) chunk;
+	Assert(chunk->used_bytes + COPY_BYTES <= chunk->size_bytes);
 }
 
 void
@@ -676,11 +835,11 @@ fms_fence_reader_close(FmsFenceReader *reader)
 }
 
 bool
-fms_fence_reader_peek(const FmsFenceReader *reader, FmsFence *fence)
+fms_fence_reader_peek(FmsFenceReader *reader, FmsFence *fence)
 {
 	if (reader->at == reader->end)
 		return false;
-	unpack(reader->at, fence);
+	unpack(reader->at, reader->key, fence);
 	Assert(reader->at + fence->packed_bytes <= reader->end);
 	return true;
 }

@@ -18,7 +18,7 @@
 
 /*
  * A fence as it is read.  The record of a block's first key is in parts, which
- * are aligned nowhere; fms_fence_record() makes one of them.
+ * need not be aligned; fms_fence_record() makes one of them.
  */
 typedef struct FmsFence
 {
@@ -132,8 +132,7 @@ extern void fms_fence_reader_close(FmsFenceReader *reader);
  * The fence it stands at, whose parts are valid until the next step; false
  * after the last one.
  */
-extern bool fms_fence_reader_peek(const FmsFenceReader *reader,
-								  FmsFence *fence);
+extern bool fms_fence_reader_peek(FmsFenceReader *reader, FmsFence *fence);
 
 /* Passes that fence, which has just been looked at. */
 extern void fms_fence_reader_step(FmsFenceReader *reader,

@@ -90,7 +90,7 @@ StaticAssertDecl(sizeof(FmsNamed) % MAXIMUM_ALIGNOF == 0,
 #define SPARE_MAX_BYTES		256
 
 /* So many are named together, fewer if their keys are long. */
-#define NAMED_TOGETHER		16
+#define NAMED_TOGETHER		32
 
 /* A block, or a chain of blocks, that is next in the order. */
 typedef struct FmsUpcoming
@@ -407,7 +407,11 @@ fetch_first(FmsOrder *order)
 		__builtin_prefetch(&tree->nodes[(order->nruns + run) / 2]);
 	}
 	for (i = 0; i < n; i++)
+	{
 		__builtin_prefetch(leaves[i]->reader);
+		/* the line behind, too: it may begin anywhere in one */
+		__builtin_prefetch((const char *) leaves[i]->reader + LINE_BYTES - 1);
+	}
 	for (i = 0; i < n; i++)
 		fms_fence_reader_prefetch(leaves[i]->reader);
 }

@@ -57,6 +57,7 @@
  * tuple has padding.
  */
 #define FMS_KEY_LAST_BYTES	2
+#define FMS_KEY_USUAL_BYTES 10
 #define FMS_KEY_MAX_BYTES	34
 #define FMS_KEY_MAX_WORDS	5
 
@@ -131,6 +132,16 @@ fms_record_has_tuple(const FmsRecord *record)
 	return record->tuple_bytes > 0;
 }
 
+/* Most keys are of one length, and a copy of known length is no call. */
+static inline void
+fms_key_copy(char *to, const char *from, uint16 key_bytes)
+{
+	if (likely(key_bytes == FMS_KEY_USUAL_BYTES))
+		memcpy(to, from, FMS_KEY_USUAL_BYTES);
+	else
+		memcpy(to, from, key_bytes);
+}
+
 /* Size of a record with such a key and tuple, a multiple of 8. */
 static inline Size
 fms_record_size(uint16 key_bytes, Size tuple_bytes)
@@ -184,7 +195,7 @@ fms_record_write(FmsRecord *record, const void *key, uint16 key_bytes,
 	/* what nothing fills of the last word goes to disk: zero it */
 	memset((char *) record + fms_record_bytes(record) - MAXIMUM_ALIGNOF, 0,
 		   MAXIMUM_ALIGNOF);
-	memcpy(fms_record_key(record), key, key_bytes);
+	fms_key_copy(fms_record_key(record), key, key_bytes);
 	if (tuple_bytes > 0)
 		memcpy((char *) fms_record_tuple(record) + FMS_TUPLE_SKIPPED_BYTES,
 			   tuple + FMS_TUPLE_SKIPPED_BYTES,

@@ -13,7 +13,8 @@
  * a reader freed while its read is in flight; skip_fences() of order.c taking
  * a chain for one block, or not counting a block that was entered;
  * check_chunk() of fences.c not asking for the seal; pack() of fences.c taking
- * a chain's fence for a usual one.
+ * a chain's fence for a usual one, or the key of the chunk before for the one
+ * before; bytes_before_zeros() of fences.c not seeing the last word.
  */
 #include "postgres.h"
 
@@ -641,6 +642,96 @@ corruption_is_noticed(FmsIoChoice choice, bool long_fences)
 	return raised;
 }
 
+/* Its key often begins like the one before, or ends with zeros. */
+static FmsRecord *
+next_record(const FmsRecord *before)
+{
+	bool		alike = before != NULL && shim_below(8) > 0;
+	uint16		key_bytes = alike ? before->key_bytes :
+		fms_key_room(shim_below(FMS_KEY_MAX_BYTES + 1));
+	bool		exact = shim_below(4) > 0;
+	/* a record in memory always has one */
+	Size		tuple_bytes = SizeofMinimalTupleHeader + shim_below(40);
+	FmsRecord  *record = palloc0(fms_record_size(key_bytes, tuple_bytes));
+	uint32		from = alike ? shim_below(key_bytes + 1) : 0;
+	uint32		to = from + shim_below(key_bytes - from + 1);
+	uint32		i;
+
+	record->key_bytes = key_bytes;
+	record->tuple_bytes = tuple_bytes;
+	record->flags = exact ? FMS_RECORD_EXACT : 0;
+	if (from > 0)
+		memcpy(fms_record_key(record), fms_record_key(before), from);
+	for (i = from; i < to; i++)
+		fms_record_key(record)[i] = shim_below(3) ? shim_below(256) : 0;
+	/* what lies behind the key is no part of it */
+	for (i = FMS_TUPLE_SKIPPED_BYTES; i < tuple_bytes; i++)
+		((char *) fms_record_tuple(record))[i] = 1 + shim_below(255);
+	return record;
+}
+
+/* What is read stands for the record that was noted. */
+static bool
+stands_for(const FmsFence *fence, const FmsRecord *record)
+{
+	bool		exact = (record->flags & FMS_RECORD_EXACT) != 0;
+
+	if (fence->key_bytes != record->key_bytes ||
+		memcmp(fence->key, fms_record_key(record), record->key_bytes) != 0 ||
+		fence->tuple_bytes != (exact ? 0 : record->tuple_bytes))
+		return false;
+	return exact ||
+		memcmp(fence->tuple,
+			   (char *) fms_record_tuple(record) + FMS_TUPLE_SKIPPED_BYTES,
+			   record->tuple_bytes - FMS_TUPLE_SKIPPED_BYTES) == 0;
+}
+
+/* Keys of all lengths come back as they were noted. */
+static bool
+keys_come_back(Size share_bytes)
+{
+	FmsFences	run = {0};
+	FmsRecord  *records[1000];
+	int			n = lengthof(records);
+	FmsFenceReader *reader;
+	FmsFence	fence;
+	char	   *buffer = NULL;
+	int			same = 0;
+	int			i;
+
+	store = fms_fences_create(NULL, &io, share_bytes);
+	for (i = 0; i < n; i++)
+	{
+		records[i] = next_record(i > 0 ? records[i - 1] : NULL);
+		fms_fences_note(store, &run, records[i], 1 + i % 7 / 6);
+	}
+	fms_fences_finish(store, &run);
+	fms_fences_flush(store);
+
+	if (fms_fence_reader_buffer_bytes(store) > 0)
+		buffer = fms_io_map(&io, fms_fence_reader_buffer_bytes(store));
+	reader = fms_fence_reader_open(store, &run, buffer);
+	for (i = 0; i < n && fms_fence_reader_peek(reader, &fence); i++)
+	{
+		/* to look twice changes nothing */
+		if (i % 3 == 0)
+			fms_fence_reader_peek(reader, &fence);
+		same += stands_for(&fence, records[i]) &&
+			fence.nblocks == (uint32) (1 + i % 7 / 6);
+		fms_fence_reader_step(reader, &fence);
+	}
+	if (fms_fence_reader_peek(reader, &fence))
+		same = -1;
+	if (buffer)
+		fms_io_unmap(&io, buffer);
+	fms_fence_reader_close(reader);
+	for (i = 0; i < n; i++)
+		pfree(records[i]);
+	fms_fences_forget(store, &run);
+	fms_fences_destroy(store);
+	return same == n;
+}
+
 static const char *
 name_of_order(void)
 {
@@ -685,6 +776,16 @@ test_method(FmsIoChoice choice, FmsOrderBy order)
 					"%s: the order of all blocks by %s keys, %u different words, %zu bytes of memory",
 					io.method->name, name_of_order(), ranges[i], shares[j]);
 		}
+	}
+	for (j = 0; j < (int) lengthof(shares); j++)
+	{
+		bool		passed = true;
+
+		for (round = 0; round < ROUNDS && passed; round++)
+			passed = keys_come_back(shares[j]);
+		shim_ok(passed,
+				"%s: keys of all lengths come back, %zu bytes of memory",
+				io.method->name, shares[j]);
 	}
 	for (j = 0; j < (int) lengthof(shares); j++)
 		shim_ok(each_run_alone(shares[j]),
