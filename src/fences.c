@@ -89,7 +89,7 @@ typedef struct FmsFenceChunk
 	FmsSeal		seal;			/* on tape only */
 	struct FmsFenceChunk *next; /* in memory only */
 	uint32		magic;
-	uint32		number;			/* on tape: in its run */
+	uint32		number;			/* on tape: chunk_number() */
 	uint32		size_bytes;		/* all of it */
 	uint32		used_bytes;		/* header included */
 } FmsFenceChunk;
@@ -163,7 +163,7 @@ struct FmsFenceStore
 	FmsCounters counters;		/* the tape's */
 	FmsStream  *stream;			/* likewise */
 	FmsFenceChunk *open;		/* chunk being filled, or NULL */
-	uint32		next_number;	/* of the run's chunks on tape */
+	uint64		next_offset;	/* on tape, of the chunk to open next */
 
 	/* reading from tape */
 	FmsIoRequest *requests[REQUESTS_BATCH]; /* not submitted yet */
@@ -190,7 +190,6 @@ struct FmsFenceReader
 
 	uint64		next_offset;	/* on tape, of the chunk to request next */
 	uint64		end_offset;
-	uint32		next_number;	/* of the chunk to be entered next */
 	FmsChunkSlot slots[2];
 	int			slot;			/* the one that holds `chunk`, if on tape */
 };
@@ -299,6 +298,17 @@ close_chunk(FmsFenceStore *store)
 	store->open = NULL;
 }
 
+/*
+ * What a chunk on tape is known by: its place.  The number in its run would
+ * not do: a reader's buffer may have held another run's before, and a read
+ * that changes nothing would go unnoticed.
+ */
+static inline uint32
+chunk_number(uint64 offset_bytes)
+{
+	return offset_bytes / FMS_BLOCK_QUANTUM_BYTES;
+}
+
 /* A chunk to be filled, by a whole key at first. */
 static void
 init_chunk(FmsFenceStore *store, FmsFenceChunk *chunk, uint32 number,
@@ -327,7 +337,7 @@ turn_to_tape(FmsFenceStore *store, FmsFences *fences)
 										  FMS_STREAM_MIN_BUFFERS);
 	}
 	fences->tape_offset_bytes = fms_stream_position(store->stream);
-	store->next_number = 0;
+	store->next_offset = fences->tape_offset_bytes;
 }
 
 /* Opens a chunk with room for so many bytes of fences. */
@@ -339,7 +349,8 @@ open_tape_chunk(FmsFenceStore *store, Size bytes)
 	size = (size + store->chunk_bytes - 1) / store->chunk_bytes *
 		store->chunk_bytes;
 	store->open = (FmsFenceChunk *) fms_stream_piece(store->stream, size);
-	init_chunk(store, store->open, store->next_number++, size);
+	init_chunk(store, store->open, chunk_number(store->next_offset), size);
+	store->next_offset += size;
 	store->largest_bytes = Max(store->largest_bytes, size);
 }
 
@@ -717,7 +728,7 @@ report_bad_chunk(const FmsFenceReader *reader, const FmsFenceChunk *chunk)
 {
 	fms_tape_report_corrupted(reader->store->tape,
 							  psprintf(_("The block read order's chunk %u is wrong: number %u, magic %08X."),
-									   reader->next_number, chunk->number,
+									   chunk_number(reader->next_offset), chunk->number,
 									   chunk->magic));
 }
 
@@ -740,7 +751,7 @@ check_chunk(FmsFenceReader *reader, FmsChunkSlot *slot)
 		chunk = read_large_chunk(reader, slot, size);
 	if (!fms_tape_seal_holds(reader->store->tape, &chunk->seal, size) ||
 		chunk->magic != CHUNK_MAGIC || chunk->next != NULL ||
-		chunk->number != reader->next_number ||
+		chunk->number != chunk_number(reader->next_offset) ||
 		chunk->used_bytes < sizeof(FmsFenceChunk) ||
 		chunk->used_bytes > size)
 		report_bad_chunk(reader, chunk);
@@ -779,7 +790,6 @@ enter_tape_chunk(FmsFenceReader *reader)
 	wait_for_chunk(reader->store, slot);
 	enter_chunk(reader, check_chunk(reader, slot));
 	reader->next_offset += reader->chunk->size_bytes;
-	reader->next_number++;
 	request_chunk(reader, &reader->slots[1 - reader->slot]);
 }
 
