@@ -728,8 +728,8 @@ report_bad_chunk(const FmsFenceReader *reader, const FmsFenceChunk *chunk)
 {
 	fms_tape_report_corrupted(reader->store->tape,
 							  psprintf(_("The block read order's chunk %u is wrong: number %u, magic %08X."),
-									   chunk_number(reader->next_offset), chunk->number,
-									   chunk->magic));
+									   chunk_number(reader->next_offset),
+									   chunk->number, chunk->magic));
 }
 
 /*
