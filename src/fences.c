@@ -163,7 +163,6 @@ struct FmsFenceStore
 	FmsCounters counters;		/* the tape's */
 	FmsStream  *stream;			/* likewise */
 	FmsFenceChunk *open;		/* chunk being filled, or NULL */
-	uint64		next_offset;	/* on tape, of the chunk to open next */
 
 	/* reading from tape */
 	FmsIoRequest *requests[REQUESTS_BATCH]; /* not submitted yet */
@@ -337,7 +336,6 @@ turn_to_tape(FmsFenceStore *store, FmsFences *fences)
 										  FMS_STREAM_MIN_BUFFERS);
 	}
 	fences->tape_offset_bytes = fms_stream_position(store->stream);
-	store->next_offset = fences->tape_offset_bytes;
 }
 
 /* Opens a chunk with room for so many bytes of fences. */
@@ -345,12 +343,12 @@ static void
 open_tape_chunk(FmsFenceStore *store, Size bytes)
 {
 	Size		size = sizeof(FmsFenceChunk) + bytes;
+	uint64		offset_bytes = fms_stream_position(store->stream);
 
 	size = (size + store->chunk_bytes - 1) / store->chunk_bytes *
 		store->chunk_bytes;
 	store->open = (FmsFenceChunk *) fms_stream_piece(store->stream, size);
-	init_chunk(store, store->open, chunk_number(store->next_offset), size);
-	store->next_offset += size;
+	init_chunk(store, store->open, chunk_number(offset_bytes), size);
 	store->largest_bytes = Max(store->largest_bytes, size);
 }
 
@@ -414,22 +412,25 @@ fms_fences_key(const FmsFenceStore *store, const FmsRecord *record)
 	return fms_keys_make_fence(store->keys, record);
 }
 
-/*
- * The parts of the fence that the record makes.  If the key is not all there
- * is to compare, they lie in a fence of the keys' own.
- */
+/* The fence that the record makes: the record, or one of the keys' own. */
+static inline const FmsRecord *
+fence_of(FmsKeys *keys, const FmsRecord *record)
+{
+	return record->flags & FMS_RECORD_EXACT ? record :
+		fms_keys_make_fence(keys, record);
+}
+
+/* Its parts.  If the key is all there is to compare, its tuple is none. */
 static void
-take_apart(FmsKeys *keys, const FmsRecord *record, uint32 nblocks,
-		   FmsFence *fence)
+take_apart(const FmsRecord *record, uint32 nblocks, FmsFence *fence)
 {
 	bool		exact = (record->flags & FMS_RECORD_EXACT) != 0;
-	const FmsRecord *key = exact ? record : fms_keys_make_fence(keys, record);
 
 	fence->nblocks = nblocks;
-	fence->tuple_bytes = exact ? 0 : key->tuple_bytes;
-	fence->key_bytes = key->key_bytes;
-	fence->key = fms_record_key(key);
-	fence->tuple = (const char *) fms_record_tuple(key) +
+	fence->tuple_bytes = exact ? 0 : record->tuple_bytes;
+	fence->key_bytes = record->key_bytes;
+	fence->key = fms_record_key(record);
+	fence->tuple = (const char *) fms_record_tuple(record) +
 		FMS_TUPLE_SKIPPED_BYTES;
 }
 
@@ -460,22 +461,15 @@ largest_packed_bytes(const FmsFence *fence)
 }
 
 static inline void
-take_key(const FmsFence *fence, FmsFenceKey *key)
+take_key(const FmsRecord *record, FmsFenceKey *key)
 {
-	int			last = fence->key_bytes / sizeof(uint64);
-	uint64		word;
-	uint16		last_bytes;
+	int			nwords = fms_record_key_words(record);
 	int			i;
 
-	for (i = 0; i < last; i++)
-	{
-		memcpy(&word, fence->key + i * sizeof(word), sizeof(word));
-		key->words[i] = pg_ntoh64(word);
-	}
-	memcpy(&last_bytes, fence->key + last * sizeof(word), sizeof(last_bytes));
-	key->words[last] = (uint64) pg_ntoh16(last_bytes) << 48;
-	key->words[last + 1] = 0;
-	key->key_bytes = fence->key_bytes;
+	for (i = 0; i < nwords; i++)
+		key->words[i] = fms_record_key_word(record, i);
+	key->words[nwords] = 0;
+	key->key_bytes = record->key_bytes;
 }
 
 /* With how many bytes two keys of one length begin alike. */
@@ -614,10 +608,11 @@ fms_fences_note(FmsFenceStore *store, FmsFences *fences,
 	char	   *end;
 
 	Assert(nblocks >= 1);
-	take_apart(store->keys, record, nblocks, &fence);
+	record = fence_of(store->keys, record);
+	take_apart(record, nblocks, &fence);
 	chunk = chunk_for(store, fences, largest_packed_bytes(&fence));
 	key = &store->noted[1 - store->last_noted];
-	take_key(&fence, key);
+	take_key(record, key);
 	end = pack(&fence, key, &store->noted[store->last_noted],
 			   (char *) chunk + chunk->used_bytes);
 	store->last_noted = 1 - store->last_noted;

@@ -35,10 +35,12 @@
  *	               behind: the merge   ahead: the reads
  *	                           |<------->| kept as copies
  *
- * Some are named at a time: while the merge copies its tuples, the tree and
+ * Many are named at a time: while the merge copies its tuples, the tree and
  * the fences leave the processor's caches, and each naming alone would fetch
- * them again.  What the next ones need is fetched all at once, for the runs
- * that stand at the top of the tree: nearly all of them come from there.
+ * them again.  They are as many as there are runs, and what all runs need is
+ * fetched at once.  That is one fetch a block, and few are in vain; fetching
+ * it for the runs at the top of the tree only would miss every third one, as
+ * of two that lie below the same node only the first is there.
  *
  * A record longer than a block begins a chain of blocks, which has one fence
  * and counts as that many entries: nothing sorts between the beginning of a
@@ -89,8 +91,12 @@ StaticAssertDecl(sizeof(FmsNamed) % MAXIMUM_ALIGNOF == 0,
 /* Copies of long keys are freed: as spare ones they would fill the memory. */
 #define SPARE_MAX_BYTES		256
 
-/* So many are named together, fewer if their keys are long. */
-#define NAMED_TOGETHER		32
+/*
+ * So many are named together, fewer if their keys are long: as many as there
+ * are runs, within these bounds.
+ */
+#define TOGETHER_MIN		32
+#define TOGETHER_MAX		512
 
 /* A block, or a chain of blocks, that is next in the order. */
 typedef struct FmsUpcoming
@@ -135,7 +141,8 @@ struct FmsOrder
 	FmsOrderLeaf *leaves;		/* [nruns], each on a line */
 	void	   *leaves_memory;	/* they are somewhere in */
 	char	   *buffers;		/* mapped: the readers', or NULL */
-	FmsUpcoming named[NAMED_TOGETHER];	/* not yet handed out */
+	int			together;		/* so many are named at once */
+	FmsUpcoming *named;			/* [together], not yet handed out */
 	int			nnamed;
 	int			next_named;
 	FmsUpcoming current;		/* with what is left of its chain */
@@ -186,6 +193,8 @@ get_named(FmsOrder *order, Size record_bytes)
 	if (named)
 	{
 		order->spare = named->next;
+		/* the one after it is wanted next */
+		__builtin_prefetch(order->spare);
 		if (named->room_bytes >= record_bytes)
 			return named;
 		pfree(named);
@@ -285,10 +294,17 @@ keep_named(FmsOrder *order, FmsOrderLeaf *leaf)
 	leaf->newest = leaf->upcoming;
 }
 
+static int
+together_for(int nruns)
+{
+	return Max(TOGETHER_MIN, Min(nruns, TOGETHER_MAX));
+}
+
 Size
 fms_order_bytes(const FmsFenceStore *store, int nruns)
 {
 	return sizeof(FmsOrder) + LINE_BYTES +
+		together_for(nruns) * sizeof(FmsUpcoming) +
 		nruns * (sizeof(FmsOrderLeaf) + sizeof(uint32) +
 				 sizeof(FmsLoserNode) + fms_fence_reader_bytes(store));
 }
@@ -312,6 +328,8 @@ fms_order_begin(FmsKeys *keys, FmsFenceStore *store, FmsOrderBy by,
 	order->store = store;
 	order->counters = counters;
 	order->nruns = nruns;
+	order->together = together_for(nruns);
+	order->named = palloc(order->together * sizeof(FmsUpcoming));
 	order->leaves_memory = palloc0(LINE_BYTES + nruns * sizeof(FmsOrderLeaf));
 	order->leaves = (FmsOrderLeaf *) TYPEALIGN(LINE_BYTES,
 											   order->leaves_memory);
@@ -365,6 +383,7 @@ fms_order_end(FmsOrder *order)
 		pfree(named);
 	}
 	pfree(order->first_blocks);
+	pfree(order->named);
 	pfree(order->tree.nodes);
 	pfree(order->leaves_memory);
 	pfree(order);
@@ -394,8 +413,8 @@ static inline void
 fetch_first(FmsOrder *order)
 {
 	const FmsLoserTree *tree = &order->tree;
-	int			n = Min(NAMED_TOGETHER, order->nruns);
-	FmsOrderLeaf *leaves[NAMED_TOGETHER];
+	int			n = Min(order->together, order->nruns);
+	FmsOrderLeaf *leaves[TOGETHER_MAX];
 	int			i;
 
 	for (i = 0; i < n; i++)
@@ -426,7 +445,7 @@ name_some(FmsOrder *order)
 	order->next_named = 0;
 	order->nnamed = 0;
 	fetch_first(order);
-	while (order->nnamed < NAMED_TOGETHER && !is_long)
+	while (order->nnamed < order->together && !is_long)
 	{
 		int			run = fms_losertree_winner(&order->tree);
 		FmsOrderLeaf *leaf = &order->leaves[run];

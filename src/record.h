@@ -57,13 +57,19 @@
  * tuple has padding.
  */
 #define FMS_KEY_LAST_BYTES	2
-#define FMS_KEY_USUAL_BYTES 10
 #define FMS_KEY_MAX_BYTES	34
 #define FMS_KEY_MAX_WORDS	5
 
 StaticAssertDecl(FMS_KEY_MAX_BYTES ==
 				 (FMS_KEY_MAX_WORDS - 1) * sizeof(uint64) + FMS_KEY_LAST_BYTES,
 				 "the longest key fills its words");
+
+/*
+ * What entries and heads of runs carry with them: the key's first word, and
+ * the two bytes after it.  Ten bytes are all of most keys: one of eight bytes,
+ * or two of four, with their null bytes.
+ */
+#define FMS_PREFIX_BYTES	10
 
 /* FmsRecord.flags */
 #define FMS_RECORD_EXACT	0x0001	/* the key bytes decide alone */
@@ -136,8 +142,8 @@ fms_record_has_tuple(const FmsRecord *record)
 static inline void
 fms_key_copy(char *to, const char *from, uint16 key_bytes)
 {
-	if (likely(key_bytes == FMS_KEY_USUAL_BYTES))
-		memcpy(to, from, FMS_KEY_USUAL_BYTES);
+	if (likely(key_bytes == FMS_PREFIX_BYTES))
+		memcpy(to, from, FMS_PREFIX_BYTES);
 	else
 		memcpy(to, from, key_bytes);
 }
@@ -240,13 +246,6 @@ fms_record_key_word(const FmsRecord *record, int i)
 	return i == fms_record_key_words(record) - 1 ?
 		word & UINT64CONST(0xFFFF000000000000) : word;
 }
-
-/*
- * What entries and heads of runs carry with them: the key's first word, and
- * the two bytes after it.  Ten bytes are all of most keys: one of eight bytes,
- * or two of four, with their null bytes.
- */
-#define FMS_PREFIX_BYTES	10
 
 static inline uint64
 fms_record_prefix(const FmsRecord *record)
