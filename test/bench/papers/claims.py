@@ -1,12 +1,13 @@
 """What FMsort's paper claims, beside what was measured, as Markdown.
 
-    claims.py FMSORT_CSV DRIVE_CSV
+    claims.py FMSORT_CSV DRIVE_CSV SORT_ALONE_CSV
 
 For every data set and base block: medians of the merge phase, and beside each
 the time that the drive alone takes for the same requests (fio: random reads of
 that block size, so many at once).  Where the two are close the drive decides
 and no merge could be faster; where another contender's requests are served
-faster, its merge is.
+faster, its merge is.  So with the block read order: beside what it takes stands
+what sorting as many first keys takes that are in memory already.
 """
 
 import collections
@@ -41,7 +42,7 @@ def is_wide(contender):
 class Cells:
     """(data, base block) -> runs -> contender -> medians"""
 
-    def __init__(self, rows, drive):
+    def __init__(self, rows, drive, sort_alone):
         grouped = collections.defaultdict(list)
         for row in rows:
             if row["merge_passes"] == "1":
@@ -58,7 +59,15 @@ class Cells:
                 "alone": rate and float(first["bytes_read"]) / rate / 1000,
                 "order": statistics.median(
                     100 * float(r["block_order_ms"])
-                    / float(r["run_formation_ms"]) for r in same)}
+                    / float(r["run_formation_ms"]) for r in same),
+                "block_ns": statistics.median(
+                    1e6 * float(r["block_order_ms"]) / int(r["blocks"])
+                    for r in same),
+                "percent_ns": statistics.median(
+                    1e4 * float(r["run_formation_ms"]) / int(r["blocks"])
+                    for r in same),
+                "sort_ns": sort_alone.get((int(first["blocks"]),
+                                           int(first["runs_formed"])))}
 
 
 def print_panel(name, by_runs):
@@ -134,23 +143,49 @@ def print_steadiness(cells):
                   "numbers of runs: %s" % (*name, steady))
 
 
+def spread(values, digits=1):
+    return "%.*f (%.*f to %.*f)" % (
+        digits, statistics.median(values), digits, min(values), digits,
+        max(values))
+
+
 def print_order(cells):
-    shares = [found["order"] for _, cell in all_cells(cells)
-              for c, found in cell.items() if is_wide(c)]
     noted = [found["order"] for _, cell in all_cells(cells)
              for c, found in cell.items() if c == "traditional"]
-    if shares:
+    if noted:
         print("- block read order, in percent of run formation: noting first "
-              "keys %.1f to %.1f (%.1f in the middle); with putting them in "
-              "order, which the merge does, %.1f to %.1f (%.1f)"
-              % (min(noted), max(noted), statistics.median(noted),
-                 min(shares), max(shares), statistics.median(shares)))
+              "keys %s" % spread(noted))
+    for base in sorted({base for _, base in cells}, reverse=True):
+        wide = [found for (_, at), by_runs in cells.items() if at == base
+                for cell in by_runs.values()
+                for c, found in cell.items() if is_wide(c)]
+        if not wide:
+            continue
+        missed = [found for found in wide if found["order"] > 1]
+        sorts = [found for found in wide if found["sort_ns"]]
+        print("- base block %d: with putting them in order, which the merge "
+              "does, %s %%; at most 1 in %d of %d cells; ns a block %s, where "
+              "1 %% is %s" % (base, spread([f["order"] for f in wide], 2),
+                             len(wide) - len(missed), len(wide),
+                             spread([f["block_ns"] for f in wide], 0),
+                             spread([f["percent_ns"] for f in wide], 0)))
+        if sorts:
+            print("- base block %d: sorting as many keys in memory, alone, ns "
+                  "a block %s; this is more than 1 %% in %d of %d cells, in "
+                  "%d of the %d above" % (
+                      base, spread([f["sort_ns"] for f in sorts], 0),
+                      sum(f["sort_ns"] > f["percent_ns"] for f in sorts),
+                      len(sorts),
+                      sum(f["sort_ns"] > f["percent_ns"] for f in missed
+                          if f["sort_ns"]), len(missed)))
 
 
-def main(fmsort_csv, drive_csv):
+def main(fmsort_csv, drive_csv, sort_alone_csv):
     drive = {(int(row["block_bytes"]), int(row["queue_depth"])):
              float(row["mb_per_s"]) for row in read(drive_csv)}
-    cells = Cells(read(fmsort_csv), drive).cells
+    sort_alone = {(int(row["keys"]), int(row["runs"])):
+                  float(row["ns_per_key"]) for row in read(sort_alone_csv)}
+    cells = Cells(read(fmsort_csv), drive, sort_alone).cells
 
     for name, by_runs in cells.items():
         print_panel(name, by_runs)
