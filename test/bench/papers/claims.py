@@ -12,6 +12,7 @@ what sorting as many first keys takes that are in memory already.
 
 import collections
 import csv
+import os
 import statistics
 import sys
 
@@ -183,8 +184,10 @@ def print_order(cells):
 def main(fmsort_csv, drive_csv, sort_alone_csv):
     drive = {(int(row["block_bytes"]), int(row["queue_depth"])):
              float(row["mb_per_s"]) for row in read(drive_csv)}
+    # older results do not have it
     sort_alone = {(int(row["keys"]), int(row["runs"])):
-                  float(row["ns_per_key"]) for row in read(sort_alone_csv)}
+                  float(row["ns_per_key"]) for row in read(sort_alone_csv)
+                  } if os.path.exists(sort_alone_csv) else {}
     cells = Cells(read(fmsort_csv), drive, sort_alone).cells
 
     for name, by_runs in cells.items():

@@ -33,6 +33,8 @@
 #     with the same head goes on, and rows whose keys are in it are not measured
 #     again; one with another head (other hardware, versions, settings) is put
 #     aside into build/benchmarks, and FRESH=1 puts it aside in any case.
+# csv_there NAME
+#     False if it is to be drawn and is not there; says so.
 # csv_has KEY..., csv_row KEY... VALUE...
 #     Is that row there?  Appends one.  No value may contain a comma.
 # papers_measure COMMAND [PREPARE]
@@ -245,6 +247,13 @@ csv_open() {
     fi
     while IFS= read -r keys; do CSV_ROWS[$keys]=1; done < <(
         sed '/^#/d' "$CSV" | tail -n +2 | cut -d , -f "1-$CSV_KEYS")
+}
+
+# csv_there NAME: for what older results do not have; drawn if it is there.
+csv_there() {
+    ((!DRAW)) || [[ -e $OUT/$1.csv ]] && return
+    say "Not measured: there is no $1.csv."
+    return 1
 }
 
 csv_has() {

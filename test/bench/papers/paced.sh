@@ -71,6 +71,7 @@ paced_possible() {
 
 paced() {
     headline "Figure 5, writes held to the rates of the paper's drives"
+    csv_there fmsort-paced || return 0
     if ((!DRAW)); then
         paced_possible || return 0
         throttle_begin "$(papers_size 2048 1024 512)"
