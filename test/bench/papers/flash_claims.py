@@ -11,6 +11,7 @@ import statistics
 import sys
 
 SINGLE, MULTI, FLASH = "single_block", "multi_block", "flash"
+LEAST_MS = 0.001
 OURS = ("fmsort", "fmsort-base", "fmsort-direct", "fmsort-auto")
 
 # Table 2: MB -> blocks an operation (multi, flash), operations (single, multi,
@@ -71,6 +72,12 @@ def medians(rows):
             and cell[FLASH]["merge_passes"] == 1}
 
 
+def times(slow, fast):
+    """How many times as fast.  Nothing measured counts as what the CSV file
+    cannot show less than: tiny data may not block a merge at all."""
+    return max(slow, LEAST_MS) / max(fast, LEAST_MS)
+
+
 def sizes(cells, data):
     return sorted((size for found, size in cells if found == data), key=float)
 
@@ -124,12 +131,12 @@ def print_speedups(cells, data):
         row = [size, "%.0f" % flash["runs"] +
                (" (%d)" % known[0] if known else "")]
         for number, name in enumerate((SINGLE, MULTI)):
-            row.append("%.2f" % (cell[name]["total_ms"] / flash["total_ms"])
+            row.append("%.2f" % times(cell[name]["total_ms"], flash["total_ms"])
                        + (" (%.2f)" % known[1 + number] if known else ""))
-            row.append("%.2f" % (cell[name]["blocked_ms"]
-                                 / flash["blocked_ms"]))
+            row.append("%.2f" % times(cell[name]["blocked_ms"],
+                                      flash["blocked_ms"]))
         for name in OURS:
-            row.append("%.2f" % (flash["total_ms"] / cell[name]["total_ms"])
+            row.append("%.2f" % times(flash["total_ms"], cell[name]["total_ms"])
                        if name in cell else "-")
         rows.append(row)
     table(("MB", "runs", "Spd-S", "read time, S", "Spd-M", "read time, M",
@@ -141,14 +148,14 @@ def print_best(cells):
         for column, what in (("blocked_ms", "read time"),
                              ("merge_ms", "merge phase"),
                              ("total_ms", "whole sort")):
-            found = max((cell[name][column] / cell[FLASH][column], place)
+            found = max((times(cell[name][column], cell[FLASH][column]), place)
                         for place, cell in cells.items())
             print("- flash beside %s, %s: up to %.2f times as fast (data %s, "
                   "%s MB)" % (name, what, found[0], *found[1]))
     for name in OURS:
         for column, what in (("total_ms", "whole sort"),
                              ("merge_ms", "merge phase")):
-            found = [cell[FLASH][column] / cell[name][column]
+            found = [times(cell[FLASH][column], cell[name][column])
                      for cell in cells.values() if name in cell]
             if not found:
                 continue
