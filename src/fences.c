@@ -16,11 +16,12 @@
  *
  * A run's chunks are contiguous on the tape, because runs are written one at
  * a time, so a run needs to remember one offset: memory is O(runs), not
- * O(blocks).  A reader has two chunk buffers and reads the next chunk while
- * it hands out fences of the current one.  With little memory chunks are
- * small: what readers take, the merge's blocks cannot have.  There are many of
- * them, then, and none is needed before the one in front of it has been used
- * up; so their reads are collected, and submitted some at a time.
+ * O(blocks).  A reader ahead has two chunk buffers and reads the next chunk
+ * while it hands out fences of the current one; one that follows it finds all
+ * in the page cache and has one.  With little memory chunks are small: what
+ * readers take, the merge's blocks cannot have.  There are many of them, then,
+ * and none is needed before the one in front of it has been used up; so their
+ * reads are collected, and submitted some at a time.
  *
  * Why a tape of their own and not between the blocks: blocks of one run stay
  * contiguous and of one size, which is what reading several at once and
@@ -82,6 +83,20 @@
 #define BUFFER_BYTES		((Size) 2 * FMS_IO_ALIGN_BYTES)
 
 #define CHUNK_MAGIC			0x464D5346	/* "FMSF" */
+
+/*
+ * A fence in parts, those of the record of a block's first key.  They need
+ * not be aligned.
+ */
+typedef struct FmsFence
+{
+	uint32		nblocks;		/* that the block's first record extends over;
+								 * > 1: a chain of blocks */
+	uint32		key_bytes;
+	uint32		tuple_bytes;	/* as in FmsRecord; 0: the key is all there is
+								 * to compare */
+	const char *tuple;			/* its data */
+} FmsFence;
 
 /* Fences follow the header, in memory and on tape. */
 typedef struct FmsFenceChunk
@@ -177,21 +192,61 @@ typedef struct FmsChunkSlot
 	FmsIoRequest request;
 } FmsChunkSlot;
 
+/*
+ * The record of the fence taken last, if its key is all there is to compare;
+ * where the next key finds that before it, anyway.
+ */
+typedef struct FmsFenceKeyRecord
+{
+	FmsRecord	header;
+	char		key[KEY_BUFFER_BYTES];
+} FmsFenceKeyRecord;
+
+StaticAssertDecl(offsetof(FmsFenceKeyRecord, key) == sizeof(FmsRecord),
+				 "a record's key follows its header");
+
+/* Of the processor's caches. */
+#define LINE_BYTES			64
+
+/* What a reader has besides if some of the fences are on tape. */
+typedef struct FmsTapeReader
+{
+	uint64		next_offset;	/* of the chunk to request next */
+	uint64		end_offset;
+	int			slot;			/* the one that holds the reader's chunk, if
+								 * that is on tape */
+	FmsFenceReading reading;
+	FmsChunkSlot slots[FLEXIBLE_ARRAY_MEMBER];	/* `reading` of them */
+} FmsTapeReader;
+
 struct FmsFenceReader
 {
-	/* first, as all that a step needs: a line of the processor's caches */
-	const char *at;				/* the fence it stands at */
+	/* first, as all that a usual fence needs: a line, if the key is short */
+	const char *at;				/* the next fence */
 	const char *end;			/* of the chunk's; at == end: after the last */
-	char		key[KEY_BUFFER_BYTES];	/* of the fence looked at last */
+	FmsFenceKeyRecord usual;
 
+	FmsRecord  *whole;			/* the one taken last, if it has a tuple */
+	Size		whole_bytes;	/* room for that */
 	const FmsFenceChunk *chunk; /* NULL: after the last */
 	FmsFenceStore *store;
-
-	uint64		next_offset;	/* on tape, of the chunk to request next */
-	uint64		end_offset;
-	FmsChunkSlot slots[2];
-	int			slot;			/* the one that holds `chunk`, if on tape */
+	MemoryContext context;
+	void	   *memory;			/* the reader is somewhere in */
+	FmsTapeReader *tape;		/* NULL: all are in memory */
 };
+
+StaticAssertDecl(offsetof(FmsFenceReader, usual.key) + FMS_PREFIX_BYTES <=
+				 LINE_BYTES, "taking a usual fence needs a line of its reader");
+
+/* Room for a tuple longer than this is not kept for short ones. */
+#define WHOLE_LONG_BYTES	((Size) 256)
+#define READER_BYTES		(sizeof(FmsFenceReader) + LINE_BYTES)
+
+static Size
+tape_reader_bytes(FmsFenceReading reading)
+{
+	return offsetof(FmsTapeReader, slots) + reading * sizeof(FmsChunkSlot);
+}
 
 static Size
 chunk_bytes_for(Size share_bytes)
@@ -205,7 +260,9 @@ chunk_bytes_for(Size share_bytes)
 Size
 fms_fences_run_bytes(Size share_bytes)
 {
-	return sizeof(FmsFenceReader) + 2 * chunk_bytes_for(share_bytes);
+	return 2 * READER_BYTES + tape_reader_bytes(FMS_FENCES_AHEAD) +
+		tape_reader_bytes(FMS_FENCES_BEHIND) +
+		(FMS_FENCES_AHEAD + FMS_FENCES_BEHIND) * chunk_bytes_for(share_bytes);
 }
 
 Size
@@ -252,15 +309,19 @@ fms_fences_io(const FmsFenceStore *store)
 }
 
 Size
-fms_fence_reader_buffer_bytes(const FmsFenceStore *store)
+fms_fence_reader_buffer_bytes(const FmsFenceStore *store,
+							  FmsFenceReading reading)
 {
-	return store->tape ? 2 * store->chunk_bytes : 0;
+	return store->tape ? reading * store->chunk_bytes : 0;
 }
 
 Size
-fms_fence_reader_bytes(const FmsFenceStore *store)
+fms_fence_reader_bytes(const FmsFenceStore *store, FmsFenceReading reading)
 {
-	return sizeof(FmsFenceReader) + fms_fence_reader_buffer_bytes(store) +
+	if (store->tape == NULL)
+		return READER_BYTES;
+	return READER_BYTES + tape_reader_bytes(reading) +
+		fms_fence_reader_buffer_bytes(store, reading) +
 		(store->largest_bytes > store->chunk_bytes ? store->largest_bytes : 0);
 }
 
@@ -429,7 +490,6 @@ take_apart(const FmsRecord *record, uint32 nblocks, FmsFence *fence)
 	fence->nblocks = nblocks;
 	fence->tuple_bytes = exact ? 0 : record->tuple_bytes;
 	fence->key_bytes = record->key_bytes;
-	fence->key = fms_record_key(record);
 	fence->tuple = (const char *) fms_record_tuple(record) +
 		FMS_TUPLE_SKIPPED_BYTES;
 }
@@ -564,11 +624,13 @@ pack(const FmsFence *fence, const FmsFenceKey *key, const FmsFenceKey *before,
 	return at + packed_tuple_bytes(fence);
 }
 
-/* The key before is in the buffer, and this one is then. */
-static inline void
+/*
+ * The key before is in the buffer, and this one is then.  Returns where the
+ * fence ends.
+ */
+static inline const char *
 unpack(const char *at, char *key, FmsFence *fence)
 {
-	const char *packed = at;
 	uint16		head;
 	FmsFenceMiddle middle = {.nblocks = 1};
 	Size		shared;
@@ -577,7 +639,7 @@ unpack(const char *at, char *key, FmsFence *fence)
 
 	memcpy(&head, at, sizeof(head));
 	at += sizeof(head);
-	if (head & HEAD_HAS_MIDDLE)
+	if (unlikely(head & HEAD_HAS_MIDDLE))
 	{
 		memcpy(&middle, at, sizeof(middle));
 		at += sizeof(middle);
@@ -593,9 +655,8 @@ unpack(const char *at, char *key, FmsFence *fence)
 	read_key_part(key, shared, given, at);
 	for (i = shared + given; i < fence->key_bytes; i += COPY_BYTES)
 		memset(key + i, 0, COPY_BYTES);
-	fence->key = key;
 	fence->tuple = at + given;
-	fence->packed_bytes = fence->tuple + packed_tuple_bytes(fence) - packed;
+	return fence->tuple + packed_tuple_bytes(fence);
 }
 
 void
@@ -665,11 +726,11 @@ request_chunk(FmsFenceReader *reader, FmsChunkSlot *slot)
 	FmsFenceStore *store = reader->store;
 	FmsIoRequest *request = &slot->request;
 
-	if (reader->next_offset >= reader->end_offset)
+	if (reader->tape->next_offset >= reader->tape->end_offset)
 		return;
 	request->buffer = slot->buffer;
 	request->length_bytes = store->chunk_bytes;
-	request->offset_bytes = reader->next_offset;
+	request->offset_bytes = reader->tape->next_offset;
 	store->requests[store->nrequests++] = request;
 	if (store->nrequests == REQUESTS_BATCH)
 		submit_requests(store);
@@ -712,7 +773,7 @@ read_large_chunk(FmsFenceReader *reader, FmsChunkSlot *slot, Size size)
 	memcpy(slot->extra, slot->buffer, store->chunk_bytes);
 	request->buffer = slot->extra + store->chunk_bytes;
 	request->length_bytes = size - store->chunk_bytes;
-	request->offset_bytes = reader->next_offset + store->chunk_bytes;
+	request->offset_bytes = reader->tape->next_offset + store->chunk_bytes;
 	fms_tape_read(store->tape, &request, 1);
 	fms_tape_wait(store->tape, request);
 	return (const FmsFenceChunk *) slot->extra;
@@ -723,7 +784,7 @@ report_bad_chunk(const FmsFenceReader *reader, const FmsFenceChunk *chunk)
 {
 	fms_tape_report_corrupted(reader->store->tape,
 							  psprintf(_("The block read order's chunk %u is wrong: number %u, magic %08X."),
-									   chunk_number(reader->next_offset),
+									   chunk_number(reader->tape->next_offset),
 									   chunk->number, chunk->magic));
 }
 
@@ -740,13 +801,13 @@ check_chunk(FmsFenceReader *reader, FmsChunkSlot *slot)
 
 	if (size % usual != 0 || size < usual ||
 		size > reader->store->largest_bytes ||
-		size > reader->end_offset - reader->next_offset)
+		size > reader->tape->end_offset - reader->tape->next_offset)
 		report_bad_chunk(reader, chunk);
 	if (size > usual)
 		chunk = read_large_chunk(reader, slot, size);
 	if (!fms_tape_seal_holds(reader->store->tape, &chunk->seal, size) ||
 		chunk->magic != CHUNK_MAGIC || chunk->next != NULL ||
-		chunk->number != chunk_number(reader->next_offset) ||
+		chunk->number != chunk_number(reader->tape->next_offset) ||
 		chunk->used_bytes < sizeof(FmsFenceChunk) ||
 		chunk->used_bytes > size)
 		report_bad_chunk(reader, chunk);
@@ -762,11 +823,16 @@ enter_chunk(FmsFenceReader *reader, const FmsFenceChunk *chunk)
 	reader->end = chunk ? (const char *) chunk + chunk->used_bytes : NULL;
 }
 
-/* Waits for the next chunk on tape, and requests the one after it. */
+/*
+ * Waits for the next chunk on tape.  Ahead, that has been requested, and the
+ * one after it is now.
+ */
 static void
 enter_tape_chunk(FmsFenceReader *reader)
 {
-	FmsChunkSlot *old = &reader->slots[reader->slot];
+	FmsTapeReader *tape = reader->tape;
+	bool		ahead = tape->reading == FMS_FENCES_AHEAD;
+	FmsChunkSlot *old = &tape->slots[tape->slot];
 	FmsChunkSlot *slot;
 
 	if (old->extra)
@@ -774,18 +840,33 @@ enter_tape_chunk(FmsFenceReader *reader)
 		fms_io_unmap(reader->store->io, old->extra);
 		old->extra = NULL;
 	}
-	if (reader->next_offset >= reader->end_offset)
+	if (tape->next_offset >= tape->end_offset)
 	{
 		enter_chunk(reader, NULL);
 		return;
 	}
 
-	reader->slot = 1 - reader->slot;
-	slot = &reader->slots[reader->slot];
+	tape->slot = tape->reading - 1 - tape->slot;
+	slot = &tape->slots[tape->slot];
+	if (!ahead)
+		request_chunk(reader, slot);
 	wait_for_chunk(reader->store, slot);
 	enter_chunk(reader, check_chunk(reader, slot));
-	reader->next_offset += reader->chunk->size_bytes;
-	request_chunk(reader, &reader->slots[1 - reader->slot]);
+	tape->next_offset += reader->chunk->size_bytes;
+	if (ahead)
+		request_chunk(reader, old);
+}
+
+/* The chunk after the present one, if any. */
+static void
+enter_next_chunk(FmsFenceReader *reader)
+{
+	const FmsFenceChunk *next = reader->chunk ? reader->chunk->next : NULL;
+
+	if (next || reader->tape == NULL)
+		enter_chunk(reader, next);
+	else
+		enter_tape_chunk(reader);
 }
 
 /* Enters chunks until there is one with a fence left in it. */
@@ -793,68 +874,124 @@ static void
 skip_empty_chunks(FmsFenceReader *reader)
 {
 	while (reader->chunk && reader->at == reader->end)
-	{
-		if (reader->chunk->next)
-			enter_chunk(reader, reader->chunk->next);
-		else
-			enter_tape_chunk(reader);
-	}
+		enter_next_chunk(reader);
+}
+
+static FmsTapeReader *
+open_tape_reader(FmsFenceStore *store, const FmsFences *fences,
+				 FmsFenceReading reading, char *buffer)
+{
+	FmsTapeReader *tape = palloc0(tape_reader_bytes(reading));
+	int			i;
+
+	tape->reading = reading;
+	tape->next_offset = fences->tape_offset_bytes;
+	tape->end_offset = fences->tape_offset_bytes + fences->tape_bytes;
+	for (i = 0; i < (int) reading; i++)
+		tape->slots[i].buffer = buffer + i * store->chunk_bytes;
+	return tape;
 }
 
 FmsFenceReader *
 fms_fence_reader_open(FmsFenceStore *store, const FmsFences *fences,
-					  char *buffer)
+					  FmsFenceReading reading, char *buffer)
 {
-	FmsFenceReader *reader = palloc0(sizeof(FmsFenceReader));
+	void	   *memory = palloc0(READER_BYTES);
+	FmsFenceReader *reader = (FmsFenceReader *) TYPEALIGN(LINE_BYTES, memory);
 
+	reader->context = CurrentMemoryContext;
+	reader->memory = memory;
 	reader->store = store;
 	if (fences->tape_bytes > 0)
 	{
-		reader->slots[0].buffer = buffer;
-		reader->slots[1].buffer = buffer + store->chunk_bytes;
-		reader->next_offset = fences->tape_offset_bytes;
-		reader->end_offset = fences->tape_offset_bytes + fences->tape_bytes;
-		request_chunk(reader, &reader->slots[1]);
+		reader->tape = open_tape_reader(store, fences, reading, buffer);
+		if (reading == FMS_FENCES_AHEAD)
+			request_chunk(reader, &reader->tape->slots[1]);
 	}
 
 	if (fences->first)
 		enter_chunk(reader, fences->first);
 	else
-		enter_tape_chunk(reader);
+		enter_next_chunk(reader);
 	skip_empty_chunks(reader);
 	return reader;
+}
+
+static void
+close_tape_reader(FmsFenceStore *store, FmsTapeReader *tape)
+{
+	int			i;
+
+	for (i = 0; i < (int) tape->reading; i++)
+	{
+		forget_request(store, &tape->slots[i].request);
+		if (tape->slots[i].extra)
+			fms_io_unmap(store->io, tape->slots[i].extra);
+	}
+	pfree(tape);
 }
 
 void
 fms_fence_reader_close(FmsFenceReader *reader)
 {
-	int			i;
+	if (reader->tape)
+		close_tape_reader(reader->store, reader->tape);
+	if (reader->whole)
+		pfree(reader->whole);
+	pfree(reader->memory);
+}
 
-	for (i = 0; i < 2; i++)
+/* Sees to it that there is room for such a record. */
+static void
+make_room(FmsFenceReader *reader, Size bytes)
+{
+	if (reader->whole_bytes >= bytes &&
+		reader->whole_bytes <= Max(bytes, WHOLE_LONG_BYTES))
+		return;
+	if (reader->whole)
+		pfree(reader->whole);
+	reader->whole = NULL;
+	reader->whole = MemoryContextAllocExtended(reader->context, bytes,
+											   MCXT_ALLOC_HUGE);
+	reader->whole_bytes = bytes;
+}
+
+/* Its record, whose key is in the buffer. */
+static inline const FmsRecord *
+put_together(FmsFenceReader *reader, const FmsFence *fence)
+{
+	FmsFenceKeyRecord *usual = &reader->usual;
+
+	if (likely(fence->tuple_bytes == 0))
 	{
-		forget_request(reader->store, &reader->slots[i].request);
-		if (reader->slots[i].extra)
-			fms_io_unmap(reader->store->io, reader->slots[i].extra);
+		usual->header.tuple_bytes = 0;
+		usual->header.key_bytes = fence->key_bytes;
+		usual->header.flags = FMS_RECORD_FENCE | FMS_RECORD_EXACT;
+		return &usual->header;
 	}
-	pfree(reader);
+	make_room(reader, fms_record_size(fence->key_bytes, fence->tuple_bytes));
+	fms_record_write(reader->whole, usual->key, fence->key_bytes,
+					 FMS_RECORD_FENCE, fence->tuple - FMS_TUPLE_SKIPPED_BYTES,
+					 fence->tuple_bytes);
+	return reader->whole;
 }
 
-bool
-fms_fence_reader_peek(FmsFenceReader *reader, FmsFence *fence)
+const FmsRecord *
+fms_fence_reader_next(FmsFenceReader *reader, uint32 *nblocks)
 {
-	if (reader->at == reader->end)
-		return false;
-	unpack(reader->at, reader->key, fence);
-	Assert(reader->at + fence->packed_bytes <= reader->end);
-	return true;
-}
+	FmsFence	fence;
+	const FmsRecord *record;
 
-void
-fms_fence_reader_step(FmsFenceReader *reader, const FmsFence *fence)
-{
-	reader->at += fence->packed_bytes;
-	if (reader->at == reader->end)
+	if (unlikely(reader->at == reader->end))
+		return NULL;
+	reader->at = unpack(reader->at, reader->usual.key, &fence);
+	Assert(reader->at <= reader->end);
+	record = put_together(reader, &fence);
+	*nblocks = fence.nblocks;
+	/* the record is of no chunk, and stays */
+	if (unlikely(reader->at == reader->end))
 		skip_empty_chunks(reader);
+	return record;
 }
 
 void

@@ -16,40 +16,6 @@
 #include "keys.h"
 #include "tape.h"
 
-/*
- * A fence as it is read.  The record of a block's first key is in parts, which
- * need not be aligned; fms_fence_record() makes one of them.
- */
-typedef struct FmsFence
-{
-	uint32		nblocks;		/* that the block's first record extends over;
-								 * > 1: a chain of blocks */
-	uint32		key_bytes;
-	uint32		tuple_bytes;	/* as in FmsRecord */
-	uint32		packed_bytes;	/* what it takes in its chunk */
-	const char *key;
-	const char *tuple;			/* its data; anything if there is none: then
-								 * the key is all there is to compare */
-} FmsFence;
-
-static inline Size
-fms_fence_record_bytes(const FmsFence *fence)
-{
-	return fms_record_size(fence->key_bytes, fence->tuple_bytes);
-}
-
-/* Writes its record where there is room for it. */
-static inline void
-fms_fence_record(const FmsFence *fence, FmsRecord *record)
-{
-	bool		exact = fence->tuple_bytes == 0;
-
-	fms_record_write(record, fence->key, fence->key_bytes,
-					 FMS_RECORD_FENCE | (exact ? FMS_RECORD_EXACT : 0),
-					 fence->tuple - FMS_TUPLE_SKIPPED_BYTES,
-					 fence->tuple_bytes);
-}
-
 /* Where one run's fences are: some in memory, the ones after them on tape. */
 typedef struct FmsFences
 {
@@ -76,7 +42,10 @@ extern FmsFenceStore *fms_fences_create(FmsKeys *keys, FmsIo *io,
  */
 extern void fms_fences_destroy(FmsFenceStore *store);
 
-/* What a run takes in a merge if fences are on tape, and what that takes. */
+/*
+ * What a run takes in a merge if fences are on tape, with a reader ahead and
+ * one behind, and what that tape takes.
+ */
 extern Size fms_fences_run_bytes(Size share_bytes);
 extern Size fms_fences_tape_bytes(void);
 
@@ -110,11 +79,24 @@ extern void fms_fences_forget(FmsFenceStore *store, FmsFences *fences);
 
 typedef struct FmsFenceReader FmsFenceReader;
 
-/* What a reader of one run's fences may take, its buffer included. */
-extern Size fms_fence_reader_bytes(const FmsFenceStore *store);
+/*
+ * A reader of one run's fences: how many chunks of those on tape has it room
+ * for?
+ */
+typedef enum FmsFenceReading
+{
+	FMS_FENCES_BEHIND = 1,		/* follows another one, whose chunks are in the
+								 * page cache: reads each when it needs it */
+	FMS_FENCES_AHEAD = 2		/* reads the next one meanwhile */
+} FmsFenceReading;
+
+/* What it may take, its buffer included. */
+extern Size fms_fence_reader_bytes(const FmsFenceStore *store,
+								   FmsFenceReading reading);
 
 /* Size of that buffer; 0 while all fences are in memory. */
-extern Size fms_fence_reader_buffer_bytes(const FmsFenceStore *store);
+extern Size fms_fence_reader_buffer_bytes(const FmsFenceStore *store,
+										  FmsFenceReading reading);
 extern FmsIo *fms_fences_io(const FmsFenceStore *store);
 
 /*
@@ -123,24 +105,22 @@ extern FmsIo *fms_fences_io(const FmsFenceStore *store);
  */
 extern FmsFenceReader *fms_fence_reader_open(FmsFenceStore *store,
 											 const FmsFences *fences,
+											 FmsFenceReading reading,
 											 char *buffer);
 
 /* Nothing may be in flight: unmap the buffer first, which sees to that. */
 extern void fms_fence_reader_close(FmsFenceReader *reader);
 
 /*
- * The fence it stands at, whose parts are valid until the next step; false
- * after the last one.
+ * The record of the next fence's key, and over how many blocks the record
+ * extends that it is of; valid until the next one.  NULL after the last one.
  */
-extern bool fms_fence_reader_peek(FmsFenceReader *reader, FmsFence *fence);
-
-/* Passes that fence, which has just been looked at. */
-extern void fms_fence_reader_step(FmsFenceReader *reader,
-								  const FmsFence *fence);
+extern const FmsRecord *fms_fence_reader_next(FmsFenceReader *reader,
+											  uint32 *nblocks);
 
 /*
- * Somebody is about to look at that fence.  To fetch the reader itself is up
- * to him.
+ * Somebody is about to ask for that.  To fetch the reader itself, a line of
+ * the processor's caches, is up to him.
  */
 extern void fms_fence_reader_prefetch(const FmsFenceReader *reader);
 

@@ -110,7 +110,7 @@ fms_merge_bytes(const FmsMode *mode, const FmsFenceStore *fences, int nruns,
 		per_run += largest_bytes;
 	return sizeof(FmsMerge) + nruns * per_run +
 		(mode->order != FMS_ORDER_NONE && fences ?
-		 fms_order_bytes(fences, nruns) : 0) +
+		 fms_order_bytes(fences, mode->order, nruns) : 0) +
 		mode->private_bytes(nruns, assist_blocks) +
 		fms_pool_bytes(mode->blocks(nruns, assist_blocks), block_bytes);
 }
@@ -613,10 +613,7 @@ fms_merge_next(FmsMerge *merge)
 	if (leaf->state == FMS_LEAF_END)
 		return NULL;
 	if (leaf->state == FMS_LEAF_FENCE)
-	{
 		enter_block(merge, run);
-		fms_order_demanded(merge->input.order, run);
-	}
 	merge->handed_out = true;
 	return leaf->record;
 }

@@ -30,17 +30,19 @@
  *   construction, and ties between runs, which decide stability, are decided
  *   exactly.
  *
- *	  fences of a run:   f f f [ f f f f ] f f f f
+ * So a run's fences are followed twice, by a reader each:
+ *
+ *	  fences of a run:   f f f f f f f f f f f f f
  *	                           |         |
  *	               behind: the merge   ahead: the reads
- *	                           |<------->| kept as copies
  *
- * Many are named at a time: while the merge copies its tuples, the tree and
- * the fences leave the processor's caches, and each naming alone would fetch
- * them again.  They are as many as there are runs, and what all runs need is
- * fetched at once.  That is one fetch a block, and few are in vain; fetching
- * it for the runs at the top of the tree only would miss every third one, as
- * of two that lie below the same node only the first is there.
+ * Copies handed from the one to the other would save unpacking a fence again,
+ * but each takes memory from when it is named until it is demanded.  Without
+ * them a name is eight bytes, and many can be named at a time, several of
+ * every run.  That is what makes naming cheap: while the merge copies its
+ * tuples, the tree, the readers and the fences leave the processor's caches,
+ * and naming one at a time would fetch all that for every block.  So it is
+ * fetched once for many, and what the first ones of all runs need, at once.
  *
  * A record longer than a block begins a chain of blocks, which has one fence
  * and counts as that many entries: nothing sorts between the beginning of a
@@ -60,7 +62,7 @@
  *	  order:  0.0 1.0  0.1  1.1  1.2  0.2		12 14 31 45
  *
  * A fence by last key never stands for a block in the tree: that merge has a
- * block of every run.  So no copies are kept behind the reads.
+ * block of every run.  So there is no reader behind.
  *
  * Memory is palloc'd in the context of creation; readers' buffers are mapped
  * through the store's channel.  On ERROR nothing is done here: see io.c.
@@ -73,30 +75,12 @@
 #include "losertree.h"
 #include "order.h"
 
-/*
- * A copy of a fence: at first the run's upcoming one, then named and not yet
- * demanded.  The merge points into it, so it stays where it is meanwhile.
- * Its record follows.  There is one for every block, but only some at a time,
- * so they are used again instead of being freed.
- */
-typedef struct FmsNamed
-{
-	struct FmsNamed *next;		/* of the run, or spare */
-	Size		room_bytes;		/* for the record */
-} FmsNamed;
-
-StaticAssertDecl(sizeof(FmsNamed) % MAXIMUM_ALIGNOF == 0,
-				 "records must stay aligned behind their list link");
-
-/* Copies of long keys are freed: as spare ones they would fill the memory. */
-#define SPARE_MAX_BYTES		256
-
-/*
- * So many are named together, fewer if their keys are long: as many as there
- * are runs, within these bounds.
- */
+/* So many are named together: some of each run, within these bounds. */
+#define TOGETHER_OF_A_RUN	8
 #define TOGETHER_MIN		32
-#define TOGETHER_MAX		512
+#define TOGETHER_MAX		2048
+/* For so many runs, what naming needs is fetched at once. */
+#define FETCH_MAX			512
 
 /* A block, or a chain of blocks, that is next in the order. */
 typedef struct FmsUpcoming
@@ -105,29 +89,17 @@ typedef struct FmsUpcoming
 	uint32		nblocks;
 } FmsUpcoming;
 
-/* Of the processor's caches. */
-#define LINE_BYTES			64
-
-/* One run as a leaf of the tree: a line. */
+/* One run as a leaf of the tree. */
 typedef struct FmsOrderLeaf
 {
-	/* the upcoming fence's prefix, for the tree */
-	FmsLoserNode node pg_attribute_aligned(LINE_BYTES);
-	FmsNamed   *upcoming;		/* NULL: all have been named */
-	/* of the upcoming one, here so that naming it does not fetch its copy */
-	uint32		upcoming_nblocks;	/* as in FmsFence */
-	bool		upcoming_is_long;	/* the copy will not be a spare one */
-	FmsNamed   *oldest;			/* behind .. ahead; NULL: none */
-	FmsNamed   *newest;
-	FmsFenceReader *reader;		/* stands behind the upcoming fence */
+	FmsLoserNode node;			/* the upcoming fence's prefix, for the tree */
+	const FmsRecord *upcoming;	/* the reader's; NULL: all have been named */
+	uint32		upcoming_nblocks;
+	FmsFenceReader *ahead;		/* stands behind the upcoming fence */
 } FmsOrderLeaf;
-
-StaticAssertDecl(sizeof(FmsOrderLeaf) == LINE_BYTES,
-				 "naming a block fetches one line of its run's leaf");
 
 struct FmsOrder
 {
-	MemoryContext context;
 	FmsOrderBy	by;
 	uint32	   *first_blocks;	/* [nruns] of each run, those that come before
 								 * all fences and have not been named */
@@ -138,22 +110,15 @@ struct FmsOrder
 	FmsCounters *counters;
 	FmsLoserTree tree;
 	int			nruns;
-	FmsOrderLeaf *leaves;		/* [nruns], each on a line */
-	void	   *leaves_memory;	/* they are somewhere in */
+	FmsOrderLeaf *leaves;		/* [nruns] */
+	FmsFenceReader **behind;	/* [nruns]; NULL: by last keys */
 	char	   *buffers;		/* mapped: the readers', or NULL */
 	int			together;		/* so many are named at once */
 	FmsUpcoming *named;			/* [together], not yet handed out */
 	int			nnamed;
 	int			next_named;
 	FmsUpcoming current;		/* with what is left of its chain */
-	FmsNamed   *spare;			/* neither upcoming nor named */
 };
-
-static inline const FmsRecord *
-named_record(const FmsNamed *named)
-{
-	return (const FmsRecord *) (named + 1);
-}
 
 static inline FmsLoserNode
 leaf_node(void *arg, int run)
@@ -169,94 +134,44 @@ static inline FmsLoserNode
 tie_loser(void *arg, FmsLoserNode a, FmsLoserNode b)
 {
 	FmsOrder   *order = arg;
-	const FmsNamed *a_upcoming =
+	const FmsRecord *a_upcoming =
 		order->leaves[fms_losertree_leaf(a)].upcoming;
-	const FmsNamed *b_upcoming =
+	const FmsRecord *b_upcoming =
 		order->leaves[fms_losertree_leaf(b)].upcoming;
 	int			result = 0;
 
 	/* at the ends both are, which are alike, and like nothing else */
 	if (a_upcoming && b_upcoming)
-		result = fms_keys_compare_rest(order->keys, named_record(a_upcoming),
-									   named_record(b_upcoming));
+		result = fms_keys_compare_rest(order->keys, a_upcoming, b_upcoming);
 	if (result == 0)
 		return fms_losertree_later(a, b);
 	return result < 0 ? b : a;
 }
 
-/* A copy with room for such a record; the spare one if that has it. */
-static FmsNamed *
-get_named(FmsOrder *order, Size record_bytes)
-{
-	FmsNamed   *named = order->spare;
-
-	if (named)
-	{
-		order->spare = named->next;
-		/* the one after it is wanted next */
-		__builtin_prefetch(order->spare);
-		if (named->room_bytes >= record_bytes)
-			return named;
-		pfree(named);
-	}
-	named = MemoryContextAlloc(order->context, sizeof(FmsNamed) +
-							   record_bytes);
-	named->room_bytes = record_bytes;
-	return named;
-}
-
+/* Takes the next fence of the run from the reader ahead. */
 static inline void
-spare_named(FmsOrder *order, FmsNamed *named)
-{
-	if (unlikely(named->room_bytes > SPARE_MAX_BYTES))
-	{
-		pfree(named);
-		return;
-	}
-	named->next = order->spare;
-	order->spare = named;
-}
-
-/* Takes the next fence of the run from its reader. */
-static void
 take_fence(FmsOrder *order, int run)
 {
 	FmsOrderLeaf *leaf = &order->leaves[run];
-	FmsFence	fence;
-	FmsRecord  *record;
+	const FmsRecord *fence = fms_fence_reader_next(leaf->ahead,
+												   &leaf->upcoming_nblocks);
 
-	if (!fms_fence_reader_peek(leaf->reader, &fence))
-	{
-		leaf->upcoming = NULL;
-		leaf->node = fms_losertree_end(run);
-		return;
-	}
-
-	leaf->upcoming = get_named(order, fms_fence_record_bytes(&fence));
-	leaf->upcoming->next = NULL;
-	leaf->upcoming_nblocks = fence.nblocks;
-	leaf->upcoming_is_long = leaf->upcoming->room_bytes > SPARE_MAX_BYTES;
-	record = (FmsRecord *) (leaf->upcoming + 1);
-	fms_fence_record(&fence, record);
-	leaf->node = fms_losertree_node(fms_record_prefix(record),
-									fms_record_prefix_rest(record), run);
-	fms_fence_reader_step(leaf->reader, &fence);
+	leaf->upcoming = fence;
+	leaf->node = fence == NULL ? fms_losertree_end(run) :
+		fms_losertree_node(fms_record_prefix(fence),
+						   fms_record_prefix_rest(fence), run);
 }
 
 /* Passes the fences of blocks that the merge has asked for before. */
 static void
-skip_fences(FmsOrderLeaf *leaf, const FmsPosition *from)
+skip_fences(FmsFenceReader *reader, const FmsPosition *from)
 {
 	uint64		first_not_asked = from->block + (from->record >= 0 ? 1 : 0);
 	uint64		block = 0;
-	FmsFence	fence;
+	uint32		nblocks;
 
-	while (block < first_not_asked &&
-		   fms_fence_reader_peek(leaf->reader, &fence))
-	{
-		block += fence.nblocks;
-		fms_fence_reader_step(leaf->reader, &fence);
-	}
+	while (block < first_not_asked && fms_fence_reader_next(reader, &nblocks))
+		block += nblocks;
 }
 
 /*
@@ -264,49 +179,64 @@ skip_fences(FmsOrderLeaf *leaf, const FmsPosition *from)
  * or by last keys the next one, with all of its chain.
  */
 static uint32
-take_first_blocks(const FmsOrder *order, FmsOrderLeaf *leaf,
+take_first_blocks(const FmsOrder *order, FmsFenceReader *reader,
 				  const FmsPosition *from)
 {
-	FmsFence	fence;
+	uint32		nblocks;
 
 	if (from && from->record >= 0)
 		return 1;
 	if (order->by != FMS_ORDER_BY_LAST_KEYS ||
-		!fms_fence_reader_peek(leaf->reader, &fence))
+		!fms_fence_reader_next(reader, &nblocks))
 		return 0;
-	fms_fence_reader_step(leaf->reader, &fence);
-	return fence.nblocks;
-}
-
-/* The upcoming fence has been named. */
-static void
-keep_named(FmsOrder *order, FmsOrderLeaf *leaf)
-{
-	if (order->by == FMS_ORDER_BY_LAST_KEYS)
-	{
-		spare_named(order, leaf->upcoming);
-		return;
-	}
-	if (leaf->newest)
-		leaf->newest->next = leaf->upcoming;
-	else
-		leaf->oldest = leaf->upcoming;
-	leaf->newest = leaf->upcoming;
+	return nblocks;
 }
 
 static int
 together_for(int nruns)
 {
-	return Max(TOGETHER_MIN, Min(nruns, TOGETHER_MAX));
+	return Max(TOGETHER_MIN, Min(nruns * TOGETHER_OF_A_RUN, TOGETHER_MAX));
 }
 
 Size
-fms_order_bytes(const FmsFenceStore *store, int nruns)
+fms_order_bytes(const FmsFenceStore *store, FmsOrderBy by, int nruns)
 {
-	return sizeof(FmsOrder) + LINE_BYTES +
-		together_for(nruns) * sizeof(FmsUpcoming) +
-		nruns * (sizeof(FmsOrderLeaf) + sizeof(uint32) +
-				 sizeof(FmsLoserNode) + fms_fence_reader_bytes(store));
+	Size		run_bytes = sizeof(FmsOrderLeaf) + sizeof(uint32) +
+		sizeof(FmsLoserNode) + fms_fence_reader_bytes(store, FMS_FENCES_AHEAD);
+
+	if (by == FMS_ORDER_BY_FIRST_KEYS)
+		run_bytes += sizeof(FmsFenceReader *) +
+			fms_fence_reader_bytes(store, FMS_FENCES_BEHIND);
+	return sizeof(FmsOrder) + together_for(nruns) * sizeof(FmsUpcoming) +
+		nruns * run_bytes;
+}
+
+/* Opens the readers of a run, their buffers being there, and passes `from`. */
+static void
+begin_run(FmsOrder *order, int run, const FmsFences *fences, char *buffers,
+		  const FmsPosition *from)
+{
+	FmsFenceReader *ahead = fms_fence_reader_open(order->store, fences,
+												  FMS_FENCES_AHEAD, buffers);
+
+	if (from)
+		skip_fences(ahead, from);
+	order->first_blocks[run] = take_first_blocks(order, ahead, from);
+	order->leaves[run].ahead = ahead;
+	take_fence(order, run);
+
+	if (order->by == FMS_ORDER_BY_FIRST_KEYS)
+	{
+		FmsFenceReader *behind;
+
+		buffers += fms_fence_reader_buffer_bytes(order->store,
+												 FMS_FENCES_AHEAD);
+		behind = fms_fence_reader_open(order->store, fences,
+									   FMS_FENCES_BEHIND, buffers);
+		if (from)
+			skip_fences(behind, from);
+		order->behind[run] = behind;
+	}
 }
 
 FmsOrder *
@@ -316,13 +246,13 @@ fms_order_begin(FmsKeys *keys, FmsFenceStore *store, FmsOrderBy by,
 {
 	instr_time	start = fms_clock_now();
 	FmsOrder   *order = palloc0(sizeof(FmsOrder));
-	Size		buffer_bytes = fms_fence_reader_buffer_bytes(store);
+	Size		run_bytes =
+		fms_fence_reader_buffer_bytes(store, FMS_FENCES_AHEAD);
 	int			run;
 
 	Assert(nruns >= 1 && by != FMS_ORDER_NONE);
 
 	order->by = by;
-	order->context = CurrentMemoryContext;
 	order->keys = keys;
 	order->prefix_decides = fms_keys_prefix_decides(keys);
 	order->store = store;
@@ -330,26 +260,18 @@ fms_order_begin(FmsKeys *keys, FmsFenceStore *store, FmsOrderBy by,
 	order->nruns = nruns;
 	order->together = together_for(nruns);
 	order->named = palloc(order->together * sizeof(FmsUpcoming));
-	order->leaves_memory = palloc0(LINE_BYTES + nruns * sizeof(FmsOrderLeaf));
-	order->leaves = (FmsOrderLeaf *) TYPEALIGN(LINE_BYTES,
-											   order->leaves_memory);
+	order->leaves = palloc0(nruns * sizeof(FmsOrderLeaf));
 	order->first_blocks = palloc(nruns * sizeof(uint32));
-	if (buffer_bytes > 0)
-		order->buffers = fms_io_map(fms_fences_io(store),
-									nruns * buffer_bytes);
-	for (run = 0; run < nruns; run++)
+	if (by == FMS_ORDER_BY_FIRST_KEYS)
 	{
-		FmsOrderLeaf *leaf = &order->leaves[run];
-
-		leaf->reader = fms_fence_reader_open(store, fences[run],
-											 order->buffers +
-											 run * buffer_bytes);
-		if (from)
-			skip_fences(leaf, &from[run]);
-		order->first_blocks[run] =
-			take_first_blocks(order, leaf, from ? &from[run] : NULL);
-		take_fence(order, run);
+		order->behind = palloc0(nruns * sizeof(FmsFenceReader *));
+		run_bytes += fms_fence_reader_buffer_bytes(store, FMS_FENCES_BEHIND);
 	}
+	if (run_bytes > 0)
+		order->buffers = fms_io_map(fms_fences_io(store), nruns * run_bytes);
+	for (run = 0; run < nruns; run++)
+		begin_run(order, run, fences[run], order->buffers + run * run_bytes,
+				  from ? &from[run] : NULL);
 	fms_losertree_build(&order->tree, palloc(nruns * sizeof(FmsLoserNode)),
 						nruns, leaf_node,
 						order->prefix_decides ? NULL : tie_loser, order);
@@ -367,25 +289,16 @@ fms_order_end(FmsOrder *order)
 		fms_io_unmap(fms_fences_io(order->store), order->buffers);
 	for (run = 0; run < order->nruns; run++)
 	{
-		FmsOrderLeaf *leaf = &order->leaves[run];
-
-		fms_fence_reader_close(leaf->reader);
-		while (leaf->oldest)
-			fms_order_demanded(order, run);
-		if (leaf->upcoming)
-			spare_named(order, leaf->upcoming);
+		fms_fence_reader_close(order->leaves[run].ahead);
+		if (order->behind)
+			fms_fence_reader_close(order->behind[run]);
 	}
-	while (order->spare)
-	{
-		FmsNamed   *named = order->spare;
-
-		order->spare = named->next;
-		pfree(named);
-	}
+	if (order->behind)
+		pfree(order->behind);
 	pfree(order->first_blocks);
 	pfree(order->named);
 	pfree(order->tree.nodes);
-	pfree(order->leaves_memory);
+	pfree(order->leaves);
 	pfree(order);
 }
 
@@ -413,8 +326,8 @@ static inline void
 fetch_first(FmsOrder *order)
 {
 	const FmsLoserTree *tree = &order->tree;
-	int			n = Min(order->together, order->nruns);
-	FmsOrderLeaf *leaves[TOGETHER_MAX];
+	int			n = Min(FETCH_MAX, order->nruns);
+	FmsOrderLeaf *leaves[FETCH_MAX];
 	int			i;
 
 	for (i = 0; i < n; i++)
@@ -426,43 +339,43 @@ fetch_first(FmsOrder *order)
 		__builtin_prefetch(&tree->nodes[(order->nruns + run) / 2]);
 	}
 	for (i = 0; i < n; i++)
-	{
-		__builtin_prefetch(leaves[i]->reader);
-		/* the line behind, too: it may begin anywhere in one */
-		__builtin_prefetch((const char *) leaves[i]->reader + LINE_BYTES - 1);
-	}
+		__builtin_prefetch(leaves[i]->ahead);
 	for (i = 0; i < n; i++)
-		fms_fence_reader_prefetch(leaves[i]->reader);
+		fms_fence_reader_prefetch(leaves[i]->ahead);
 }
 
-/* Names the next ones; none if all have been. */
-static void
-name_some(FmsOrder *order)
+/* Names the next ones; none if all have been.  `tie_loser` is a constant. */
+static pg_attribute_always_inline void
+name_by(FmsOrder *order, FmsTieLoser tie_loser)
 {
-	instr_time	start = fms_clock_now();
-	bool		is_long = false;
+	int			nnamed;
 
-	order->next_named = 0;
-	order->nnamed = 0;
-	fetch_first(order);
-	while (order->nnamed < order->together && !is_long)
+	for (nnamed = 0; nnamed < order->together; nnamed++)
 	{
 		int			run = fms_losertree_winner(&order->tree);
 		FmsOrderLeaf *leaf = &order->leaves[run];
 
 		if (leaf->upcoming == NULL)
 			break;
-		order->named[order->nnamed].run = run;
-		order->named[order->nnamed].nblocks = leaf->upcoming_nblocks;
-		order->nnamed++;
-		is_long = leaf->upcoming_is_long;
-		keep_named(order, leaf);
+		order->named[nnamed].run = run;
+		order->named[nnamed].nblocks = leaf->upcoming_nblocks;
 		take_fence(order, run);
-		if (order->prefix_decides)
-			fms_losertree_replay(&order->tree, leaf->node, NULL, order);
-		else
-			fms_losertree_replay(&order->tree, leaf->node, tie_loser, order);
+		fms_losertree_replay(&order->tree, leaf->node, tie_loser, order);
 	}
+	order->next_named = 0;
+	order->nnamed = nnamed;
+}
+
+static void
+name_some(FmsOrder *order)
+{
+	instr_time	start = fms_clock_now();
+
+	fetch_first(order);
+	if (order->prefix_decides)
+		name_by(order, NULL);
+	else
+		name_by(order, tie_loser);
 	order->counters->order_us += fms_clock_since_us(start);
 }
 
@@ -488,23 +401,9 @@ fms_order_next(FmsOrder *order)
 const FmsRecord *
 fms_order_fence(FmsOrder *order, int run)
 {
-	const FmsOrderLeaf *leaf = &order->leaves[run];
-	const FmsNamed *named = leaf->oldest ? leaf->oldest : leaf->upcoming;
+	uint32		nblocks;
 
-	return named ? named_record(named) : NULL;
-}
-
-void
-fms_order_demanded(FmsOrder *order, int run)
-{
-	FmsOrderLeaf *leaf = &order->leaves[run];
-	FmsNamed   *named = leaf->oldest;
-
-	Assert(named != NULL);
-	leaf->oldest = named->next;
-	if (leaf->oldest == NULL)
-		leaf->newest = NULL;
-	spare_named(order, named);
+	return fms_fence_reader_next(order->behind[run], &nblocks);
 }
 
 pg_noinline void

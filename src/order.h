@@ -62,8 +62,9 @@ extern FmsOrder *fms_order_begin(FmsKeys *keys, FmsFenceStore *store,
 								 const FmsPosition *from);
 extern void fms_order_end(FmsOrder *order);
 
-/* Bytes that takes, without what is named and not yet demanded. */
-extern Size fms_order_bytes(const FmsFenceStore *store, int nruns);
+/* Bytes that takes; more if keys are long. */
+extern Size fms_order_bytes(const FmsFenceStore *store, FmsOrderBy by,
+							int nruns);
 
 /*
  * The run whose next block comes next, or -1 after the last block.  This
@@ -72,15 +73,12 @@ extern Size fms_order_bytes(const FmsFenceStore *store, int nruns);
 extern int	fms_order_next(FmsOrder *order);
 
 /*
- * The fence of the run's first block (or chain of blocks) that the merge has
- * not asked for yet; it stands for that block in the tree of losers.  NULL
- * after the last one.  This side runs behind, with the merge; an order by last
- * keys does not have it.
+ * Takes the next fence of the run: that of the block, or chain of blocks, for
+ * which it stands in the tree of losers from now on.  Valid until the run's
+ * next one is taken.  NULL after the last one.  This side runs behind, with
+ * the merge; an order by last keys does not have it.
  */
 extern const FmsRecord *fms_order_fence(FmsOrder *order, int run);
-
-/* The merge has asked for that block, or all blocks of that chain. */
-extern void fms_order_demanded(FmsOrder *order, int run);
 
 /*
  * The merge needs a block of another run than the one that the order has

@@ -195,12 +195,13 @@ static void
 note_fence(FmsRunWriter *writer, const FmsRecord *record)
 {
 	uint32		room = fms_block_room(writer->block_bytes);
+	uint32		bytes = fms_record_bytes(record);
 	const FmsRecord *key = record;
 
 	if (writer->order == FMS_ORDER_BY_LAST_KEYS && writer->run->nblocks > 0)
 		key = writer->last;
 	fms_fences_note(writer->fences, &writer->run->fences, key,
-					(fms_record_bytes(record) + room - 1) / room);
+					likely(bytes <= room) ? 1 : (bytes + room - 1) / room);
 }
 
 /* The same, timed now and then. */

@@ -278,7 +278,8 @@ fences_to_come(const FmsSizing *sizing, int nruns)
 	Size		run = now / Max(nruns, 1);
 
 	if (sizing->fences == NULL || now + 2 * run < sizing->fences_bytes ||
-		fms_fence_reader_buffer_bytes(sizing->fences) > 0)
+		fms_fence_reader_buffer_bytes(sizing->fences,
+									  FMS_FENCES_AHEAD) > 0)
 		return Max(now, sizing->fences_bytes);
 	return sizing->fences_bytes + fms_fences_tape_bytes() +
 		(nruns + 1) * fms_fences_run_bytes(sizing->fences_bytes);

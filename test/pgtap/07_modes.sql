@@ -174,10 +174,12 @@ SELECT is(count(DISTINCT digest), 1::bigint, 'materialised: the same sequence')
 FROM done;
 SELECT is(passes, CASE name WHEN 'merged' THEN 1 ELSE 2 END,
   format('%s, %s: passes', name, mode)) FROM done;
--- the block read order goes to disk, too; of each run the last block need not be
--- full, which the result has only once
+-- the block read order goes to disk, too, where it takes a twentieth of what the
+-- blocks do here; FMsort reads it twice, ahead of the merge and with it.  Of each
+-- run the last block need not be full, which the result has only once
 SELECT ok(written::float / bytes BETWEEN fewest AND times + 0.1 AND
-    read::float / bytes BETWEEN fewest AND times + 0.1,
+    read::float / bytes BETWEEN fewest AND
+      times + CASE mode WHEN 'fmsort' THEN 0.2 ELSE 0.1 END,
   format('%s, %s: every block is read and written %s times', name, mode, times))
 FROM done,
   LATERAL (SELECT CASE name WHEN 'merged' THEN 1.0 ELSE 2 END) t(times),
