@@ -192,10 +192,11 @@ CREATE TABLE fmsort_device_profile (
 	formation_byte_ns double precision NOT NULL,
 	merge_ns double precision NOT NULL,
 	merge_byte_ns double precision NOT NULL,
-	merge_block_ns double precision NOT NULL);
+	merge_block_ns double precision NOT NULL,
+	merge_submit_ns double precision NOT NULL);
 
 COMMENT ON TABLE fmsort_device_profile IS
-'One row for each tablespace that fmsort_calibrate() measured: when, on which kernel and server, with which I/O, for how many seconds, with how large a file; and what a tuple costs the processor in run formation and in the merge (nanoseconds each, and for each byte of it), and a block that the merge reads from the page cache.';
+'One row for each tablespace that fmsort_calibrate() measured: when, on which kernel and server, with which I/O, for how many seconds, with how large a file; and what a tuple costs the processor in run formation and in the merge (nanoseconds each, and for each byte of it), a block that the merge reads from the page cache, and asking for one or several of them at once.';
 
 CREATE TABLE fmsort_device_rate (
 	tablespace name NOT NULL REFERENCES fmsort_device_profile
@@ -274,6 +275,7 @@ CREATE FUNCTION fmsort_recommend(
 	tablespace name DEFAULT NULL,
 	block_size int DEFAULT 0,
 	assist_blocks int DEFAULT 0,
+	distinct_keys bigint DEFAULT 0,
 	OUT measured_at timestamptz,
 	OUT sort_method text,
 	OUT runs bigint,
@@ -291,8 +293,8 @@ CREATE FUNCTION fmsort_recommend(
 AS 'MODULE_PATHNAME', 'fmsort_recommend'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 
-COMMENT ON FUNCTION fmsort_recommend(text, bigint, int, name, int, int) IS
-'What the automatic settings (or that block size, that number of assist blocks) would do with an input of that many bytes in rows of that size, and how long it would take: run formation without the input''s own time, all of the merge, and of that waiting for reads (milliseconds). Rates (10^6 bytes a second) and times are null where fmsort_calibrate() has not measured the tablespace. Errors: no such tablespace, no right to use it, arguments out of range.';
+COMMENT ON FUNCTION fmsort_recommend(text, bigint, int, name, int, int, bigint) IS
+'What the automatic settings (or that block size, that number of assist blocks) would do with an input of that many bytes in rows of that size, which have so many different keys (0: not known), and how long it would take: run formation without the input''s own time, all of the merge, and of that waiting for reads (milliseconds). Rates (10^6 bytes a second) and times are null where fmsort_calibrate() has not measured the tablespace. Errors: no such tablespace, no right to use it, arguments out of range.';
 
 /*
  * The library is loaded in this session now, and in no other one unless a

@@ -9,7 +9,7 @@
  * time for the tuples:
  *
  *	  device		x * c_R(block, l)  +  y * c_W
- *	  processor		tuples * (a + b * bytes) * w(runs)  +  x * d(block, l)
+ *	  processor		tuples * (a + b * bytes) * w(runs, keys) + x * d(block, l)
  *	  holes			x * g
  *	  earlier pass	y * c_W
  *
@@ -26,6 +26,11 @@
  *
  * Giving space back (o) overlaps with nothing: the kernel changes the file's
  * map when all reads that are under way have come, and lets no other begin.
+ *
+ * A tuple costs most where the merge changes runs, which it does the less
+ * often the more alike keys a run has: it takes them all before it looks
+ * elsewhere.  So w has a part that is the same for all, and one that depends
+ * on how many are alike and on how many runs there are.
  *
  * An earlier pass writes what it has merged.  To the processor that is what
  * writing a run is, so a byte costs what it does there.  The device's part
@@ -44,6 +49,7 @@
 #include <math.h>
 
 #include "entries.h"
+#include "io.h"
 #include "medium.h"
 #include "mode.h"
 #include "predict.h"
@@ -55,14 +61,20 @@
 #define ENTRY_BYTES			sizeof(FmsEntry)
 
 /*
- * A tuple's price in the merge was measured with so many runs (tuple_cost.c).
- * Each further one has a block, and in it a line and a page, that the
- * processor's caches have to hold as well, until they hold none of them any
- * more.  (Beside that, what the tree's further levels cost does not show.)
+ * A tuple's price in the merge was measured with so many runs, of which each
+ * has so many of a key (tuple_cost.c).  This part of it is for changing runs:
+ * with a hundred alike it is gone, and where all differ it is twice as much.
+ *
+ * Each further run has a block, and in it a line and a page, that the
+ * processor's caches have to hold as well when the merge comes back to it,
+ * until they hold none of them any more.  (Beside that, what the tree's
+ * further levels cost does not show.)
  */
 #define PRICED_RUNS			10
-#define RUN_FRACTION		0.0027
-#define RUNS_FRACTION_MAX	2.0
+#define PRICED_ALIKE		8
+#define CHANGE_PART			0.3
+#define RUN_FRACTION		0.009
+#define RUNS_FRACTION_MAX	6.7
 
 /*
  * It was measured through the page cache, too, whose copying leaves a block in
@@ -169,21 +181,37 @@ plan_passes(FmsSizing *sizing, Volumes *volumes, FmsPrediction *prediction)
 	}
 	prediction->assist_blocks =
 		fms_sizing_assist(sizing, now.runs + merged.runs, 0, false);
+	prediction->assist_first =
+		fms_sizing_assist_first(sizing, prediction->assist_blocks);
 	volumes->fan_in = now.runs + merged.runs;
 }
 
-/* How much more than the measured price a tuple costs in so wide a merge. */
+/*
+ * How often runs change, by how often they did at the measured price, if each
+ * has so many of a key.  Level where nearly each tuple changes them.
+ */
 static double
-width_factor(int fan_in)
+change_factor(double alike)
 {
-	double		further = Max(0, fan_in - PRICED_RUNS);
+	return 2 / (1 + pow(alike / PRICED_ALIKE, 1.5));
+}
 
-	return 1 + Min(RUN_FRACTION * further, RUNS_FRACTION_MAX);
+/* What a tuple costs in such a merge, by the measured price. */
+static double
+price_factor(int runs, const FmsExpectedInput *input)
+{
+	double		alike = input->keys > 0 ?
+		Max(input->tuples / input->keys / Max(runs, 1), 1) : PRICED_ALIKE;
+	double		further = Max(0, runs - PRICED_RUNS);
+
+	return 1 - CHANGE_PART + CHANGE_PART * change_factor(alike) *
+		(1 + Min(RUN_FRACTION * further, RUNS_FRACTION_MAX));
 }
 
 /*
- * What a block costs the processor.  Past the page cache, as at the point
- * measured just below.
+ * What a block costs the processor.  From the page cache: alone, and its part
+ * of being asked for with others.  Past it, as at the point measured just
+ * below.
  */
 static double
 block_cpu_us(const FmsTupleCost *cost, const FmsReadCost *read_cost,
@@ -193,7 +221,8 @@ block_cpu_us(const FmsTupleCost *cost, const FmsReadCost *read_cost,
 	int			depth = 0;
 
 	if (prediction->cached)
-		return cost->merge_block_ns / 1000;
+		return (cost->merge_block_ns + cost->merge_submit_ns /
+				fms_io_batch(prediction->assist_first)) / 1000;
 	while (block < FMS_DEVICE_BLOCKS - 1 &&
 		   FMS_DEVICE_BLOCK_BYTES(block + 1) <= prediction->block_bytes)
 		block++;
@@ -212,13 +241,13 @@ transfer_us(double bytes, double mb)
 
 static void
 predict_times(const FmsOptions *options, const FmsTupleCost *cost,
-			  const FmsReadCost *read_cost, double tuples, double tuple_bytes,
+			  const FmsReadCost *read_cost, const FmsExpectedInput *input,
 			  const Volumes *volumes, FmsPrediction *prediction)
 {
-	double		formation = tuples *
-		(cost->formation_ns + cost->formation_byte_ns * tuple_bytes) / 1000;
-	double		merge = tuples *
-		(cost->merge_ns + cost->merge_byte_ns * tuple_bytes) / 1000;
+	double		formation = input->tuples / 1000 *
+		(cost->formation_ns + cost->formation_byte_ns * input->tuple_bytes);
+	double		merge = input->tuples / 1000 *
+		(cost->merge_ns + cost->merge_byte_ns * input->tuple_bytes);
 	double		bytes = prediction->spilled_bytes;
 	double		rewritten = volumes->rewritten_bytes;
 	double		write_us = 0;
@@ -227,7 +256,8 @@ predict_times(const FmsOptions *options, const FmsTupleCost *cost,
 
 	if (bytes > 0)
 	{
-		merge *= width_factor(volumes->fan_in) * (1 + rewritten / bytes);
+		merge *= price_factor(volumes->fan_in, input) +
+			price_factor(prediction->runs, input) * rewritten / bytes;
 		merge += (bytes + rewritten) / prediction->block_bytes *
 			block_cpu_us(cost, read_cost, prediction);
 		merge += rewritten * cost->formation_byte_ns / 1000;
@@ -251,16 +281,16 @@ predict_times(const FmsOptions *options, const FmsTupleCost *cost,
 
 void
 fms_predict(const FmsOptions *options, const FmsTupleCost *cost,
-			const FmsReadCost *read_cost, double tuples, double tuple_bytes,
+			const FmsReadCost *read_cost, const FmsExpectedInput *input,
 			FmsPrediction *prediction)
 {
 	FmsSizing	sizing;
 	Volumes		volumes = {0};
-	double		record_bytes = tuple_bytes + RECORD_EXTRA_BYTES;
+	double		record_bytes = input->tuple_bytes + RECORD_EXTRA_BYTES;
 
 	memset(prediction, 0, sizeof(*prediction));
 	fms_sizing_init(&sizing, &fms_mode_fmsort, options);
-	volumes.memory_bytes = tuples * (record_bytes + ENTRY_BYTES);
+	volumes.memory_bytes = input->tuples * (record_bytes + ENTRY_BYTES);
 	volumes.formation_bytes = Max(sizing.memory_bytes / 4.0,
 								  (double) sizing.memory_bytes -
 								  sizing.writer_bytes - sizing.fences_bytes);
@@ -277,8 +307,7 @@ fms_predict(const FmsOptions *options, const FmsTupleCost *cost,
 												 sizing.block_bytes,
 												 prediction->assist_blocks);
 	}
-	predict_times(options, cost, read_cost, tuples, tuple_bytes, &volumes,
-				  prediction);
+	predict_times(options, cost, read_cost, input, &volumes, prediction);
 	if (!prediction->external)
 		prediction->merge_us = prediction->blocked_us = 0;
 }

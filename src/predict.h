@@ -20,6 +20,7 @@ typedef struct FmsPrediction
 	uint32		merge_passes;
 	uint32		block_bytes;
 	uint32		assist_blocks;
+	uint32		assist_first;	/* of them, as long as no read is waited for */
 	bool		cached;			/* the spill stays in the page cache */
 	double		read_mb;		/* of the merge's reads, MB/s; 0: not known */
 	double		spilled_bytes;
@@ -31,12 +32,21 @@ typedef struct FmsPrediction
 	double		blocked_us;		/* of that, waiting for reads */
 } FmsPrediction;
 
+/* The input, as far as the caller knows it. */
+typedef struct FmsExpectedInput
+{
+	double		tuples;
+	double		tuple_bytes;
+	double		keys;			/* different ones; 0: not known */
+} FmsExpectedInput;
+
 /*
  * Settings and device stand in the options; times are 0 where neither device
  * nor cost is known.
  */
 extern void fms_predict(const FmsOptions *options, const FmsTupleCost *cost,
-						const FmsReadCost *read_cost, double tuples,
-						double tuple_bytes, FmsPrediction *prediction);
+						const FmsReadCost *read_cost,
+						const FmsExpectedInput *input,
+						FmsPrediction *prediction);
 
 #endif							/* FMS_PREDICT_H */

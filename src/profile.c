@@ -78,12 +78,13 @@ enum
 	PROFILE_MERGE_NS,
 	PROFILE_MERGE_BYTE_NS,
 	PROFILE_MERGE_BLOCK_NS,
+	PROFILE_MERGE_SUBMIT_NS,
 	PROFILE_COLUMNS
 };
 
 static const Oid profile_types[PROFILE_COLUMNS] = {
 	NAMEOID, TIMESTAMPTZOID, TEXTOID, TEXTOID, TEXTOID, FLOAT8OID, INT8OID,
-	FLOAT8OID, FLOAT8OID, FLOAT8OID, FLOAT8OID, FLOAT8OID
+	FLOAT8OID, FLOAT8OID, FLOAT8OID, FLOAT8OID, FLOAT8OID, FLOAT8OID
 };
 
 /* Columns of fmsort_device_rate. */
@@ -323,6 +324,8 @@ read_header(const Datum *values, const bool *nulls, void *arg)
 		cost_at(values, nulls, PROFILE_MERGE_BYTE_NS);
 	header->cost.merge_block_ns =
 		cost_at(values, nulls, PROFILE_MERGE_BLOCK_NS);
+	header->cost.merge_submit_ns =
+		cost_at(values, nulls, PROFILE_MERGE_SUBMIT_NS);
 }
 
 /* Reads one of the tables.  False: not now, ask again. */
@@ -493,7 +496,9 @@ store_header(Oid schema, const FmsProfileFacts *facts, Datum tablespace)
 	values[PROFILE_MERGE_BYTE_NS] = Float8GetDatum(facts->cost.merge_byte_ns);
 	values[PROFILE_MERGE_BLOCK_NS] =
 		Float8GetDatum(facts->cost.merge_block_ns);
-	execute("INSERT INTO %s VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
+	values[PROFILE_MERGE_SUBMIT_NS] =
+		Float8GetDatum(facts->cost.merge_submit_ns);
+	execute("INSERT INTO %s VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
 			schema, PROFILE_TABLE, PROFILE_COLUMNS, profile_types, values);
 }
 

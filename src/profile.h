@@ -27,7 +27,8 @@ typedef struct FmsTupleCost
 	double		formation_byte_ns;
 	double		merge_ns;		/* to read and merge it */
 	double		merge_byte_ns;
-	double		merge_block_ns; /* to read a block from the page cache */
+	double		merge_block_ns; /* to read a block from the page cache, */
+	double		merge_submit_ns;	/* and to ask for one or several at once */
 } FmsTupleCost;
 
 /*

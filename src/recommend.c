@@ -110,7 +110,10 @@ make_row(TupleDesc desc, const FmsPrediction *prediction,
 	return heap_form_tuple(desc, values, nulls);
 }
 
-/* work_mem, input_bytes, tuple_bytes, tablespace, block_size, assist_blocks */
+/*
+ * work_mem, input_bytes, tuple_bytes, tablespace, block_size, assist_blocks,
+ * distinct_keys
+ */
 Datum
 fmsort_recommend(PG_FUNCTION_ARGS)
 {
@@ -120,14 +123,14 @@ fmsort_recommend(PG_FUNCTION_ARGS)
 	FmsTupleCost cost;
 	FmsReadCost read_cost;
 	TimestampTz measured_at;
+	FmsExpectedInput input;
 	double		input_bytes;
-	double		tuple_bytes;
 	Oid			tablespace;
 	int			i;
 
 	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
-	for (i = 0; i < 6; i++)
+	for (i = 0; i < 7; i++)
 	{
 		if (PG_ARGISNULL(i) && i != 3)
 			ereport(ERROR,
@@ -135,7 +138,10 @@ fmsort_recommend(PG_FUNCTION_ARGS)
 					 errmsg("only \"tablespace\" may be null")));
 	}
 	input_bytes = positive(PG_GETARG_INT64(1), "input_bytes");
-	tuple_bytes = positive(PG_GETARG_INT32(2), "tuple_bytes");
+	input.tuple_bytes = positive(PG_GETARG_INT32(2), "tuple_bytes");
+	input.tuples = input_bytes / input.tuple_bytes;
+	input.keys = PG_GETARG_INT64(6) == 0 ? 0 :
+		positive(PG_GETARG_INT64(6), "distinct_keys");
 	tablespace = fms_profile_tablespace(PG_ARGISNULL(3) ? NULL :
 										NameStr(*PG_GETARG_NAME(3)));
 
@@ -153,8 +159,7 @@ fmsort_recommend(PG_FUNCTION_ARGS)
 									"assist_blocks");
 	fms_profile_look_up(tablespace, &options.device, &cost, &read_cost,
 						&measured_at);
-	fms_predict(&options, &cost, &read_cost, input_bytes / tuple_bytes,
-				tuple_bytes, &prediction);
+	fms_predict(&options, &cost, &read_cost, &input, &prediction);
 	return HeapTupleGetDatum(make_row(BlessTupleDesc(desc), &prediction,
 									  &options.device, &cost, measured_at));
 }

@@ -21,9 +21,11 @@
  *				   +--------------------- bytes
  *					  40			400
  *
- * A third sort has the short tuples in small blocks.  By how much its merge
- * takes longer, and how many blocks more it reads, is what a block costs; that
- * of the large blocks is taken off the line.
+ * Two more sorts have the short tuples in small blocks, and ask for them one
+ * by one or some at once.  By how much the merge of the one takes longer, and
+ * how many times more it asks, is what asking costs.  By how much the other
+ * takes longer than that of the large blocks, and how many blocks more it
+ * reads, is what a block costs.  Both are taken off the line.
  *
  * All of them spill, eight runs and more, through the page cache, so that run
  * formation packs and writes blocks and the merge reads them; what the merge
@@ -55,14 +57,17 @@
 #define TUPLES_A_KEY	64		/* and some eight runs */
 #define LARGE_BLOCK		((uint32) 32 * 1024)
 #define SMALL_BLOCK		((uint32) 4 * 1024)
+#define FEW_ASSIST		4		/* each is asked for by itself */
+#define MANY_ASSIST		64
 #define REPEAT			3
 
-/* What is sorted, and in which blocks. */
+/* What is sorted, and in which blocks, of which so many are asked for. */
 typedef struct Trial
 {
 	uint32		tuple_bytes;
 	int			tuples;
 	uint32		block_bytes;
+	uint32		assist_blocks;
 } Trial;
 
 typedef struct Timing
@@ -70,6 +75,7 @@ typedef struct Timing
 	double		formation_ns;	/* a tuple */
 	double		merge_ns;
 	double		blocks;			/* a tuple */
+	double		batches;		/* in which they were asked for */
 } Timing;
 
 static void
@@ -122,6 +128,7 @@ time_sort(const Trial *trial, Timing *timing)
 	options.direct_io = FMS_DIRECT_OFF;
 	options.memory_bytes = MEMORY_BYTES;
 	options.block_bytes = trial->block_bytes;
+	options.assist_blocks = trial->assist_blocks;
 	options.expected_bytes = (double) trial->tuples * trial->tuple_bytes;
 
 	sort = fms_sort_begin(desc, &spec, &options, &counters, NULL);
@@ -137,15 +144,17 @@ time_sort(const Trial *trial, Timing *timing)
 		1000 / trial->tuples;
 	timing->formation_ns = formation_us * 1000 / trial->tuples;
 	timing->blocks = (double) counters.blocks / trial->tuples;
+	timing->batches = (double) counters.read_batches / trial->tuples;
 	fms_sort_end(sort);
 	FreeTupleDesc(desc);
 }
 
 /* The best of some: whatever else the machine does only slows a sort down. */
 static Timing
-best_time(uint32 tuple_bytes, int tuples, uint32 block_bytes)
+best_time(uint32 tuple_bytes, int tuples, uint32 block_bytes,
+		  uint32 assist_blocks)
 {
-	Trial		trial = {tuple_bytes, tuples, block_bytes};
+	Trial		trial = {tuple_bytes, tuples, block_bytes, assist_blocks};
 	Timing		best = {0};
 	int			i;
 
@@ -159,6 +168,7 @@ best_time(uint32 tuple_bytes, int tuples, uint32 block_bytes)
 		if (i == 0 || timing.merge_ns < best.merge_ns)
 			best.merge_ns = timing.merge_ns;
 		best.blocks = timing.blocks;
+		best.batches = timing.batches;
 	}
 	return best;
 }
@@ -171,27 +181,51 @@ fit(double of_short, double of_long, double *tuple_ns, double *byte_ns)
 	*tuple_ns = Max(0, of_short - *byte_ns * SHORT_BYTES);
 }
 
-/* What a block costs, by two merges of the same tuples. */
+/* What asking once for blocks costs, by two merges of the same blocks. */
 static double
-block_cost_ns(const Timing *small, const Timing *large)
+submit_cost_ns(const Timing *few, const Timing *many)
+{
+	/* without a ring none is asked for with others */
+	if (few->batches <= many->batches)
+		return 0;
+	return Max(0, (few->merge_ns - many->merge_ns) /
+			   (few->batches - many->batches));
+}
+
+/* What a block costs beside that, by two merges of the same tuples. */
+static double
+block_cost_ns(const Timing *small, const Timing *large, double submit_ns)
 {
 	Assert(small->blocks > large->blocks);
-	return Max(0, (small->merge_ns - large->merge_ns) /
+	return Max(0, (small->merge_ns - large->merge_ns -
+				   (small->batches - large->batches) * submit_ns) /
 			   (small->blocks - large->blocks));
+}
+
+/* Without what its blocks cost. */
+static double
+merge_cost_ns(const Timing *timing, const FmsTupleCost *cost)
+{
+	return timing->merge_ns - timing->blocks * cost->merge_block_ns -
+		timing->batches * cost->merge_submit_ns;
 }
 
 void
 fms_tuple_cost_measure(FmsTupleCost *cost)
 {
-	Timing		small = best_time(SHORT_BYTES, SHORT_TUPLES, SMALL_BLOCK);
-	Timing		of_short = best_time(SHORT_BYTES, SHORT_TUPLES, LARGE_BLOCK);
-	Timing		of_long = best_time(LONG_BYTES, LONG_TUPLES, LARGE_BLOCK);
-	double		block_ns = block_cost_ns(&small, &of_short);
+	Timing		few = best_time(SHORT_BYTES, SHORT_TUPLES, SMALL_BLOCK,
+								FEW_ASSIST);
+	Timing		many = best_time(SHORT_BYTES, SHORT_TUPLES, SMALL_BLOCK,
+								 MANY_ASSIST);
+	Timing		of_short = best_time(SHORT_BYTES, SHORT_TUPLES, LARGE_BLOCK,
+									 0);
+	Timing		of_long = best_time(LONG_BYTES, LONG_TUPLES, LARGE_BLOCK, 0);
 
-	cost->merge_block_ns = block_ns;
+	cost->merge_submit_ns = submit_cost_ns(&few, &many);
+	cost->merge_block_ns = block_cost_ns(&many, &of_short,
+										 cost->merge_submit_ns);
 	fit(of_short.formation_ns, of_long.formation_ns, &cost->formation_ns,
 		&cost->formation_byte_ns);
-	fit(of_short.merge_ns - of_short.blocks * block_ns,
-		of_long.merge_ns - of_long.blocks * block_ns,
+	fit(merge_cost_ns(&of_short, cost), merge_cost_ns(&of_long, cost),
 		&cost->merge_ns, &cost->merge_byte_ns);
 }

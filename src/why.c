@@ -178,6 +178,8 @@ append_direct(StringInfo text, const FmsCounters *counters)
 	{
 		appendStringInfoString(text, " for all but ");
 		append_size(text, (double) counters->cached_bytes);
+		if (FMS_DIRECT_IS_CACHED(counters->direct_reason))
+			appendStringInfoString(text, ", then the page cache");
 	}
 	appendStringInfoString(text, ": ");
 	if (fms_counters_direct_refused(counters))

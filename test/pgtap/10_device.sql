@@ -35,6 +35,8 @@ SELECT throws_ok('SELECT fmsort_recommend(''4MB'', 0)', '22023', NULL,
   'input_bytes: above 0');
 SELECT throws_ok('SELECT fmsort_recommend(''4MB'', 1000, -1)', '22023', NULL,
   'tuple_bytes: above 0');
+SELECT throws_ok('SELECT fmsort_recommend(''4MB'', 1000, distinct_keys => -1)',
+  '22023', NULL, 'recommended: distinct_keys from 0');
 SELECT throws_ok('SELECT fmsort_recommend(''4MB'', 1000, block_size => 1000)',
   '22023', NULL, 'block_size: a multiple of 512');
 SELECT throws_ok('SELECT fmsort_recommend(''4MB'', 1000, assist_blocks => 1025)',
@@ -92,7 +94,7 @@ $$
 BEGIN
   DELETE FROM fmsort_device_profile;
   INSERT INTO fmsort_device_profile
-  SELECT spcname, now(), 'none', 'none', 'sync', 1, 1, 400, 1, 100, 0.5, 1000
+  SELECT spcname, now(), 'none', 'none', 'sync', 1, 1, 400, 1, 100, 0.5, 1000, 4000
   FROM pg_tablespace;
   EXECUTE 'INSERT INTO fmsort_device_rate
     SELECT spcname, ''RR'', block, depth, (' || rate || ')::float8, 1, 1, 1, 1, 1
@@ -130,6 +132,26 @@ SELECT is(merge_passes, 1, '... that fit into one merge')
 FROM fmsort_recommend('4MB', 200000000);
 SELECT cmp_ok(d.blocked_ms, '>', 10 * f.blocked_ms, '... and waits')
 FROM flash f, fmsort_recommend('16MB', 200000000, block_size => 16384) d;
+-- from the page cache: what asking for blocks one by one costs, 4 us each, eight
+-- of 8 assist blocks' and one of 64's
+SET fmsort.direct_io = off;
+SELECT is(round(((few.merge_ms - many.merge_ms) * 1e6 / few.bytes_spilled)::numeric, 2),
+  round((4000 * (1 - 1 / 16.0) / 8192)::numeric, 2),
+  'small submissions cost more')
+FROM fmsort_recommend('64MB', 200000000, block_size => 8192, assist_blocks => 8) few,
+  fmsort_recommend('64MB', 200000000, block_size => 8192, assist_blocks => 64) many;
+-- 2 million rows, 3 runs and more: where many keys are alike, runs change seldom
+SELECT ok(bool_and(merge_ms < before) AND count(*) = 4,
+  'the merge takes the longer the more keys differ')
+FROM (SELECT merge_ms, lead(merge_ms) OVER (ORDER BY keys) AS before
+  FROM unnest('{100, 10000, 50000, 200000, 2000000}'::bigint[]) keys,
+    fmsort_recommend('64MB', 200000000, distinct_keys => keys)) s
+WHERE before IS NOT NULL;
+SELECT ok(r.merge_ms BETWEEN 0.5 * u.merge_ms AND 2 * u.merge_ms,
+  '... not known: something between')
+FROM fmsort_recommend('64MB', 200000000) u,
+  unnest('{1, 1000000000000}'::bigint[]) keys,
+  fmsort_recommend('64MB', 200000000, distinct_keys => keys) r;
 RESET fmsort.direct_io;
 -- the block size and the assist blocks may be given
 SELECT is(chosen_block_size || ' ' || chosen_assist_blocks, '8192 3',

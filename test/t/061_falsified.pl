@@ -42,7 +42,7 @@ sub profile
 	$node->safe_psql('postgres', <<"EOT");
 DELETE FROM fmsort_device_profile;
 INSERT INTO fmsort_device_profile SELECT spcname, now(), 'none', 'none',
-  'sync', 1, 1, 400, 1, 100, 0.5, 1000 FROM pg_tablespace;
+  'sync', 1, 1, 400, 1, 100, 0.5, 1000, 500 FROM pg_tablespace;
 INSERT INTO fmsort_device_rate SELECT spcname, p, 512 << b, 1 << d, $mb, 1, 1,
   1, 1, 1 FROM pg_tablespace, generate_series(0, 13) b,
   generate_series(0, 6) d, unnest('{RR,append}'::text[]) p;
@@ -91,7 +91,7 @@ like($fast, qr/^t\|150000\|.*direct I\/O( for all but [^:]*)?: (the device is fa
 # 4 kB in 400 us: 10 MB/s
 $bench->order('slow_write', value => 400, times => 1000000000);
 my $seen = chosen($sync);
-like($seen, qr/^t\|150000\|.*direct I\/O for all but \d+ \w+: the device is slow, and memory had room \(\d MB\/s there and back, as this sort has seen\)/,
+like($seen, qr/^t\|150000\|.*direct I\/O for all but \d+ \w+, then the page cache: the device is slow, and memory had room \(\d MB\/s there and back, as this sort has seen\)/,
 	'... on a device that is slow: it finds out, and goes to the page cache');
 my ($cached) = $seen =~ /all but (\d+ \w+)/;
 note("in the page cache: $cached");

@@ -109,10 +109,14 @@ grid_prediction() {
 SELECT row_to_json(r)
 FROM (SELECT reltuples::bigint AS tuples,
     (SELECT sum(avg_width)::int FROM pg_stats WHERE tablename = 'orders')
-      AS width
+      AS width,
+    (SELECT CASE WHEN n_distinct < 0 THEN -n_distinct * reltuples
+       ELSE n_distinct END::bigint
+     FROM pg_stats WHERE tablename = 'orders' AND attname = '$GRID_KEY')
+      AS keys
   FROM pg_class WHERE oid = 'orders'::regclass) o,
   fmsort_recommend('$2MB', tuples * width, width, block_size => $block,
-    assist_blocks => $assist) r;
+    assist_blocks => $assist, distinct_keys => keys) r;
 EOF
 }
 
