@@ -9,6 +9,10 @@
 # count (final).  Results go, a line a query, to GRID_RESULTS; report.py reads
 # them.  A cell that is in there already is not measured again.
 #
+# Where memory is short, a query pays for what the one before it has left in the
+# page cache.  With GRID_SETTLE=1 that is its own kind: each query runs first
+# without being counted.
+#
 # Contenders:
 #
 #   stock       PostgreSQL's sort
@@ -25,6 +29,7 @@ GRID_REPEAT=${REPEAT:-3}
 GRID_FINALISTS=${FINALISTS:-2}
 GRID_KEY=
 GRID_COLD=0
+GRID_SETTLE=0
 GRID_POINTS=()
 
 # grid_report COMMAND...: the arithmetic, see report.py
@@ -120,6 +125,15 @@ FROM (SELECT reltuples::bigint AS tuples,
 EOF
 }
 
+# grid_settle WORK_MEM CONTENDER: leaves the page cache as that contender does
+grid_settle() {
+    sql -o /dev/null <<EOF
+$(COMPARE_WORK_MEM=$1MB grid_contender "$2")
+SET jit = off;
+EXPLAIN (ANALYZE, TIMING OFF) SELECT * FROM orders ORDER BY $GRID_KEY;
+EOF
+}
+
 # grid_measure STAGE CELL WORK_MEM CONTENDER ROUND: one query, one line.
 grid_measure() {
     local plan=$CLUSTER_DIR/plan.json
@@ -130,6 +144,7 @@ grid_measure() {
         sync
         echo 3 >/proc/sys/vm/drop_caches || return
     fi
+    if ((GRID_SETTLE)); then grid_settle "$3" "$4" || return; fi
     sql >"$plan" <<EOF || return
 $(COMPARE_WORK_MEM=$3MB grid_contender "$4")
 SET jit = off;
