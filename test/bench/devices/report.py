@@ -19,8 +19,9 @@ import json
 import statistics
 import sys
 
-FIGURES = ("run_formation_ms", "merge_ms", "blocked_ms", "block_size",
-           "assist_blocks", "direct_io", "runs", "merge_passes", "why")
+FIGURES = ("input_ms", "run_formation_ms", "merge_ms", "blocked_ms",
+           "block_size", "assist_blocks", "direct_io", "runs", "merge_passes",
+           "why")
 
 
 def is_point(contender):
