@@ -41,6 +41,8 @@
 #define AVAILABLE_FRACTION	16
 /* Of its group's memory, or on a slow device of all: all but this part. */
 #define SPARED_FRACTION		4
+/* A sort's input has so many times its spill's pages, read as it is sorted. */
+#define INPUT_PAGES		1
 /* It gets the room that there is in parts, since others may want it, too. */
 #define ROOM_FRACTION		8
 
@@ -283,6 +285,13 @@ fms_cache_memory_bytes(uint64 taken_bytes)
 	/* what others have written and the device has not takes memory, too */
 	return left_of(most_of(&memories.group),
 				   Max(taken_bytes, memories.group.dirty));
+}
+
+bool
+fms_cache_memory_holds(double spill_bytes, uint64 taken_bytes)
+{
+	return spill_bytes * (1 + INPUT_PAGES) <=
+		taken_bytes + fms_cache_memory_bytes(taken_bytes);
 }
 
 uint64

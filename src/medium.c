@@ -26,6 +26,14 @@
  *	            ^ no room left        ^ it has waited: the device is slow, and
  *	              in the background     there is memory that can be used then
  *
+ * Where memory is short, that is not put off: a spill that is expected not to
+ * stay there, on a device that is not known, begins past the cache for some
+ * megabytes, which show whether the device is a slow one.
+ *
+ *	  run 0 .. 3		4 ..
+ *	  |- direct -|- cache, compressed ..	it has waited: slow
+ *	  |- direct -|- cache, or direct ..		it has not: ordinary
+ *
  * A spill that has begun to grow in the cache is looked at again when it has
  * used up the part of the room that it was given.  What has been written stays
  * where it is; reads go where the writes went.  So one that is larger than the
@@ -56,6 +64,7 @@
  * device that takes 600 MB/s and gives them back as fast does not hold it up.
  * Two copies by way of the page cache are a round trip of some 1000.
  */
+#define VERY_SLOW_MB		150.0
 #define SLOW_MB				300.0
 #define FAST_MB				2000.0
 
@@ -77,6 +86,14 @@
 
 /* Fewer bytes into the page cache do not tell its rate. */
 #define CACHE_SEEN_MIN_BYTES ((uint64) 16 * 1024 * 1024)
+
+/*
+ * A device that is not known is tried with so much of a spill, but not with
+ * more than that part of it.
+ */
+#define TRIAL_MIN_BYTES		((double) 16 * 1024 * 1024)
+#define TRIAL_MAX_BYTES		((double) 32 * 1024 * 1024)
+#define TRIAL_FRACTION		6
 
 /* Fewer bytes prove nothing. */
 #define SEEN_MIN_BYTES		((uint64) 2 * 1024 * 1024)
@@ -138,6 +155,16 @@ go_cached(FmsMedium *medium, DeviceKind kind, uint64 upto_bytes)
 	medium->look_again_bytes = upto_bytes;
 }
 
+/* Past the page cache for a while, to see the device. */
+static void
+go_on_trial(FmsMedium *medium, double expected_bytes)
+{
+	go_direct(medium, FMS_DIRECT_UNKNOWN);
+	medium->look_again_bytes = Max(TRIAL_MIN_BYTES,
+								   Min(TRIAL_MAX_BYTES,
+									   expected_bytes / TRIAL_FRACTION));
+}
+
 /* Decides for a spill of which only the expected size is known. */
 static void
 decide(FmsMedium *medium, const FmsOptions *options)
@@ -150,6 +177,9 @@ decide(FmsMedium *medium, const FmsOptions *options)
 	else if (kind == DEVICE_SLOW ? room < PART_MIN_BYTES :
 			 room == 0 || options->expected_bytes / EXPECTED_MULTIPLE > room)
 		go_direct(medium, FMS_DIRECT_EXPECTED);
+	else if (fms_medium_device_mb(medium) <= 0 &&
+			 !fms_cache_memory_holds(options->expected_bytes, 0))
+		go_on_trial(medium, options->expected_bytes);
 	else
 		go_cached(medium, kind, Max(fms_cache_part_bytes(room), 1));
 }
@@ -169,13 +199,30 @@ fms_medium_begin(FmsMedium *medium, const FmsOptions *options,
 	begin_run(medium, counters);
 }
 
-/* Adds a run that was written past the page cache to what is known. */
+/* Is it past the page cache to see the device? */
+static bool
+on_trial(const FmsMedium *medium)
+{
+	return !medium->cached && medium->reason == FMS_DIRECT_UNKNOWN;
+}
+
+/*
+ * Adds a run that was written past the page cache to what is known.  A device
+ * may take the first megabytes faster than all others: on trial, what was seen
+ * before counts half as much as a run later.
+ */
 static void
 observe(FmsMedium *medium, const FmsCounters *counters)
 {
 	double		blocked_us = counters->write_blocked_us -
 		medium->run_blocked_us;
 
+	if (on_trial(medium))
+	{
+		medium->seen_bytes /= 2;
+		medium->seen_us /= 2;
+		medium->seen_blocked_us /= 2;
+	}
 	medium->seen_bytes += counters->written_bytes - medium->run_from_bytes;
 	medium->seen_us += Max(fms_clock_since_us(medium->run_began), blocked_us);
 	medium->seen_blocked_us += blocked_us;
@@ -187,11 +234,16 @@ observe(FmsMedium *medium, const FmsCounters *counters)
 
 /*
  * Past the page cache: is that not right any more?  An ordinary device is left
- * only if it was chosen for being a fast one.
+ * only if it was chosen for being a fast one, or tried; and what has been seen
+ * on trial is believed before its end only if it is plain.
  */
 static bool
-speaks_for_cache(const FmsMedium *medium, DeviceKind kind)
+speaks_for_cache(const FmsMedium *medium, DeviceKind kind,
+				 uint64 written_bytes)
 {
+	if (on_trial(medium))
+		return fms_medium_is_very_slow(medium) ||
+			written_bytes >= medium->look_again_bytes;
 	return kind == DEVICE_SLOW ||
 		(kind == DEVICE_ORDINARY && medium->reason == FMS_DIRECT_FAST);
 }
@@ -228,7 +280,7 @@ reconsider(FmsMedium *medium, const FmsCounters *counters)
 		return;
 	}
 	if (medium->cached ? taken_bytes <= medium->look_again_bytes :
-		!speaks_for_cache(medium, kind))
+		!speaks_for_cache(medium, kind, counters->written_bytes))
 		return;
 	part = fms_cache_part_bytes(room_bytes(kind, taken_bytes));
 	/* coming back has to be worth it: twice as much as staying */
@@ -253,6 +305,14 @@ fms_medium_stay(FmsMedium *medium, bool cached)
 {
 	medium->settled = true;
 	medium->cached = cached;
+}
+
+bool
+fms_medium_is_very_slow(const FmsMedium *medium)
+{
+	double		mb = fms_medium_device_mb(medium);
+
+	return mb > 0 && mb < VERY_SLOW_MB;
 }
 
 double

@@ -25,7 +25,8 @@ typedef struct FmsMedium
 	/* its own */
 	bool		settled;		/* by the setting, or as it must be */
 	uint32		block_bytes;
-	uint64		look_again_bytes;	/* in the page cache: so much may be */
+	uint64		look_again_bytes;	/* in the page cache: so much may be; on
+									 * trial past it: so much is written */
 	uint64		cache_from_bytes;	/* when its rate was last looked at: what
 									 * had gone into it, */
 	double		cache_from_us;	/* and how long that had taken */
@@ -49,6 +50,9 @@ extern void fms_medium_next_run(FmsMedium *medium,
 
 /* The file system has no direct I/O, or had enough of changes. */
 extern void fms_medium_stay(FmsMedium *medium, bool cached);
+
+/* Is the device known to be so slow that bytes are worth more than time? */
+extern bool fms_medium_is_very_slow(const FmsMedium *medium);
 
 /* Its round trip, MB/s; 0: not known. */
 extern double fms_medium_device_mb(const FmsMedium *medium);

@@ -5,7 +5,8 @@
  *
  * Seen to fail with: a slow device asked for the room of an ordinary one;
  * observe() doing nothing; any device left again for the page cache; a page
- * cache that is left for a slow device; a few bytes believed.
+ * cache that is left for a slow device; a few bytes believed; all that was
+ * seen on trial counting alike; no trial, or none that ends.
  */
 #include "postgres.h"
 
@@ -33,6 +34,12 @@ uint64
 fms_cache_memory_bytes(uint64 taken_bytes)
 {
 	return memory > taken_bytes ? memory - taken_bytes : 0;
+}
+
+bool
+fms_cache_memory_holds(double spill_bytes, uint64 taken_bytes)
+{
+	return 2 * spill_bytes <= memory;
 }
 
 uint64
@@ -229,6 +236,50 @@ check_wrong_profiles(void)
 	memory = 1000 * MB;
 }
 
+/* Memory will not hold it, and nobody knows the device. */
+static void
+check_trial(void)
+{
+	double		hours_us = 10 * 3600 * 1e6;
+
+	room = 100 * MB;
+	memory = 300 * MB;
+	begin(0, 200 * MB);
+	shim_ok(!medium.cached && medium.reason == FMS_DIRECT_UNKNOWN,
+			"not known, and memory is short: past the page cache to see it");
+	write_run(4 * MB, 0);
+	shim_ok(!medium.cached, "... for more than a run");
+	write_slow_run(40);
+	shim_ok(medium.cached && medium.reason == FMS_DIRECT_SLOW,
+			"plainly a slow one: into the page cache at once");
+
+	/* 1000 MB/s, or unknown if this test is stopped meanwhile */
+	begin(0, 200 * MB);
+	for (int runs = 0; runs < 7; runs++)
+		write_run(4 * MB, 4000);
+	shim_ok(!medium.cached, "an ordinary one: that goes on for a while");
+	for (int runs = 0; runs < 3; runs++)
+		write_run(4 * MB, 4000);
+	shim_ok(medium.cached && medium.reason == FMS_DIRECT_SMALL,
+			"... a sixth of what is expected, then the page cache");
+
+	/* a device that takes the first bytes for nothing */
+	begin(0, 200 * MB);
+	medium.look_again_bytes = PG_UINT64_MAX;
+	write_run((uint64) (10000 * hours_us), hours_us);
+	shim_ok(!medium.cached, "fast at first: on trial");
+	for (int runs = 0; runs < 20 && !medium.cached; runs++)
+		write_run((uint64) (40 * hours_us), hours_us);
+	shim_ok(medium.cached && fms_medium_is_very_slow(&medium),
+			"... and found to be slow all the same");
+
+	begin(1000, 200 * MB);
+	shim_ok(medium.cached, "a device that is known needs no trial");
+	memory = 1000 * MB;
+	begin(0, 200 * MB);
+	shim_ok(medium.cached, "nor where memory holds the spill and its input");
+}
+
 /* Rates outside of the bounds move to them, and reads along. */
 static void
 check_bounds(void)
@@ -269,6 +320,7 @@ main(void)
 	check_growth();
 	check_slow_cache();
 	check_wrong_profiles();
+	check_trial();
 	check_bounds();
 	return shim_done();
 }
