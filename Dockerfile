@@ -13,7 +13,7 @@ SHELL ["/bin/bash", "-o", "pipefail", "-c"]
 # hadolint ignore=DL3008
 RUN apt-get update && \
     apt-get install -y --no-install-recommends gcc libc6-dev libicu-dev \
-        liburing-dev make pkg-config "postgresql-server-dev-${PG_MAJOR}" && \
+        liblz4-dev liburing-dev make pkg-config "postgresql-server-dev-${PG_MAJOR}" && \
     rm -rf /var/lib/apt/lists/*
 COPY . /usr/src/fmsort
 WORKDIR /usr/src/fmsort
@@ -22,7 +22,7 @@ RUN make clean && make && make install DESTDIR=/staged
 FROM postgres:${PG_MAJOR}
 # hadolint ignore=DL3008
 RUN apt-get update && \
-    apt-get install -y --no-install-recommends liburing2 && \
+    apt-get install -y --no-install-recommends liblz4-1 liburing2 && \
     rm -rf /var/lib/apt/lists/* && \
     echo "session_preload_libraries = 'fmsort'" \
         >>/usr/share/postgresql/postgresql.conf.sample && \

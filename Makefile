@@ -23,6 +23,8 @@ FMSORT_VERSION := $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" fmsort.con
 MODULE_big = fmsort
 SOURCES := $(wildcard src/*.c)
 OBJS = $(SOURCES:.c=.o)
+# What it stands on, by the names that pkg-config knows.
+LIBRARIES = liburing liblz4
 # Every version's, so that each can be had and updated.
 DATA = $(wildcard fmsort--*.sql)
 
@@ -32,7 +34,7 @@ REGRESS = $(sort $(patsubst sql/%.sql,%,$(wildcard sql/*.sql)))
 REGRESS_OPTS = --load-extension=fmsort --outputdir=build/regress
 REGRESS_PREP = build/regress
 
-PG_CPPFLAGS = -MMD -MP $(shell pkg-config --cflags liburing 2>/dev/null)
+PG_CPPFLAGS = -MMD -MP $(shell pkg-config --cflags $(LIBRARIES) 2>/dev/null)
 # The server's headers count as the system's: their warnings are not ours.
 PG_CPPFLAGS += -isystem $(includedir_server)
 # Callbacks and fmgr functions rarely use all of their arguments.
@@ -43,7 +45,7 @@ endif
 ifdef ASSERT
 PG_CPPFLAGS += -DUSE_ASSERT_CHECKING=1
 endif
-SHLIB_LINK = $(shell pkg-config --libs liburing 2>/dev/null)
+SHLIB_LINK = $(shell pkg-config --libs $(LIBRARIES) 2>/dev/null)
 
 # JIT can inline nothing of a custom node, so no bitcode and no need of clang.
 override with_llvm := no
@@ -57,7 +59,7 @@ include $(PGXS)
 
 installcheck: export PGOPTIONS += -c session_preload_libraries=fmsort
 
-$(OBJS): build/flags | have-liburing
+$(OBJS): build/flags | have-libraries
 
 # Holds the compiler's options, so that other options mean another build.
 build/flags: FORCE | build
@@ -117,7 +119,7 @@ unit: $(UNIT_PROGRAMS)
 	PERL5LIB=script/lib prove --harness TapTally --exec '' $(UNIT_PROGRAMS)
 
 $(UNIT_PROGRAMS): build/unit/%: test/unit/%.c $(UNIT_SHIM) $(SOURCES) \
-		$(wildcard src/*.h test/unit/*.h) Makefile | build/unit have-liburing
+		$(wildcard src/*.h test/unit/*.h) Makefile | build/unit have-libraries
 	$(CC) $(UNIT_FLAGS) $(UNIT_SANITIZE) -o $@ $< \
 		$(call unit_links,$<) $(UNIT_SHIM) $(SHLIB_LINK) $(UNIT_LIBS)
 
@@ -126,7 +128,7 @@ endif
 
 # ---- what the tests put between fmsort and the kernel -----------------------
 
-build/faulty_io.so: test/faults/faulty_io.c Makefile | build have-liburing
+build/faulty_io.so: test/faults/faulty_io.c Makefile | build have-libraries
 	$(CC) -std=gnu11 -O1 -Wall -Wextra -Werror -fPIC -shared -o $@ $< \
 		$(shell pkg-config --cflags --libs liburing) -ldl
 
@@ -151,7 +153,7 @@ ifneq ($(PGXS),)
 fuzz-programs: $(FUZZ_PROGRAMS)
 
 $(FUZZ_PROGRAMS): build/fuzz/%: test/fuzz/%.c $(UNIT_SHIM) $(SOURCES) \
-		$(wildcard src/*.h test/unit/*) Makefile | build/fuzz have-liburing
+		$(wildcard src/*.h test/unit/*) Makefile | build/fuzz have-libraries
 	$(FUZZ_CC) $(FUZZ_FLAGS) -o $@ $< $(call unit_links,$<) $(UNIT_SHIM) \
 		$(SHLIB_LINK) $(UNIT_LIBS)
 
@@ -245,10 +247,11 @@ clean-build:
 build build/unit build/fuzz build/regress:
 	@mkdir -p $@
 
-have-liburing:
-	@pkg-config --exists liburing || { echo "fmsort needs liburing and" \
-		"pkg-config finds none: 'script/setup build' installs both" \
-		"(Debian: apt-get install pkg-config liburing-dev)." >&2; exit 1; }
+have-libraries:
+	@pkg-config --exists $(LIBRARIES) || { echo "fmsort needs $(LIBRARIES)," \
+		"which pkg-config does not find: 'script/setup build' installs" \
+		"them (Debian: apt-get install pkg-config liburing-dev" \
+		"liblz4-dev)." >&2; exit 1; }
 
 FORCE:
 
@@ -256,4 +259,4 @@ FORCE:
 	test-valgrind test-sanitize test-breaks test-sqlsmith coverage fuzz \
 	lint dist deb bench bench-tuplesort bench-papers bench-papers-quick \
 	bench-calibrate bench-auto bench-zoo bench-progress bench-stat \
-	calibrate-report clean-build have-liburing FORCE
+	calibrate-report clean-build have-libraries FORCE

@@ -27,6 +27,7 @@ CREATE FUNCTION fmsort_last_sort(
 	OUT writes bigint,
 	OUT bytes_read bigint,
 	OUT bytes_written bigint,
+	OUT compression double precision,
 	OUT work_mem_kb bigint,
 	OUT one_pass_work_mem_kb bigint,
 	OUT in_memory_work_mem_kb bigint,
@@ -36,7 +37,7 @@ AS 'MODULE_PATHNAME', 'fmsort_last_sort'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION fmsort_last_sort() IS
-'One row for each sort that fmsort ran in the last statement of this session that sorted (its last 64 sorts): method, space (kB), merge mode, runs formed, merge passes, blocks written by run formation and their size (bytes), assist blocks, I/O, times (milliseconds; input and merge times are estimated from samples), tuples, bytes and I/O requests; work_mem (kB), the least work_mem with which it would have taken one pass or stayed in memory, and why it did what it did. No row if nothing was sorted. Raises no errors.';
+'One row for each sort that fmsort ran in the last statement of this session that sorted (its last 64 sorts): method, space (kB), merge mode, runs formed, merge passes, blocks written by run formation and their size (bytes), assist blocks, I/O, times (milliseconds; input and merge times are estimated from samples), tuples, bytes and I/O requests, how many times smaller compression made what was written (1: nothing was compressed); work_mem (kB), the least work_mem with which it would have taken one pass or stayed in memory, and why it did what it did. No row if nothing was sorted. Raises no errors.';
 
 CREATE FUNCTION fmsort_compare(
 	query text,
@@ -283,6 +284,7 @@ CREATE FUNCTION fmsort_recommend(
 	OUT chosen_block_size int,
 	OUT chosen_assist_blocks int,
 	OUT direct_io boolean,
+	OUT compressed boolean,
 	OUT bytes_spilled bigint,
 	OUT bytes_kept bigint,
 	OUT read_mb_per_s double precision,

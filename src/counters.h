@@ -58,6 +58,16 @@ typedef enum FmsDirectReason
 	FMS_DIRECT_FAST				/* the device is as fast */
 } FmsDirectReason;
 
+/* Why what was written last was compressed, or not. */
+typedef enum FmsCompressReason
+{
+	FMS_COMPRESS_AS_SET,		/* the setting says so */
+	FMS_COMPRESS_NO_NEED,		/* not: the device is not slow, or memory has
+								 * room for the spill */
+	FMS_COMPRESS_SLOW,			/* the device is slow, and memory has not */
+	FMS_COMPRESS_GAINED_LITTLE	/* not any more: it made little difference */
+} FmsCompressReason;
+
 /* Such a reason speaks for the page cache. */
 #define FMS_DIRECT_IS_CACHED(reason) \
 	((reason) == FMS_DIRECT_SMALL || (reason) == FMS_DIRECT_SLOW)
@@ -106,6 +116,9 @@ typedef struct FmsCounters
 	bool		uses_uring;
 	bool		uses_direct_io;
 	FmsDirectReason direct_reason;
+	uint64		bundled_bytes;	/* of records that were compressed */
+	uint64		bundles_bytes;	/* what was written for them */
+	FmsCompressReason compress_reason;
 	uint64		cached_bytes;	/* of those written, into the page cache */
 	double		device_mb;		/* its round trip (device.h); 0: not known */
 	bool		device_seen;	/* by this sort, which overruled a profile */
@@ -185,6 +198,8 @@ fms_counters_add(FmsCounters *total, const FmsCounters *one)
 	sum.assist_used = Max(total->assist_used, one->assist_used);
 	sum.uses_uring |= total->uses_uring;
 	sum.uses_direct_io |= total->uses_direct_io;
+	sum.bundled_bytes += total->bundled_bytes;
+	sum.bundles_bytes += total->bundles_bytes;
 	sum.cached_bytes += total->cached_bytes;
 	sum.device_seen |= total->device_seen;
 	sum.spilled_bytes += total->spilled_bytes;
@@ -233,6 +248,17 @@ static inline bool
 fms_counters_external(const FmsCounters *counters)
 {
 	return counters->method == FMS_METHOD_EXTERNAL_MERGE;
+}
+
+/* How many times smaller compression has made what was written; 1: not. */
+static inline double
+fms_counters_compression(const FmsCounters *counters)
+{
+	double		written = (double) counters->written_bytes;
+
+	return counters->bundled_bytes == 0 || written == 0 ? 1 :
+		(written + counters->bundled_bytes - counters->bundles_bytes) /
+		written;
 }
 
 /* kB on disk or, where nothing is there, in memory. */

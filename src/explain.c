@@ -9,7 +9,7 @@
  *	  Sort Key: o_orderdate
  *	  Sort Method: external merge  Disk: 217088kB
  *	  Merge Mode: fmsort  Runs: 55  Merge Passes: 1  Blocks: 53000  ...
- *	  I/O Method: io_uring  Direct I/O: true
+ *	  I/O Method: io_uring  Direct I/O: true  Compression: 2.11
  *	  Run Formation Time: 700.1 ms  Input Time: 201.7 ms  ...
  *
  * With VERBOSE also what was chosen, and why, in words (why.c).
@@ -139,6 +139,9 @@ append_io(StringInfo text, const FmsCounters *counters)
 	appendStringInfo(text, "I/O Method: %s  Direct I/O: %s",
 					 io_method_name(counters),
 					 counters->uses_direct_io ? "true" : "false");
+	if (counters->bundled_bytes > 0)
+		appendStringInfo(text, "  Compression: %.2f",
+						 fms_counters_compression(counters));
 }
 
 static void
@@ -209,6 +212,9 @@ explain_external(const FmsCounters *counters, ExplainState *es)
 						   es);
 	ExplainPropertyText("I/O Method", io_method_name(counters), es);
 	ExplainPropertyBool("Direct I/O", counters->uses_direct_io, es);
+	if (counters->bundled_bytes > 0)
+		ExplainPropertyFloat("Compression", NULL,
+							 fms_counters_compression(counters), 2, es);
 }
 
 static void

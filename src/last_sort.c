@@ -27,7 +27,7 @@
 /* Sorts kept of one statement. */
 #define KEPT_SORTS	64
 
-#define RESULT_COLUMNS	28
+#define RESULT_COLUMNS	29
 
 static FmsCounters *kept = NULL;	/* ring of KEPT_SORTS */
 static uint64 kept_total = 0;	/* sorts of that statement, kept or not */
@@ -126,6 +126,7 @@ fill_row(const FmsCounters *counters, int number, Datum *values, bool *nulls)
 	values[i++] = Int64GetDatum(counters->writes);
 	values[i++] = Int64GetDatum(counters->read_bytes);
 	values[i++] = Int64GetDatum(counters->written_bytes);
+	values[i++] = Float8GetDatum(fms_counters_compression(counters));
 	values[i++] = Int64GetDatum(counters->options.memory_bytes / 1024);
 	nulls[i] = nulls[i + 1] = !external;
 	values[i++] = Int64GetDatum(counters->one_pass_bytes / 1024);

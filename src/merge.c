@@ -40,6 +40,14 @@
  * A record that extends over several blocks is put together in a buffer of
  * its run; its blocks are given back as they are copied.
  *
+ * A block that holds bundles (bundle.c) stays as it was read, and its run has
+ * a buffer into which one is unpacked after the other, when the merge comes to
+ * it.  So a leaf's records lie either in its block or in that buffer:
+ *
+ *	  plain		block   | header | r | r | r^| r | r |
+ *	  bundled	block   | header | bundle | bundle^| bundle |
+ *				buffer           | r | r | r^| r |
+ *
  * Memory: palloc'd in the context of creation, but for the pool's blocks.
  * On ERROR the context and the channel are cleaned up by their owner.
  *
@@ -47,6 +55,7 @@
  */
 #include "postgres.h"
 
+#include "bundle.h"
 #include "clock.h"
 #include "losertree.h"
 #include "merge.h"
@@ -69,7 +78,12 @@ typedef struct FmsLeaf
 
 	/* where the next record is; frame NULL: in the next block */
 	FmsFrame   *frame;
-	uint32		at_bytes;		/* of the next record in the block */
+	char	   *bytes;			/* what holds it: the block, or the bundle that
+								 * was unpacked last */
+	uint32		at_bytes;		/* of the next record in these */
+	uint32		end_bytes;		/* of the last one in these */
+	uint32		bundle_at_bytes;	/* of the next bundle in the block; at
+									 * its end: there is none */
 	uint32		records_left;	/* in this block, the head not counted */
 	uint32		blocks_left;	/* of the run, not asked for yet */
 	uint32		given_back;		/* blocks whose space on the disk has been */
@@ -77,6 +91,8 @@ typedef struct FmsLeaf
 	char	   *assembly;		/* head, if it did not fit into one block */
 	Size		assembly_bytes;
 	uint32		assembly_block; /* that such a head begins in */
+
+	char	   *unpacked;		/* a bundle's records; NULL: none has come */
 } FmsLeaf;
 
 struct FmsMerge
@@ -101,13 +117,15 @@ struct FmsMerge
 Size
 fms_merge_bytes(const FmsMode *mode, const FmsFenceStore *fences, int nruns,
 				uint32 assist_blocks, uint32 block_bytes,
-				uint32 largest_bytes)
+				uint32 largest_bytes, bool bundled)
 {
 	Size		per_run = sizeof(FmsLeaf) + sizeof(FmsLoserNode) +
 		sizeof(FmsRun *) + sizeof(uint32);
 
 	if (largest_bytes > fms_block_room(block_bytes))
 		per_run += largest_bytes;
+	if (bundled)
+		per_run += fms_bundle_capacity(block_bytes);
 	return sizeof(FmsMerge) + nruns * per_run +
 		(mode->order != FMS_ORDER_NONE && fences ?
 		 fms_order_bytes(fences, mode->order, nruns) : 0) +
@@ -167,7 +185,11 @@ load_block(FmsMerge *merge, int run)
 	merge->plan->counters->merge_blocks_done++;
 	merge->plan->counters->assist_used = merge->input.assist_used;
 	header = (const FmsBlockHeader *) leaf->frame->block;
+	leaf->bytes = leaf->frame->block;
 	leaf->at_bytes = sizeof(FmsBlockHeader);
+	leaf->end_bytes = leaf->bundle_at_bytes = header->used_bytes;
+	if (fms_block_is_bundled(header))
+		leaf->end_bytes = leaf->bundle_at_bytes = leaf->at_bytes;
 	leaf->records_left = header->records;
 	merge->load_us += fms_clock_since_us(start);
 }
@@ -220,7 +242,9 @@ report_bad_block(const FmsLeaf *leaf)
 			(errcode(ERRCODE_DATA_CORRUPTED),
 			 errmsg("sort temporary file contains an invalid record"),
 			 errdetail("Block %u of run %u, offset %u.",
-					   header->number, header->run, leaf->at_bytes)));
+					   header->number, header->run,
+					   leaf->bytes == leaf->frame->block ? leaf->at_bytes :
+					   leaf->bundle_at_bytes)));
 }
 
 static void
@@ -235,6 +259,44 @@ make_assembly(FmsLeaf *leaf, Size bytes)
 	leaf->assembly_bytes = bytes;
 }
 
+static inline const FmsBundle *
+next_bundle(const FmsLeaf *leaf)
+{
+	return (const FmsBundle *) (leaf->frame->block + leaf->bundle_at_bytes);
+}
+
+/* What has been unpacked is used up: unpacks the next bundle of the block. */
+pg_noinline static void
+unpack_bundle(FmsMerge *merge, FmsLeaf *leaf)
+{
+	uint32		left = block_header(leaf)->used_bytes - leaf->bundle_at_bytes;
+	uint32		capacity = fms_bundle_capacity(merge->plan->block_bytes);
+
+	if (leaf->unpacked == NULL)
+		leaf->unpacked = palloc(capacity);
+	if (!fms_bundle_unpack(next_bundle(leaf), left, leaf->unpacked, capacity))
+		report_bad_block(leaf);
+	leaf->bytes = leaf->unpacked;
+	leaf->at_bytes = 0;
+	leaf->end_bytes = next_bundle(leaf)->record_bytes;
+	leaf->bundle_at_bytes += fms_bundle_size(next_bundle(leaf));
+}
+
+/* Passes a bundle all of whose records have left before, if it is one. */
+static bool
+pass_bundle(FmsLeaf *leaf, uint32 records)
+{
+	uint32		left = block_header(leaf)->used_bytes - leaf->bundle_at_bytes;
+
+	if (leaf->at_bytes != leaf->end_bytes || left < sizeof(FmsBundle) ||
+		left < fms_bundle_size(next_bundle(leaf)) ||
+		next_bundle(leaf)->records > records)
+		return false;
+	leaf->records_left -= next_bundle(leaf)->records;
+	leaf->bundle_at_bytes += fms_bundle_size(next_bundle(leaf));
+	return true;
+}
+
 /*
  * Puts together a record that begins here and goes on in the next blocks.
  * Afterwards the leaf stands behind its end, in the last of them.
@@ -243,7 +305,7 @@ static const FmsRecord *
 assemble(FmsMerge *merge, int run, uint32 size_bytes)
 {
 	FmsLeaf    *leaf = &merge->leaves[run];
-	uint32		copied = block_header(leaf)->used_bytes - leaf->at_bytes;
+	uint32		copied = leaf->end_bytes - leaf->at_bytes;
 
 	/* believed, a damaged size could ask for any amount of memory */
 	if (size_bytes > merge->input.runs[run]->largest_bytes)
@@ -303,8 +365,10 @@ take_record(FmsMerge *merge, int run)
 	uint32		left;
 	uint32		bytes;
 
-	left = block_header(leaf)->used_bytes - leaf->at_bytes;
-	record = (const FmsRecord *) (leaf->frame->block + leaf->at_bytes);
+	if (unlikely(leaf->at_bytes == leaf->end_bytes))
+		unpack_bundle(merge, leaf);
+	left = leaf->end_bytes - leaf->at_bytes;
+	record = (const FmsRecord *) (leaf->bytes + leaf->at_bytes);
 	leaf->records_left--;
 	if (unlikely(left < sizeof(FmsRecord) || !fms_record_is_sane(record)))
 		report_bad_block(leaf);
@@ -313,9 +377,9 @@ take_record(FmsMerge *merge, int run)
 	{
 		leaf->at_bytes += bytes;
 		/* the next one's key will be wanted when this one has left */
-		__builtin_prefetch(leaf->frame->block + leaf->at_bytes);
+		__builtin_prefetch(leaf->bytes + leaf->at_bytes);
 	}
-	else if (leaf->records_left == 0)
+	else if (leaf->records_left == 0 && leaf->bytes == leaf->frame->block)
 		record = assemble(merge, run, bytes);
 	else
 		report_bad_block(leaf);
@@ -343,26 +407,16 @@ static void
 enter_block_again(FmsMerge *merge, int run, int32 nth)
 {
 	FmsLeaf    *leaf = &merge->leaves[run];
+	uint32		passed = 0;
 
 	load_block(merge, run);
 	leaf->at_bytes += block_header(leaf)->continued_bytes;
 	if (leaf->records_left <= (uint32) nth)
 		report_bad_block(leaf);
-	for (; nth > 0; nth--)
-	{
-		const FmsRecord *record =
-			(const FmsRecord *) (leaf->frame->block + leaf->at_bytes);
-
-		if (leaf->at_bytes + sizeof(FmsRecord) >
-			block_header(leaf)->used_bytes ||
-			!fms_record_is_sane(record) ||
-			fms_record_bytes(record) > block_header(leaf)->used_bytes -
-			leaf->at_bytes)
-			report_bad_block(leaf);
-		leaf->at_bytes += fms_record_bytes(record);
-		leaf->records_left--;
-	}
-	take_record(merge, run);
+	while (pass_bundle(leaf, nth - passed))
+		passed = block_header(leaf)->records - leaf->records_left;
+	for (; passed <= (uint32) nth; passed++)
+		take_record(merge, run);
 }
 
 /*
@@ -641,6 +695,8 @@ fms_merge_end(FmsMerge *merge)
 	{
 		if (merge->leaves[run].assembly)
 			pfree(merge->leaves[run].assembly);
+		if (merge->leaves[run].unpacked)
+			pfree(merge->leaves[run].unpacked);
 	}
 	fms_pool_destroy(merge->input.pool);
 	merge->plan->mode->end(&merge->input);

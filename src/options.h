@@ -43,6 +43,13 @@ typedef enum FmsDirectChoice
 	FMS_DIRECT_OFF
 } FmsDirectChoice;
 
+typedef enum FmsCompressChoice
+{
+	FMS_COMPRESS_AUTO,
+	FMS_COMPRESS_ON,
+	FMS_COMPRESS_OFF
+} FmsCompressChoice;
+
 /* Bounds that the settings, the tape and the pool share. */
 #define FMS_BLOCK_QUANTUM_BYTES		512
 #define FMS_BLOCK_MIN_BYTES			512
@@ -54,7 +61,8 @@ typedef struct FmsOptions
 	FmsModeChoice mode;			/* never FMS_MODE_OFF inside a sort */
 	FmsIoChoice io_method;
 	FmsDirectChoice direct_io;
-	bool		checksums;		/* of blocks on disk */
+	FmsCompressChoice compression;	/* of blocks on disk */
+	bool		checksums;		/* of these */
 	bool		materialize;	/* for comparison: write the result, too */
 	uint32		assist_blocks;	/* l; 0 = automatic */
 	uint32		block_bytes;	/* 0 = automatic, else a multiple of 512 */

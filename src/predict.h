@@ -22,6 +22,7 @@ typedef struct FmsPrediction
 	uint32		assist_blocks;
 	uint32		assist_first;	/* of them, as long as no read is waited for */
 	bool		cached;			/* the spill stays in the page cache */
+	bool		compressed;
 	double		read_mb;		/* of the merge's reads, MB/s; 0: not known */
 	double		spilled_bytes;
 	double		kept_bytes;		/* merged from memory */

@@ -22,7 +22,7 @@
 #include "profile.h"
 #include "settings.h"
 
-#define RESULT_COLUMNS	14
+#define RESULT_COLUMNS	15
 
 PG_FUNCTION_INFO_V1(fmsort_recommend);
 
@@ -94,6 +94,8 @@ make_row(TupleDesc desc, const FmsPrediction *prediction,
 	values[i++] = Int32GetDatum(prediction->assist_blocks);
 	nulls[i] = !external;
 	values[i++] = BoolGetDatum(!prediction->cached);
+	nulls[i] = !external;
+	values[i++] = BoolGetDatum(prediction->compressed);
 	values[i++] = Int64GetDatum((int64) prediction->spilled_bytes);
 	values[i++] = Int64GetDatum((int64) prediction->kept_bytes);
 	nulls[i] = !external || prediction->read_mb <= 0;

@@ -16,18 +16,28 @@
  * many as it takes; these blocks are a chain with one fence.  Behind its end
  * the last of them takes further records.
  *
+ * A compressed run's records go into a bundle first (bundle.c), and when that
+ * is full, into the block, as the fence does if it is the block's first.  One
+ * that is too large for a bundle ends this: the rest of that run is written as
+ * it is, since a block of either kind begun for each of them in turn would
+ * hold next to nothing.
+ *
+ *	  records --> bundle being filled --LZ4--> open block --> stream
+ *
  * For a merge that reads by last keys, a block's fence is the last key of the
  * block before it: the key of the record that began there last, which is still
  * in that block when the next one is opened.  Only a record that is larger
- * than a block is not, so of such a one a copy of the key is kept.
+ * than a block is not, nor one in a bundle, so of such a one a copy of the key
+ * is kept.
  *
- * Memory: the writer is palloc'd, the rest is the stream's.  On ERROR nothing
- * is done here: see io.c.
+ * Memory: writer and bundler are palloc'd, the rest is the stream's.  On ERROR
+ * nothing is done here: see io.c.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
+#include "bundle.h"
 #include "clock.h"
 #include "run.h"
 #include "stream.h"
@@ -46,9 +56,11 @@ struct FmsRunWriter
 	uint32		block_bytes;
 	FmsBlockHeader *block;		/* open block, a piece of the stream */
 	FmsRun	   *run;			/* open run, or NULL */
+	FmsBundler *bundler;		/* NULL: no run has been compressed */
+	bool		bundling;		/* this one is, so far */
 	const FmsRecord *last;		/* by last keys: the record appended last, in
-								 * the open block, or chain_key */
-	FmsRecord  *chain_key;		/* key of a record larger than a block */
+								 * the open block, or last_key */
+	FmsRecord  *last_key;		/* its key, if it is not there to be read */
 };
 
 static Size
@@ -106,15 +118,23 @@ fms_run_writer_destroy(FmsRunWriter *writer)
 {
 	Assert(writer->run == NULL);
 	fms_stream_destroy(writer->stream);
-	if (writer->chain_key)
-		pfree(writer->chain_key);
+	if (writer->last_key)
+		pfree(writer->last_key);
+	if (writer->bundler)
+		pfree(writer->bundler);
 	pfree(writer);
 }
 
 void
-fms_run_begin(FmsRunWriter *writer, FmsRun *run, uint32 id, uint32 level)
+fms_run_begin(FmsRunWriter *writer, FmsRun *run, uint32 id, uint32 level,
+			  bool compressed)
 {
 	Assert(writer->run == NULL);
+
+	if (compressed && writer->bundler == NULL)
+		writer->bundler =
+			fms_bundler_create(fms_bundle_capacity(writer->block_bytes));
+	writer->bundling = compressed;
 
 	memset(run, 0, sizeof(*run));
 	run->id = id;
@@ -124,11 +144,11 @@ fms_run_begin(FmsRunWriter *writer, FmsRun *run, uint32 id, uint32 level)
 }
 
 static void
-open_block(FmsRunWriter *writer)
+open_block(FmsRunWriter *writer, uint32 magic)
 {
 	writer->block = (FmsBlockHeader *) fms_stream_piece(writer->stream,
 														writer->block_bytes);
-	writer->block->magic = FMS_BLOCK_MAGIC;
+	writer->block->magic = magic;
 	writer->block->run = writer->run->id;
 	writer->block->number = writer->run->nblocks;
 	writer->block->used_bytes = sizeof(FmsBlockHeader);
@@ -180,7 +200,7 @@ append_chain(FmsRunWriter *writer, const FmsRecord *record)
 		if (left == 0)
 			break;
 		close_block(writer);
-		open_block(writer);
+		open_block(writer, FMS_BLOCK_MAGIC);
 		writer->block->continued_bytes =
 			Min(left, fms_block_room(writer->block_bytes));
 	}
@@ -221,34 +241,72 @@ note_fence_sampled(FmsRunWriter *writer, const FmsRecord *record)
 		fms_sampler_add(&writer->noting, fms_clock_since_us(start));
 }
 
-/* By last keys: the record appended last lies in more than the open block. */
+/* By last keys: the record appended last is not in the open block, to read. */
 static void
-keep_chain_key(FmsRunWriter *writer, const FmsRecord *record)
+keep_last_key(FmsRunWriter *writer, const FmsRecord *record)
 {
 	const FmsRecord *key = fms_fences_key(writer->fences, record);
 
-	if (writer->chain_key)
-		pfree(writer->chain_key);
-	writer->chain_key = NULL;
-	writer->chain_key = palloc(fms_record_bytes(key));
-	memcpy(writer->chain_key, key, fms_record_bytes(key));
-	writer->last = writer->chain_key;
+	if (writer->last_key)
+		pfree(writer->last_key);
+	writer->last_key = NULL;
+	writer->last_key = palloc(fms_record_bytes(key));
+	memcpy(writer->last_key, key, fms_record_bytes(key));
+	writer->last = writer->last_key;
 }
 
-void
-fms_run_append(FmsRunWriter *writer, const FmsRecord *record)
+/*
+ * Sees to it that the open block is of that kind and has room for so many
+ * bytes, which begin with that record, or is empty.
+ */
+static inline void
+make_space(FmsRunWriter *writer, uint32 bytes, const FmsRecord *record,
+		   uint32 magic)
 {
-	FmsRun	   *run = writer->run;
-	uint32		bytes = fms_record_bytes(record);
+	if (likely(writer->block && writer->block->magic == magic &&
+			   block_space(writer) >= bytes))
+		return;
+	note_fence_sampled(writer, record);
+	if (writer->block)
+		close_block(writer);
+	open_block(writer, magic);
+}
 
-	if (writer->block == NULL || block_space(writer) < bytes)
-	{
-		note_fence_sampled(writer, record);
-		if (writer->block)
-			close_block(writer);
-		open_block(writer);
-	}
+/* Puts the bundle being filled, if there is one, into a block. */
+static void
+end_bundle(FmsRunWriter *writer)
+{
+	const FmsBundle *bundle;
+	uint32		bytes;
 
+	if (fms_bundler_is_empty(writer->bundler))
+		return;
+	bundle = fms_bundler_close(writer->bundler);
+	bytes = fms_bundle_size(bundle);
+	make_space(writer, bytes, fms_bundler_first(writer->bundler),
+			   FMS_BLOCK_BUNDLED_MAGIC);
+	copy_to_block(writer, (const char *) bundle, bytes);
+	writer->block->records += bundle->records;
+	writer->run->bundled = true;
+	writer->counters->bundled_bytes += bundle->record_bytes;
+	writer->counters->bundles_bytes += bytes;
+	if (writer->order == FMS_ORDER_BY_LAST_KEYS)
+		keep_last_key(writer, fms_bundler_last(writer->bundler));
+}
+
+static void
+append_to_bundle(FmsRunWriter *writer, const FmsRecord *record)
+{
+	if (fms_bundler_add(writer->bundler, record))
+		return;
+	end_bundle(writer);
+	(void) fms_bundler_add(writer->bundler, record);
+}
+
+static inline void
+append_to_block(FmsRunWriter *writer, const FmsRecord *record, uint32 bytes)
+{
+	make_space(writer, bytes, record, FMS_BLOCK_MAGIC);
 	writer->block->records++;
 	if (bytes <= block_space(writer))
 	{
@@ -260,15 +318,35 @@ fms_run_append(FmsRunWriter *writer, const FmsRecord *record)
 	{
 		append_chain(writer, record);
 		if (writer->order == FMS_ORDER_BY_LAST_KEYS)
-			keep_chain_key(writer, record);
+			keep_last_key(writer, record);
 	}
+}
+
+void
+fms_run_append(FmsRunWriter *writer, const FmsRecord *record)
+{
+	FmsRun	   *run = writer->run;
+	uint32		bytes = fms_record_bytes(record);
 
 	run->largest_bytes = Max(run->largest_bytes, bytes);
+	if (unlikely(writer->bundling))
+	{
+		if (fms_bundler_takes(writer->bundler, record))
+		{
+			append_to_bundle(writer, record);
+			return;
+		}
+		end_bundle(writer);
+		writer->bundling = false;
+	}
+	append_to_block(writer, record, bytes);
 }
 
 void
 fms_run_finish(FmsRunWriter *writer)
 {
+	if (writer->bundling)
+		end_bundle(writer);
 	if (writer->block)
 		close_block(writer);
 	fms_stream_end_page(writer->stream);

@@ -22,6 +22,7 @@ typedef struct FmsRun
 								 * tuples have been through */
 	uint64		offset_bytes;	/* of block 0; the others follow at once */
 	uint32		largest_bytes;	/* of any record; sizes assembly buffers */
+	bool		bundled;		/* some of its blocks hold bundles */
 	FmsFences	fences;			/* one per chain of blocks */
 } FmsRun;
 
@@ -48,9 +49,12 @@ extern FmsRunWriter *fms_run_writer_create(FmsIo *io, FmsTape *tape,
 /* Waits for what is still being written, and frees the writer. */
 extern void fms_run_writer_destroy(FmsRunWriter *writer);
 
-/* Begins an empty run at the end of the tape. */
+/*
+ * Begins an empty run at the end of the tape.  Compressed, its blocks hold
+ * bundles as long as no record is too large for them.  May ERROR.
+ */
 extern void fms_run_begin(FmsRunWriter *writer, FmsRun *run, uint32 id,
-						  uint32 level);
+						  uint32 level, bool compressed);
 
 /* Appends a record, which must not sort before the last one. */
 extern void fms_run_append(FmsRunWriter *writer, const FmsRecord *record);

@@ -26,6 +26,7 @@ static int	assist_blocks_setting = 0;
 static int	block_size_setting = 0;
 static int	io_method_setting = FMS_IO_AUTO;
 static int	direct_io_setting = FMS_DIRECT_AUTO;
+static int	compression_setting = FMS_COMPRESS_AUTO;
 static bool checksums_setting = false;
 static bool materialize_setting = false;
 static int	log_min_duration_setting = -1;
@@ -48,7 +49,7 @@ static const struct config_enum_entry io_method_values[] = {
 	{NULL, 0, false}
 };
 
-static const struct config_enum_entry direct_io_values[] = {
+static const struct config_enum_entry switch_values[] = {
 	{"auto", FMS_DIRECT_AUTO, false},
 	{"on", FMS_DIRECT_ON, false},
 	{"off", FMS_DIRECT_OFF, false},
@@ -60,6 +61,12 @@ static const struct config_enum_entry direct_io_values[] = {
 	{"0", FMS_DIRECT_OFF, true},
 	{NULL, 0, false}
 };
+
+/* One table for both. */
+StaticAssertDecl((int) FMS_COMPRESS_AUTO == (int) FMS_DIRECT_AUTO &&
+				 (int) FMS_COMPRESS_ON == (int) FMS_DIRECT_ON &&
+				 (int) FMS_COMPRESS_OFF == (int) FMS_DIRECT_OFF,
+				 "settings that are automatic, on or off have the same values");
 
 /*
  * Cached plans contain our node or do not, so switching it off or on makes
@@ -121,7 +128,14 @@ fms_settings_define(void)
 							 "Whether sorts bypass the page cache.",
 							 "\"auto\" goes by the size of the spill, the free memory and the speed of the device; \"on\" raises an error where the file system does not allow it.",
 							 &direct_io_setting, FMS_DIRECT_AUTO,
-							 direct_io_values,
+							 switch_values,
+							 PGC_USERSET, GUC_EXPLAIN,
+							 NULL, NULL, NULL);
+	DefineCustomEnumVariable("fmsort.compression",
+							 "Whether sorts compress what they write to disk.",
+							 "\"auto\" does where the device is slow and the spill is not expected to stay in memory.",
+							 &compression_setting, FMS_COMPRESS_AUTO,
+							 switch_values,
 							 PGC_USERSET, GUC_EXPLAIN,
 							 NULL, NULL, NULL);
 	DefineCustomBoolVariable("fmsort.checksums",
@@ -176,6 +190,7 @@ fms_settings_snapshot(FmsOptions *options, double expected_bytes)
 	options->mode = mode_setting;
 	options->io_method = io_method_setting;
 	options->direct_io = direct_io_setting;
+	options->compression = compression_setting;
 	options->checksums = checksums_setting;
 	options->materialize = materialize_setting;
 	options->assist_blocks = assist_blocks_setting;

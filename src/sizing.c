@@ -121,7 +121,7 @@ merge_takes(const FmsSizing *sizing, int nruns, uint32 assist,
 {
 	Size		needed = fms_merge_bytes(sizing->mode, sizing->fences, nruns,
 										 assist, sizing->block_bytes,
-										 largest_bytes);
+										 largest_bytes, sizing->bundled);
 
 	/* an input buffer as in run formation leaves the output's alone */
 	if (writes || sizing->mode->fills_memory)
@@ -244,6 +244,7 @@ fms_sizing_init(FmsSizing *sizing, const FmsMode *mode,
 	sizing->fences_bytes = options->memory_bytes / FENCES_FRACTION;
 	sizing->rest_bytes = 0;
 	sizing->block_was_set = options->block_bytes > 0;
+	sizing->bundled = options->compression == FMS_COMPRESS_ON;
 	sizing->history_bytes = options->backward || options->marks ?
 		options->memory_bytes / HISTORY_FRACTION : 0;
 	sizing->fences = NULL;
@@ -314,7 +315,8 @@ fms_sizing_rest(const FmsSizing *sizing, int nruns, uint32 largest_bytes)
 
 	/* writing the others is one run more, with fences of its own */
 	taken = fms_merge_bytes(sizing->mode, sizing->fences, nruns + 1, assist,
-							sizing->block_bytes, largest_bytes) +
+							sizing->block_bytes, largest_bytes,
+							sizing->bundled) +
 		fences_to_come(sizing, nruns) + sizing->history_bytes;
 	if (sizing->mode->fills_memory)
 		taken += sizing->writer_bytes;
@@ -429,6 +431,7 @@ holds_with(FmsQuestion *question, Size memory_bytes)
 	question->options.memory_bytes = memory_bytes;
 	fms_sizing_init(&sizing, question->done->mode, &question->options);
 	sizing.fences = question->done->fences;
+	sizing.bundled = question->done->bundled;
 	return question->holds(&sizing, question);
 }
 

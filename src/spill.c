@@ -49,6 +49,7 @@
 #include "utils/memutils.h"
 
 #include "clock.h"
+#include "compression.h"
 #include "medium.h"
 #include "spill.h"
 
@@ -70,6 +71,7 @@ struct FmsSpill
 	uint32		largest_bytes;	/* of any record in them */
 	uint32		next_run_id;
 	FmsMedium	medium;			/* of the run that is written next */
+	FmsCompression compression; /* likewise */
 
 	bool		once;			/* the last merge is not begun again */
 	const FmsFormation *rest;	/* goes into the last merge; NULL: nothing */
@@ -87,9 +89,11 @@ close_io(void *arg)
 
 /* For those who look on, and for whoever asks why. */
 static void
-publish_medium(FmsSpill *spill)
+publish_choices(FmsSpill *spill)
 {
 	FmsCounters *counters = spill->counters;
+
+	counters->compress_reason = spill->compression.reason;
 
 	counters->direct_reason = spill->medium.reason;
 	counters->device_mb = fms_medium_device_mb(&spill->medium);
@@ -98,11 +102,11 @@ publish_medium(FmsSpill *spill)
 }
 
 /*
- * A run is complete: where does the next one go?  What has been written stays
- * where it is.
+ * A run is complete: where does the next one go, and is it compressed?  What
+ * has been written stays as and where it is.
  */
 static void
-choose_medium(FmsSpill *spill)
+choose_anew(FmsSpill *spill)
 {
 	bool		was_cached = spill->medium.cached;
 
@@ -113,7 +117,20 @@ choose_medium(FmsSpill *spill)
 		if (!fms_tape_set_direct(spill->tape, was_cached))
 			fms_medium_stay(&spill->medium, was_cached);
 	}
-	publish_medium(spill);
+	fms_compression_next_run(&spill->compression, &spill->medium,
+							 spill->counters);
+	publish_choices(spill);
+}
+
+/* Begins writing a run of its own. */
+static void
+begin_run(FmsSpill *spill, FmsRun *run, uint32 level)
+{
+	bool		compressed = spill->compression.on;
+
+	/* whoever merges it needs the memory, too */
+	spill->sizing->bundled |= compressed;
+	fms_run_begin(spill->writer, run, spill->next_run_id++, level, compressed);
 }
 
 static void
@@ -141,7 +158,8 @@ open_files(FmsSpill *spill, const FmsOptions *options)
 	counters->uses_uring = spill->io.method == &fms_io_uring_method;
 	if (!spill->medium.cached && !fms_tape_is_direct(spill->tape))
 		fms_medium_stay(&spill->medium, true);
-	publish_medium(spill);
+	fms_compression_begin(&spill->compression, options, &spill->medium);
+	publish_choices(spill);
 	if (options->block_bytes > block_bytes)
 		ereport(DEBUG1,
 				(errmsg_internal("fmsort: work_mem holds no two runs' blocks of %u bytes, using %u",
@@ -197,13 +215,13 @@ fms_spill_run(FmsSpill *spill, FmsFormation *formation, Size bytes)
 	MemoryContext caller = MemoryContextSwitchTo(spill->context);
 	FmsRun	   *run = palloc0(sizeof(FmsRun));
 
-	fms_run_begin(spill->writer, run, spill->next_run_id++, 0);
+	begin_run(spill, run, 0);
 	fms_formation_spill(formation, spill->writer, bytes);
 	fms_run_finish(spill->writer);
 	insert_run(spill, run, spill->nruns);
 	spill->counters->runs++;
 	spill->counters->blocks += run->nblocks;
-	choose_medium(spill);
+	choose_anew(spill);
 	MemoryContextSwitchTo(caller);
 }
 
@@ -290,7 +308,7 @@ merge_into_run(FmsSpill *spill, int first, int n)
 	int			i;
 
 	begin_merge(spill, first, n, true, NULL);
-	fms_run_begin(spill->writer, result, spill->next_run_id++, level + 1);
+	begin_run(spill, result, level + 1);
 	while ((record = fms_merge_next(spill->merge)) != NULL)
 	{
 		CHECK_FOR_INTERRUPTS();

@@ -638,11 +638,13 @@ fms_tape_check_block(const FmsTape *tape, const char *block, uint32 run,
 
 	if (unlikely(!fms_tape_seal_holds(tape, &header->seal,
 									  tape->block_bytes) ||
-				 header->magic != FMS_BLOCK_MAGIC ||
+				 (header->magic != FMS_BLOCK_MAGIC &&
+				  !fms_block_is_bundled(header)) ||
 				 header->run != run || header->number != number ||
 				 header->used_bytes > tape->block_bytes ||
 				 header->used_bytes < sizeof(FmsBlockHeader) ||
 				 header->continued_bytes >
-				 header->used_bytes - sizeof(FmsBlockHeader)))
+				 (fms_block_is_bundled(header) ? 0 :
+				  header->used_bytes - sizeof(FmsBlockHeader))))
 		report_bad_block(tape, header, run, number);
 }

@@ -20,12 +20,15 @@
  * wrong or stale one is an error and never a wrong answer.
  *
  *	  | header | continued_bytes | record | record | ... | unused |
+ *	  | header | bundle of records | bundle | .......... | unused |
  *	  |<---------------------- used_bytes -------------->|
+ *
+ * Its magic number says which of both it is.
  */
 typedef struct FmsBlockHeader
 {
 	FmsSeal		seal;
-	uint32		magic;			/* FMS_BLOCK_MAGIC */
+	uint32		magic;			/* FMS_BLOCK_MAGIC or _BUNDLED_MAGIC */
 	uint32		run;			/* id of the run it belongs to */
 	uint32		number;			/* position in that run, from 0 */
 	uint32		used_bytes;		/* header included */
@@ -35,6 +38,7 @@ typedef struct FmsBlockHeader
 } FmsBlockHeader;
 
 #define FMS_BLOCK_MAGIC 0x464D5342	/* "FMSB" */
+#define FMS_BLOCK_BUNDLED_MAGIC 0x464D5343	/* "FMSC" */
 
 StaticAssertDecl(sizeof(FmsBlockHeader) == 32 &&
 				 offsetof(FmsBlockHeader, seal) == 0,
@@ -45,6 +49,13 @@ static inline uint32
 fms_block_room(uint32 block_bytes)
 {
 	return block_bytes - sizeof(FmsBlockHeader);
+}
+
+/* Does it hold bundles (bundle.h), not records? */
+static inline bool
+fms_block_is_bundled(const FmsBlockHeader *header)
+{
+	return header->magic == FMS_BLOCK_BUNDLED_MAGIC;
 }
 
 typedef struct FmsTape FmsTape;

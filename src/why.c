@@ -192,6 +192,33 @@ append_direct(StringInfo text, const FmsCounters *counters)
 		append_direct_reason(text, counters);
 }
 
+/* Only where something has been compressed. */
+static void
+append_compression(StringInfo text, const FmsCounters *counters)
+{
+	if (counters->bundled_bytes == 0)
+		return;
+	appendStringInfoString(text, "; ");
+	append_size(text, (double) counters->bundled_bytes);
+	appendStringInfoString(text, " compressed to ");
+	append_size(text, (double) counters->bundles_bytes);
+	switch (counters->compress_reason)
+	{
+		case FMS_COMPRESS_AS_SET:
+			appendStringInfoString(text, ": as set");
+			break;
+		case FMS_COMPRESS_SLOW:
+			appendStringInfoString(text, ": the device is slow, and memory had not enough room");
+			break;
+		case FMS_COMPRESS_GAINED_LITTLE:
+			appendStringInfoString(text, ", then no more: that gained little");
+			break;
+		case FMS_COMPRESS_NO_NEED:
+			appendStringInfoString(text, ", then no more: the device is not slow");
+			break;
+	}
+}
+
 char *
 fms_why(const FmsCounters *counters)
 {
@@ -206,6 +233,7 @@ fms_why(const FmsCounters *counters)
 		append_assist_blocks(&text, counters);
 		append_io(&text, counters);
 		append_direct(&text, counters);
+		append_compression(&text, counters);
 	}
 	return text.data;
 }

@@ -1,4 +1,4 @@
-/* links: merge mode_* pool run order fences stream tape seal io* */
+/* links: merge mode_* pool run bundle order fences stream tape seal io* */
 /*
  * The block reader: runs are written as a sort writes them, then the fuzzer
  * changes what is on disk, then they are merged.  Whatever the bytes: an
@@ -7,6 +7,8 @@
  *	  records --> run.c, stream.c, tape.c --> file --> changes
  *	                                            |
  *	 read, byte by byte <-- merge.c, mode_*.c, pool.c, tape.c
+ *
+ * Some runs are compressed: then what is changed is mostly LZ4's.
  *
  * A change may be sealed again, as if it had been written: without that no
  * fuzzer would get past the checksum, and with fmsort.checksums off nothing
@@ -35,7 +37,7 @@
 #include "shim.h"
 
 #define MAX_RUNS	6
-#define MAX_RECORDS 80
+#define MAX_RECORDS 300
 #define MAX_TUPLE	3000
 #define MAX_CHANGES 8
 
@@ -190,7 +192,7 @@ static const FmsMode *const modes[] = {
 	&fms_mode_fmsort, &fms_mode_double_buffering, &fms_mode_traditional,
 	&fms_mode_multi_block, &fms_mode_flash
 };
-static const uint32 block_sizes[] = {512, 1024, 4096};
+static const uint32 block_sizes[] = {512, 1024, 4096, 16384};
 
 static FmsIo io;
 static FmsCounters counters;
@@ -215,7 +217,7 @@ write_run(FmsRunWriter *writer, FmsRun *run, int id)
 	uint64		key = 0;
 	int			i;
 
-	fms_run_begin(writer, run, id, 0);
+	fms_run_begin(writer, run, id, 0, shim_below(2));
 	for (i = 0; i < n; i++)
 	{
 		uint64		ordered;
@@ -254,7 +256,7 @@ write_runs(bool checksums, Size share_bytes)
 	plan.fences = fms_fences_create(NULL, &io, share_bytes);
 	writer = fms_run_writer_create(&io, plan.tape, plan.fences,
 								   plan.mode->order, &counters,
-								   plan.block_bytes, 8192);
+								   plan.block_bytes, 65536);
 	nruns = 1 + shim_below(MAX_RUNS);
 	nrecords = 0;
 	sum_of_keys = 0;
@@ -289,7 +291,7 @@ change_block(void)
 	static union
 	{
 		FmsBlockHeader header;
-		char		bytes[4096];
+		char		bytes[16384];
 	}			block;
 	uint64		offset;
 	uint32		at;
@@ -305,7 +307,7 @@ change_block(void)
 		(ssize_t) plan.block_bytes)
 		return;
 
-	/* headers of the block and of its first record are worth the most */
+	/* headers of the block, its first record or bundle are worth the most */
 	at = shim_below(2) ? 4 * shim_below(sizeof(FmsBlockHeader) / 4 + 4) :
 		shim_below(plan.block_bytes - sizeof(word));
 	memcpy(block.bytes + at, &word, sizeof(word));

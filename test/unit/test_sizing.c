@@ -1,4 +1,4 @@
-/* links: sizing merge mode_* pool run stream order fences io* device */
+/* links: sizing merge mode_* pool run bundle stream order fences io* device */
 /*
  * The invariants of sizing.c over a grid of settings: no more memory than
  * there is, except for the least that any merge needs; nothing given away.
@@ -162,7 +162,7 @@ bytes_needed(int nruns, uint32 assist, uint32 block_bytes,
 			 uint32 largest_bytes, bool writes)
 {
 	return fms_merge_bytes(sizing.mode, NULL, nruns, assist, block_bytes,
-						   largest_bytes) +
+						   largest_bytes, sizing.bundled) +
 		(writes || sizing.mode->fills_memory ?
 		 fms_run_writer_bytes(sizing.output_bytes, block_bytes) : 0) +
 		sizing.fences_bytes;
@@ -321,6 +321,8 @@ check_mode(const FmsMode *mode)
 				options.block_bytes = blocks[b];
 				options.assist_blocks = assists[a];
 				options.expected_bytes = expectations[e];
+				options.compression = shim_below(2) ? FMS_COMPRESS_ON :
+					FMS_COMPRESS_OFF;
 				for (m = 0; m < (int) lengthof(memories_kb); m++)
 				{
 					options.memory_bytes = memories_kb[m] * 1024;
@@ -489,6 +491,8 @@ check_advice(void)
 		options.block_bytes = set_blocks[shim_below(lengthof(set_blocks))];
 		options.assist_blocks =
 			set_assists[shim_below(lengthof(set_assists))];
+		options.compression = shim_below(2) ? FMS_COMPRESS_ON :
+			FMS_COMPRESS_OFF;
 		memset(&sizing, 0, sizeof(sizing));
 		fms_sizing_init(&sizing, modes[shim_below(lengthof(modes))],
 						&options);
