@@ -53,6 +53,11 @@ SET fmsort.io_method = 'sync';
 SET fmsort.io_method = 'posix_aio';
 RESET fmsort.io_method;
 
+SET fmsort.compression = on;
+SHOW fmsort.compression;
+SET fmsort.compression = 'lz4';
+RESET fmsort.compression;
+
 SET fmsort.direct_io = on;
 SET fmsort.direct_io = no;
 SHOW fmsort.direct_io;

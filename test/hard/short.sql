@@ -36,15 +36,17 @@ $$ DECLARE stock text; ours text; BEGIN
   EXECUTE settings;
   ours := pg_temp.rows(query);
   RESET fmsort.mode; RESET fmsort.block_size; RESET fmsort.checksums;
-  RESET fmsort.assist_blocks;
+  RESET fmsort.compression; RESET fmsort.assist_blocks;
   RETURN format('%s | %s | %s', stock = ours, query, settings); END $$;
 
 SELECT pg_temp.same('SELECT id, k, pay FROM t ORDER BY k, id',
   format('SET fmsort.mode = %s; SET fmsort.block_size = %s;
-    SET fmsort.checksums = %s; SET fmsort.assist_blocks = 4', m, b, c))
+    SET fmsort.checksums = %s; SET fmsort.compression = %s;
+    SET fmsort.assist_blocks = 4', m, b, c, z))
 FROM unnest('{fmsort,flash,double_buffering,multi_block,single_block,
   traditional}'::text[]) m,
-  unnest('{0,512,4096}'::int[]) b, unnest('{on,off}'::text[]) c;
+  unnest('{0,512,4096}'::int[]) b,
+  unnest('{on,off}'::text[], '{off,on}') AS u(c, z);
 SELECT pg_temp.same(format('SELECT * FROM t ORDER BY %s, id', keys))
 FROM unnest('{s,s DESC NULLS LAST,n,f DESC,"s COLLATE \"C\", n",
   "row(k, s)","(''10.'' || k % 256 || ''.1.'' || id % 9)::inet","array[k, id]",pay,

@@ -119,9 +119,16 @@ FROM flash;
 -- the same, if space is given back at 100 MB/s
 INSERT INTO fmsort_device_rate
 SELECT spcname, 'give back', 4194304, 1, 100, 1, 1, 1, 1, 1 FROM pg_tablespace;
+SET fmsort.compression = off;
 SELECT is(round((r.merge_ms - f.merge_ms)::numeric),
   round(f.bytes_spilled / 100e3),
   'giving space back slowly takes time that nothing else overlaps with')
+FROM flash f, fmsort_recommend('16MB', 200000000) r;
+RESET fmsort.compression;
+SELECT ok(r.compressed AND NOT f.compressed AND
+    r.bytes_spilled = f.bytes_spilled / 2 AND
+    r.run_formation_ms > f.run_formation_ms,
+  '... and is slow enough for compressing what is spilled')
 FROM flash f, fmsort_recommend('16MB', 200000000) r;
 DELETE FROM fmsort_device_rate WHERE pattern = 'give back';
 -- a hard disk: 8 ms a request, 150 MB/s

@@ -54,7 +54,7 @@ sub growth_kb
 
 my @modes = map { [ $_, 'auto' ] } qw(fmsort double_buffering traditional
   multi_block flash);
-push @modes, [ 'fmsort', 'sync' ];
+push @modes, [ 'fmsort', 'sync' ], [ 'fmsort', 'auto', 'on' ];
 
 foreach my $work_mem_kb (64, 1024, 6144)
 {
@@ -63,15 +63,16 @@ foreach my $work_mem_kb (64, 1024, 6144)
 		foreach my $how (@modes)
 		{
 			my ($block, $assist) = @{$blocks};
-			my ($mode, $method) = @{$how};
+			my ($mode, $method, $compression) = (@{$how}, 'off');
 			my $growth = growth_kb("SET work_mem = $work_mem_kb;
 				SET fmsort.mode = $mode; SET fmsort.io_method = $method;
+				SET fmsort.compression = $compression;
 				SET fmsort.block_size = $block;
 				SET fmsort.assist_blocks = $assist");
 
 			cmp_ok($growth, '<=', $work_mem_kb + $constant_kb,
-				"$mode, $method, work_mem = ${work_mem_kb}kB, block_size = "
-				  . "$block: kB");
+				"$mode, $method, compression $compression, work_mem = "
+				  . "${work_mem_kb}kB, block_size = $block: kB");
 		}
 	}
 }

@@ -149,7 +149,13 @@ sub check_fields
 my $sorted = 'SELECT * FROM t ORDER BY k';
 
 check_fields('external', '', $sorted,
-	{ %always, %analyzed, %timed, %external, %external_timed }, {});
+	{ %always, %analyzed, %timed, %external, %external_timed },
+	{ 'Compression' => undef });
+check_fields('compressed', 'SET fmsort.compression = on;', $sorted,
+	{   %always, %analyzed, %timed, %external, %external_timed,
+		'Compression' => qr/[1-9]\.\d+/
+	},
+	{});
 check_fields('external, timing off', "/* timing off */", $sorted,
 	{ %always, %analyzed, %external }, { %timed, %external_timed });
 check_fields(
@@ -223,7 +229,8 @@ my %settings = (
 	'fmsort.assist_blocks' => '7',
 	'fmsort.block_size' => '4kB',
 	'fmsort.io_method' => 'sync',
-	'fmsort.direct_io' => 'off');
+	'fmsort.direct_io' => 'off',
+	'fmsort.compression' => 'on');
 my $set = join ' ', map { "SET $_ = '$settings{$_}';" } sort keys %settings;
 my $shown = decode_json(
 	plan_as('JSON', $set, $sorted, ', SETTINGS'))->[0]{Settings};

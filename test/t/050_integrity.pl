@@ -25,6 +25,7 @@ my @HEADER =
   qw(checksum salt magic run number used_bytes continued_bytes records);
 my $HEADER_BYTES = 4 * @HEADER;
 my $BLOCK_MAGIC = 0x464D5342;
+my $BUNDLED_MAGIC = 0x464D5343;
 my $CHUNK_MAGIC = 0x464D5346;
 
 my $node = fms_node('integrity', "work_mem = '64kB'",
@@ -116,7 +117,9 @@ sub blocks_of
 
 			@block{@HEADER} =
 			  unpack('L' . @HEADER, read_at($file, $at, $HEADER_BYTES));
-			push @blocks, \%block if $block{magic} == $BLOCK_MAGIC;
+			push @blocks, \%block
+			  if $block{magic} == $BLOCK_MAGIC
+			  || $block{magic} == $BUNDLED_MAGIC;
 		}
 		return @blocks if @blocks;
 	}
@@ -322,6 +325,42 @@ foreach my $way (sort keys %ways)
 		'no checksums: nobody looks at the padding');
 	is($session->query('SELECT id FROM t ORDER BY k'),
 		$right, 'no checksums: the next sort is right');
+	$session->quit;
+}
+
+# ---- compressed blocks --------------------------------------------------------------
+
+{
+	my $session = session('fmsort.compression = on', 'fmsort.direct_io = off');
+	my @files = open_cursor($session, 'k');
+	my ($rows, $messages);
+
+	is( scalar(grep { $_->{magic} != $BUNDLED_MAGIC } blocks_of(@files)),
+		0, 'compressed: all blocks are');
+	($rows, $messages) = read_on($session);
+	is("$messages|$rows", '|' . join("\n", (split /\n/, $right)[ 1 .. 19999 ]),
+		'compressed: the rows are right');
+	foreach my $at (0, 12, $HEADER_BYTES, $HEADER_BYTES + 2,
+		$HEADER_BYTES + 4, $HEADER_BYTES + 8, 1000)
+	{
+		noticed($session, "compressed: a bit, byte $at",
+			sub {
+				my $victim = unread_block(@_);
+				flip($victim->{file}, $victim->{offset} + $at);
+			});
+	}
+
+	# a bundle that claims to be longer, without a checksum that says so
+	$session->query_safe('SET fmsort.checksums = off');
+	@files = open_cursor($session, 'k');
+	my $victim = unread_block(@files);
+	write_at($victim->{file}, $victim->{offset} + $HEADER_BYTES + 2, "\xFF\xFF");
+	(undef, $messages) = read_on($session);
+	like($messages,
+		qr/ERROR:  XX001: sort temporary file contains an invalid record\n/,
+		'compressed, no checksums: a bundle of a size that it cannot have');
+	is($session->query('SELECT id FROM t ORDER BY k'),
+		$right, 'compressed: the next sort is right');
 	$session->quit;
 }
 

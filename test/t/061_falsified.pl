@@ -83,6 +83,20 @@ my $slow = chosen($sync);
 like($slow, qr/^f\|150000\|.*page cache: the device is slow, and memory had room \(\d+ MB\/s there and back, by its profile\)/,
 	'a profile that is far too slow: the page cache, as long as there is memory');
 
+# Who expects so much as memory cannot hold compresses it for such a device.
+my $much = $node->safe_psql('postgres', <<"EOT");
+CREATE FUNCTION pg_temp.rows() RETURNS SETOF int LANGUAGE sql ROWS 1e9 AS
+  'SELECT generate_series(1, 60000)';
+$settings $sync;
+DO \$do\$ BEGIN PERFORM count(pay) FROM (SELECT g, repeat(md5(g::text), 4) AS pay
+  FROM pg_temp.rows() g ORDER BY g::bigint * 7919 % 1000003 OFFSET 0) q;
+END \$do\$;
+SELECT compression > 2, why FROM fmsort_last_sort();
+EOT
+like($much, qr/^t\|.*; \d+ \w+ compressed to \d+ \w+: the device is slow, and memory had not enough room/,
+	'... and compressed, where more is expected than memory can hold');
+unlike($slow, qr/compressed/, '... but not where it can');
+
 profile(100000);
 my $fast = chosen($sync);
 like($fast, qr/^t\|150000\|.*direct I\/O( for all but [^:]*)?: (the device is faster than the page cache \(50000 MB\/s there and back, by its profile\)|[^;]*as this sort has seen)/,

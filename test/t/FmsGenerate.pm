@@ -1831,6 +1831,7 @@ sub settings
 			qw(64kB 64kB 64kB 64kB 64kB 64kB 100kB 128kB 256kB 1MB 4MB)),
 		'fmsort.block_size'    => pick(0, 0, 512, 1024, 8192),
 		'fmsort.assist_blocks' => pick(0, 0, 1, 2, 5, 16, 64),
+		'fmsort.compression'   => pick(qw(auto off on on)),
 		'fmsort.io_method'     => pick(@{ $has->{io_methods} }),
 		'fmsort.direct_io'     => pick(@{ $has->{direct} }, 'off', 'off'),);
 

@@ -22,6 +22,7 @@
 #   tenth       automatic, with that profile ten times too slow
 #   B/L/D       block size, assist blocks, direct I/O as set; with what
 #               fmsort_recommend() says of that, by the profile
+#   B/L/D/C     likewise, and compression as set
 
 GRID_REPORT=$FMSORT_ROOT/test/bench/devices/report.py
 GRID_RESULTS=
@@ -42,16 +43,19 @@ grid_begin() {
     [[ ${RESUME:-0} == 1 ]] || rm -f "$1"
 }
 
-# grid_points BLOCKS ASSISTS DIRECTS: every combination
+# grid_points BLOCKS ASSISTS DIRECTS...: every combination.  More than three
+# lists: what is in the fourth, too.
 grid_points() {
-    local block assist direct
+    local list value point points=('')
 
-    for block in $1; do
-        for assist in $2; do
-            for direct in $3; do
-                GRID_POINTS+=("$block/$assist/$direct")
+    for list in "$@"; do
+        GRID_POINTS=()
+        for point in "${points[@]}"; do
+            for value in $list; do
+                GRID_POINTS+=("${point:+$point/}$value")
             done
         done
+        points=("${GRID_POINTS[@]}")
     done
 }
 
@@ -89,13 +93,15 @@ EOF
 
 # SQL that sets the contender's settings
 grid_contender() {
-    local block assist direct
+    local block assist direct compression
 
     case $1 in
     stock) settings off 0 0 auto auto ;;
     */*/*)
-        IFS=/ read -r block assist direct <<<"$1"
+        IFS=/ read -r block assist direct compression <<<"$1"
         settings fmsort "$block" "$assist" auto "$direct"
+        [[ -z $compression ]] ||
+            echo "SET fmsort.compression = $compression;"
         ;;
     *) settings fmsort 0 0 auto auto ;;
     esac
@@ -109,7 +115,7 @@ grid_prediction() {
         echo "SELECT '{}';"
         return
     fi
-    IFS=/ read -r block assist direct <<<"$1"
+    IFS=/ read -r block assist direct _ <<<"$1"
     cat <<EOF
 SELECT row_to_json(r)
 FROM (SELECT reltuples::bigint AS tuples,

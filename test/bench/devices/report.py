@@ -25,7 +25,7 @@ FIGURES = ("input_ms", "run_formation_ms", "merge_ms", "blocked_ms",
 
 
 def is_point(contender):
-    return contender.count("/") == 2
+    return contender.count("/") >= 2
 
 
 class Results:
