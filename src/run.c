@@ -287,7 +287,6 @@ end_bundle(FmsRunWriter *writer)
 			   FMS_BLOCK_BUNDLED_MAGIC);
 	copy_to_block(writer, (const char *) bundle, bytes);
 	writer->block->records += bundle->records;
-	writer->run->bundled = true;
 	writer->counters->bundled_bytes += bundle->record_bytes;
 	writer->counters->bundles_bytes += bytes;
 	if (writer->order == FMS_ORDER_BY_LAST_KEYS)

@@ -22,7 +22,6 @@ typedef struct FmsRun
 								 * tuples have been through */
 	uint64		offset_bytes;	/* of block 0; the others follow at once */
 	uint32		largest_bytes;	/* of any record; sizes assembly buffers */
-	bool		bundled;		/* some of its blocks hold bundles */
 	FmsFences	fences;			/* one per chain of blocks */
 } FmsRun;
 

@@ -8,41 +8,11 @@
  */
 #include "postgres.h"
 
-#include "cache.h"
+#include "cache_made_up.h"
 #include "compression.h"
 #include "shim.h"
 
-#define MB		((uint64) 1000 * 1000)
 #define BLOCK	65536
-
-/* ---- what cache.c would say ---- */
-
-static uint64 room = 1000 * MB; /* before the kernel writes */
-static uint64 memory = 10000 * MB;	/* at all */
-
-uint64
-fms_cache_room_bytes(uint64 taken_bytes)
-{
-	return room > taken_bytes ? room - taken_bytes : 0;
-}
-
-uint64
-fms_cache_memory_bytes(uint64 taken_bytes)
-{
-	return memory > taken_bytes ? memory - taken_bytes : 0;
-}
-
-bool
-fms_cache_memory_holds(double spill_bytes, uint64 taken_bytes)
-{
-	return 2 * spill_bytes <= memory;
-}
-
-uint64
-fms_cache_part_bytes(uint64 room_bytes)
-{
-	return room_bytes / 8;
-}
 
 /* ---- a sort ---- */
 
