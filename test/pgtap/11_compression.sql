@@ -1,9 +1,8 @@
 -- Compressed spills: the same rows in fewer bytes, wherever the sort is asked to
 -- go, and what temp_file_limit makes of it.
 --
--- Seen to fail with: pass_bundle() of merge.c leaving out a bundle's records, or
--- passing one that has been unpacked; counters that say what records took as they
--- were.
+-- Seen to fail with: pass_bundle() of merge.c not counting the records that it
+-- passes.
 \ir begin.psql
 
 BEGIN;

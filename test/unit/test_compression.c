@@ -3,8 +3,8 @@
  * Whether a spill is compressed, over kinds of devices and amounts of memory
  * that the test makes up.
  *
- * Seen to fail with: any slow device taken; the input's pages forgotten; what
- * has been gained not looked at; a block size that was set not asked for.
+ * Seen to fail with: every device taken for a slow one; memory not asked for;
+ * what has been gained not looked at; a block size that was set not asked for.
  */
 #include "postgres.h"
 
