@@ -41,6 +41,27 @@ my @cases = (
 	[ 'flipped_bit', { value => 700 }, $corrupted, undef, 'SET fmsort.checksums = on;' ],
 );
 
+# Asks with an order in force.  How many reads a sort makes depends on which of
+# them come together, and so on the device: one that ends before the nth has
+# suffered nothing, and is asked again for one of its own last ones.
+sub ask_spoilt
+{
+	my ($session, $sql, $order, $nth, %how) = @_;
+
+	foreach (1 .. 5)
+	{
+		$bench->order($order, nth => $nth, %how);
+		my ($answer, $messages) = $bench->ask($session, $sql);
+		my ($transfers, $done) = $bench->at_ease;
+
+		return ($answer, $messages, $done) if $done > 0;
+		is($answer . $messages, $bench->right, 'not yet spoilt')
+		  or last;
+		$nth = $transfers > 5 ? $transfers - 5 : 1;
+	}
+	return ('', '', 0);
+}
+
 foreach my $method (uring_works($bench->node) ? qw(io_uring sync) : 'sync')
 {
 	my $session = $bench->session("SET fmsort.io_method = $method");
@@ -69,9 +90,8 @@ foreach my $method (uring_works($bench->node) ? qw(io_uring sync) : 'sync')
 			my $before;
 
 			$before = $bench->holdings($session);
-			$bench->order($order, nth => $nth, %$how);
-			my ($answer, $messages) = $bench->ask($session, $sql);
-			my (undef, $done) = $bench->at_ease;
+			my ($answer, $messages, $done) =
+			  ask_spoilt($session, $sql, $order, $nth, %$how);
 
 			cmp_ok($done, '>=', 1, "$name: has happened");
 			if ($expected)
