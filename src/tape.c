@@ -181,6 +181,20 @@ resolve(FmsTape *tape, FmsIoRequest **requests, int n)
 }
 
 /*
+ * Has the file system find space for writes past the page cache beforehand.
+ * Else each of them does it for itself, with the file locked against all
+ * others and against reads.  Where that is not to be had, so be it: the write
+ * says what is wrong.
+ */
+static void
+find_space(FmsTape *tape, uint64 from_bytes, uint64 upto_bytes)
+{
+	if (from_bytes < upto_bytes && is_direct_at(tape, tape->end_bytes))
+		(void) fallocate(raw_fd(tape, tape->file), 0, (off_t) from_bytes,
+						 (off_t) (upto_bytes - from_bytes));
+}
+
+/*
  * Makes fd.c charge us for the file up to there, at least.
  */
 static void
@@ -208,6 +222,7 @@ reserve(FmsTape *tape, uint64 upto_bytes)
 				(errcode_for_file_access(),
 				 errmsg("could not extend sort temporary file \"%s\": %m",
 						FilePathName(tape->file))));
+	find_space(tape, tape->charged_bytes, target - FMS_IO_ALIGN_BYTES);
 	tape->charged_bytes = target;
 }
 
