@@ -52,7 +52,6 @@ typedef enum FmsDirectReason
 	FMS_DIRECT_SLOW,			/* not: the device is slow, and there is
 								 * memory */
 	FMS_DIRECT_EXPECTED,		/* it has none for what the planner expects */
-	FMS_DIRECT_UNKNOWN,			/* likewise memory; so as to see the device */
 	FMS_DIRECT_OUTGROWN,		/* it had room at first */
 	FMS_DIRECT_CACHE_SLOW,		/* it took what was written too slowly */
 	FMS_DIRECT_FAST				/* the device is as fast */

@@ -372,6 +372,15 @@ fms_io_complete(FmsIoRequest *request, int result)
 	}
 }
 
+/* Has the device write that stretch of the page cache, and waits.  0, or -errno. */
+static int
+write_out(const FmsIoRequest *request)
+{
+	return sync_file_range(request->fd, (off_t) request->offset_bytes,
+						   (off_t) request->length_bytes,
+						   FMS_IO_WRITE_OUT_FLAGS) < 0 ? -errno : 0;
+}
+
 /* One piece of it; bytes moved, or -errno. */
 static int
 transfer_piece(const FmsIoRequest *request, uint32 at_bytes)
@@ -396,6 +405,8 @@ fms_io_transfer(const FmsIoRequest *request)
 {
 	uint32		moved = 0;
 
+	if (request->buffer == NULL)
+		return write_out(request);
 	while (moved < request->length_bytes)
 	{
 		int			result = transfer_piece(request, moved);

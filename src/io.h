@@ -20,6 +20,7 @@
 
 #include "postgres.h"
 
+#include <fcntl.h>
 #include <sys/uio.h>
 
 #include "lib/ilist.h"
@@ -53,6 +54,11 @@ fms_io_batch(uint32 depth)
 	return Max(1, depth / (depth < 64 ? 8 : 4));
 }
 
+/* What sync_file_range() is to do for a request without a buffer. */
+#define FMS_IO_WRITE_OUT_FLAGS \
+	(SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | \
+	 SYNC_FILE_RANGE_WAIT_AFTER)
+
 /* Reads that are joined to one operation, and their bytes together. */
 #define FMS_IO_PARTS_MAX		16
 #define FMS_IO_JOINED_MAX_BYTES ((Size) 128 * 1024)
@@ -68,12 +74,14 @@ struct FmsIoRequest
 	bool		is_write;
 	uint32		length_bytes;
 	uint32		piece_bytes;	/* to be moved in pieces of this; 0: at once */
-	char	   *buffer;
+	char	   *buffer;			/* NULL, in a write: what the page cache has of
+								 * that stretch goes to the device */
 	uint64		offset_bytes;
 
 	/* what became of it */
 	FmsIoState	state;
-	int			result;			/* bytes moved, or -errno; valid when DONE */
+	int			result;			/* bytes moved (without a buffer 0), or
+								 * -errno; valid when DONE */
 
 	/* kept by the channel and its method */
 	FmsIo	   *io;

@@ -26,13 +26,14 @@
  *	            ^ no room left        ^ it has waited: the device is slow, and
  *	              in the background     there is memory that can be used then
  *
- * Where memory is short, that is not put off: a spill that is expected not to
- * stay there, on a device that is not known, begins past the cache for some
- * megabytes, which show whether the device is a slow one.
+ * Where memory is short, that is not put off: of a spill that is expected not
+ * to stay there, on a device that is not known, some megabytes are written out
+ * from the page cache while it grows (trial.c), which show whether the device
+ * is a plainly slow one.
  *
  *	  run 0 .. 3		4 ..
- *	  |- direct -|- cache, compressed ..	it has waited: slow
- *	  |- direct -|- cache, or direct ..		it has not: ordinary
+ *	  |- cache -|- cache, compressed ..		it has not taken them: slow
+ *	  |- cache -|- cache, or direct ..		it has: ordinary
  *
  * A spill that has begun to grow in the cache is looked at again when it has
  * used up the part of the room that it was given.  What has been written stays
@@ -65,6 +66,7 @@
  * Two copies by way of the page cache are a round trip of some 1000.
  */
 #define VERY_SLOW_MB		150.0
+#define PLAINLY_SLOW_MB		100.0
 #define SLOW_MB				300.0
 #define FAST_MB				2000.0
 
@@ -88,12 +90,13 @@
 #define CACHE_SEEN_MIN_BYTES ((uint64) 16 * 1024 * 1024)
 
 /*
- * A device that is not known is tried with so much of a spill, but not with
- * more than that part of it.
+ * A device that is not known is tried with so much of a spill: more than one
+ * that is slow takes before it shows that.  What has been written out goes first
+ * when the page cache needs room, so no more than that.
  */
-#define TRIAL_MIN_BYTES		((double) 16 * 1024 * 1024)
-#define TRIAL_MAX_BYTES		((double) 32 * 1024 * 1024)
-#define TRIAL_FRACTION		6
+#define TRIAL_BYTES			(20.0 * 1024 * 1024)
+/* A kernel that had something else to do for less than that is no proof. */
+#define TRIAL_BLOCKED_MIN_US	50000.0
 
 /* Fewer bytes prove nothing. */
 #define SEEN_MIN_BYTES		((uint64) 2 * 1024 * 1024)
@@ -155,16 +158,6 @@ go_cached(FmsMedium *medium, DeviceKind kind, uint64 upto_bytes)
 	medium->look_again_bytes = upto_bytes;
 }
 
-/* Past the page cache for a while, to see the device. */
-static void
-go_on_trial(FmsMedium *medium, double expected_bytes)
-{
-	go_direct(medium, FMS_DIRECT_UNKNOWN);
-	medium->look_again_bytes = Max(TRIAL_MIN_BYTES,
-								   Min(TRIAL_MAX_BYTES,
-									   expected_bytes / TRIAL_FRACTION));
-}
-
 /* Decides for a spill of which only the expected size is known. */
 static void
 decide(FmsMedium *medium, const FmsOptions *options)
@@ -177,11 +170,10 @@ decide(FmsMedium *medium, const FmsOptions *options)
 	else if (kind == DEVICE_SLOW ? room < PART_MIN_BYTES :
 			 room == 0 || options->expected_bytes / EXPECTED_MULTIPLE > room)
 		go_direct(medium, FMS_DIRECT_EXPECTED);
-	else if (fms_medium_device_mb(medium) <= 0 &&
-			 !fms_cache_memory_holds(options->expected_bytes, 0))
-		go_on_trial(medium, options->expected_bytes);
 	else
 		go_cached(medium, kind, Max(fms_cache_part_bytes(room), 1));
+	medium->on_trial = medium->cached && fms_medium_device_mb(medium) <= 0 &&
+		!fms_cache_memory_holds(options->expected_bytes, 0);
 }
 
 void
@@ -199,30 +191,40 @@ fms_medium_begin(FmsMedium *medium, const FmsOptions *options,
 	begin_run(medium, counters);
 }
 
-/* Is it past the page cache to see the device? */
-static bool
-on_trial(const FmsMedium *medium)
+/*
+ * What comes of a trial is whether the device is a slow one.  One that is not
+ * plainly so has been seen between two looks, by a kernel that had other things
+ * to do: its rate is not known better than before.
+ */
+void
+fms_medium_tried(FmsMedium *medium, double tried_bytes, double bytes,
+				 double elapsed_us, double blocked_us)
 {
-	return !medium->cached && medium->reason == FMS_DIRECT_UNKNOWN;
+	FmsDevice	device = medium->device;
+	bool		slow = fms_device_correct(&device, bytes, elapsed_us,
+										  blocked_us) &&
+		fms_device_round_trip_mb(&device, medium->block_bytes) <
+		PLAINLY_SLOW_MB;
+
+	if (slow && blocked_us >= TRIAL_BLOCKED_MIN_US)
+	{
+		medium->device = device;
+		medium->device_seen = true;
+		medium->on_trial = false;
+		/* there may be more room for it now */
+		medium->look_again_bytes = 0;
+	}
+	else if (!slow && tried_bytes >= TRIAL_BYTES)
+		medium->on_trial = false;
 }
 
-/*
- * Adds a run that was written past the page cache to what is known.  A device
- * may take the first megabytes faster than all others: on trial, what was seen
- * before counts half as much as a run later.
- */
+/* Adds a run that was written past the page cache to what is known. */
 static void
 observe(FmsMedium *medium, const FmsCounters *counters)
 {
 	double		blocked_us = counters->write_blocked_us -
 		medium->run_blocked_us;
 
-	if (on_trial(medium))
-	{
-		medium->seen_bytes /= 2;
-		medium->seen_us /= 2;
-		medium->seen_blocked_us /= 2;
-	}
 	medium->seen_bytes += counters->written_bytes - medium->run_from_bytes;
 	medium->seen_us += Max(fms_clock_since_us(medium->run_began), blocked_us);
 	medium->seen_blocked_us += blocked_us;
@@ -234,16 +236,11 @@ observe(FmsMedium *medium, const FmsCounters *counters)
 
 /*
  * Past the page cache: is that not right any more?  An ordinary device is left
- * only if it was chosen for being a fast one, or tried; and what has been seen
- * on trial is believed before its end only if it is plain.
+ * only if it was chosen for being a fast one.
  */
 static bool
-speaks_for_cache(const FmsMedium *medium, DeviceKind kind,
-				 uint64 written_bytes)
+speaks_for_cache(const FmsMedium *medium, DeviceKind kind)
 {
-	if (on_trial(medium))
-		return fms_medium_is_very_slow(medium) ||
-			written_bytes >= medium->look_again_bytes;
 	return kind == DEVICE_SLOW ||
 		(kind == DEVICE_ORDINARY && medium->reason == FMS_DIRECT_FAST);
 }
@@ -280,7 +277,7 @@ reconsider(FmsMedium *medium, const FmsCounters *counters)
 		return;
 	}
 	if (medium->cached ? taken_bytes <= medium->look_again_bytes :
-		!speaks_for_cache(medium, kind, counters->written_bytes))
+		!speaks_for_cache(medium, kind))
 		return;
 	part = fms_cache_part_bytes(room_bytes(kind, taken_bytes));
 	/* coming back has to be worth it: twice as much as staying */
@@ -297,6 +294,7 @@ fms_medium_next_run(FmsMedium *medium, const FmsCounters *counters)
 		observe(medium, counters);
 	if (!medium->settled)
 		reconsider(medium, counters);
+	medium->on_trial &= medium->cached;
 	begin_run(medium, counters);
 }
 
@@ -305,6 +303,7 @@ fms_medium_stay(FmsMedium *medium, bool cached)
 {
 	medium->settled = true;
 	medium->cached = cached;
+	medium->on_trial = false;
 }
 
 bool

@@ -21,12 +21,13 @@ typedef struct FmsMedium
 	FmsDevice	device;			/* what is known of it by now */
 	bool		device_seen;	/* the sort's own observations overruled a
 								 * profile, or there was none */
+	bool		on_trial;		/* what is in the page cache is to be written out,
+								 * to see the device: fms_medium_tried() */
 
 	/* its own */
 	bool		settled;		/* by the setting, or as it must be */
 	uint32		block_bytes;
-	uint64		look_again_bytes;	/* in the page cache: so much may be; on
-									 * trial past it: so much is written */
+	uint64		look_again_bytes;	/* in the page cache: so much may be */
 	uint64		cache_from_bytes;	/* when its rate was last looked at: what
 									 * had gone into it, */
 	double		cache_from_us;	/* and how long that had taken */
@@ -43,6 +44,15 @@ typedef struct FmsMedium
 /* Decides where the first run goes.  Never fails. */
 extern void fms_medium_begin(FmsMedium *medium, const FmsOptions *options,
 							 uint32 block_bytes, const FmsCounters *counters);
+
+/*
+ * On trial: the device has taken so many bytes, and of late it took those in
+ * the time (trial.h; as fms_device_correct() has it).  Before
+ * fms_medium_next_run().
+ */
+extern void fms_medium_tried(FmsMedium *medium, double tried_bytes,
+							 double bytes, double elapsed_us,
+							 double blocked_us);
 
 /* A run has been written: decides where the next one goes. */
 extern void fms_medium_next_run(FmsMedium *medium,

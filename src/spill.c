@@ -52,6 +52,7 @@
 #include "compression.h"
 #include "medium.h"
 #include "spill.h"
+#include "trial.h"
 
 struct FmsSpill
 {
@@ -71,6 +72,7 @@ struct FmsSpill
 	uint32		largest_bytes;	/* of any record in them */
 	uint32		next_run_id;
 	FmsMedium	medium;			/* of the run that is written next */
+	FmsTrial	trial;			/* of the device, if the medium wants one */
 	FmsCompression compression; /* likewise */
 
 	bool		once;			/* the last merge is not begun again */
@@ -101,6 +103,21 @@ publish_choices(FmsSpill *spill)
 	counters->uses_direct_io = fms_tape_is_direct(spill->tape);
 }
 
+/* What does the device make of what is in the page cache by now? */
+static void
+try_device(FmsSpill *spill)
+{
+	FmsTrial   *trial = &spill->trial;
+
+	fms_trial_look(trial, &spill->io, spill->tape);
+	if (trial->failed)
+		spill->medium.on_trial = false;
+	else
+		fms_medium_tried(&spill->medium, trial->tried_bytes,
+						 trial->seen.bytes, trial->seen.elapsed_us,
+						 trial->seen.blocked_us);
+}
+
 /*
  * A run is complete: where does the next one go, and is it compressed?  What
  * has been written stays as and where it is.
@@ -110,6 +127,8 @@ choose_anew(FmsSpill *spill)
 {
 	bool		was_cached = spill->medium.cached;
 
+	if (spill->medium.on_trial)
+		try_device(spill);
 	fms_medium_next_run(&spill->medium, spill->counters);
 	if (spill->medium.cached != was_cached)
 	{

@@ -431,6 +431,22 @@ fms_tape_append(FmsTape *tape, FmsIoRequest *request, char *buffer,
 }
 
 void
+fms_tape_write_out(FmsTape *tape, FmsIoRequest *request, uint64 offset_bytes,
+				   uint32 length_bytes)
+{
+	Assert(offset_bytes + length_bytes <= tape->end_bytes);
+	Assert(!is_direct_at(tape, offset_bytes));
+
+	request->is_write = true;
+	request->piece_bytes = 0;
+	request->buffer = NULL;
+	request->offset_bytes = offset_bytes;
+	request->length_bytes = length_bytes;
+	resolve(tape, &request, 1);
+	fms_io_submit(tape->io, &request, 1);
+}
+
+void
 fms_tape_trim(FmsTape *tape)
 {
 	if (tape->charged_bytes == tape->end_bytes)

@@ -156,9 +156,6 @@ append_direct_reason(StringInfo text, const FmsCounters *counters)
 		case FMS_DIRECT_EXPECTED:
 			appendStringInfoString(text, "far more was expected than the page cache has room for");
 			break;
-		case FMS_DIRECT_UNKNOWN:
-			appendStringInfoString(text, "more was expected than memory has room for, and the device was not known");
-			break;
 		case FMS_DIRECT_OUTGROWN:
 			appendStringInfoString(text, "the page cache had no more room");
 			break;

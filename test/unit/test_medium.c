@@ -5,8 +5,8 @@
  *
  * Seen to fail with: a slow device asked for the room of an ordinary one;
  * observe() doing nothing; any device left again for the page cache; a page
- * cache that is left for a slow device; a few bytes believed; all that was
- * seen on trial counting alike; no trial, or none that ends.
+ * cache that is left for a slow device; a few bytes believed; a trial that does
+ * not end; a device that is slow for a moment taken for a slow one.
  */
 #include "postgres.h"
 
@@ -206,48 +206,68 @@ check_wrong_profiles(void)
 	memory = 1000 * MB;
 }
 
+/* On trial: the device has taken so many bytes, of late at that rate. */
+static void
+tried(double bytes, double mb)
+{
+	double		us = 60 * 1000;
+
+	if (medium.on_trial)
+		fms_medium_tried(&medium, bytes, mb * us, us, us);
+	write_run(4 * MB, 0);
+}
+
 /* Memory will not hold it, and nobody knows the device. */
 static void
 check_trial(void)
 {
-	double		hours_us = 10 * 3600 * 1e6;
-
 	room = 100 * MB;
 	memory = 300 * MB;
 	begin(0, 200 * MB);
-	shim_ok(!medium.cached && medium.reason == FMS_DIRECT_UNKNOWN,
-			"not known, and memory is short: past the page cache to see it");
-	write_run(4 * MB, 0);
-	shim_ok(!medium.cached, "... for more than a run");
-	write_slow_run(40);
-	shim_ok(medium.cached && medium.reason == FMS_DIRECT_SLOW,
-			"plainly a slow one: into the page cache at once");
+	shim_ok(medium.cached && medium.on_trial,
+			"not known, and memory is short: the device is to be tried");
+	tried(4 * MB, 1000);
+	shim_ok(medium.on_trial, "... with more than a run");
+	tried(8 * MB, 30);
+	shim_ok(!medium.on_trial && medium.cached &&
+			medium.reason == FMS_DIRECT_SLOW,
+			"plainly a slow one: memory is used");
+	shim_ok(medium.device_seen && fms_medium_is_very_slow(&medium),
+			"... as it was seen");
 
-	/* 1000 MB/s, or unknown if this test is stopped meanwhile */
 	begin(0, 200 * MB);
-	for (int runs = 0; runs < 7; runs++)
-		write_run(4 * MB, 4000);
-	shim_ok(!medium.cached, "an ordinary one: that goes on for a while");
-	for (int runs = 0; runs < 3; runs++)
-		write_run(4 * MB, 4000);
-	shim_ok(medium.cached && medium.reason == FMS_DIRECT_SMALL,
-			"... a sixth of what is expected, then the page cache");
+	tried(12 * MB, 1000);
+	shim_ok(medium.on_trial, "an ordinary one: that goes on for a while");
+	tried(22 * MB, 1000);
+	shim_ok(!medium.on_trial && medium.reason == FMS_DIRECT_SMALL &&
+			!medium.device_seen, "... and then nothing is known of it");
 
-	/* a device that takes the first bytes for nothing */
 	begin(0, 200 * MB);
-	medium.look_again_bytes = PG_UINT64_MAX;
-	write_run((uint64) (10000 * hours_us), hours_us);
-	shim_ok(!medium.cached, "fast at first: on trial");
-	for (int runs = 0; runs < 20 && !medium.cached; runs++)
-		write_run((uint64) (40 * hours_us), hours_us);
-	shim_ok(medium.cached && fms_medium_is_very_slow(&medium),
-			"... and found to be slow all the same");
+	tried(8 * MB, 250);
+	shim_ok(medium.on_trial, "not so slow that it is plain");
+	fms_medium_tried(&medium, 8 * MB, 30 * 40000, 40000, 40000);
+	shim_ok(medium.on_trial, "nor if it was for a moment only");
+	fms_medium_tried(&medium, 30 * MB, 30 * 40000, 40000, 40000);
+	shim_ok(medium.on_trial, "... but then it goes on");
+	fms_medium_tried(&medium, 8 * MB, 30 * 60000, 60000, 0);
+	shim_ok(medium.on_trial, "nor if nobody knows when it was there");
 
+	begin(0, 200 * MB);
+	room = 0;
+	for (int runs = 0; runs < 20 && medium.cached; runs++)
+		write_run(4 * MB, 0);
+	shim_ok(!medium.cached && !medium.on_trial,
+			"past the page cache there is nothing to be written out");
+	room = 100 * MB;
+
+	begin(0, 200 * MB);
+	fms_medium_stay(&medium, true);
+	shim_ok(!medium.on_trial, "nor is a choice to be made any more");
 	begin(1000, 200 * MB);
-	shim_ok(medium.cached, "a device that is known needs no trial");
+	shim_ok(!medium.on_trial, "a device that is known needs no trial");
 	memory = 1000 * MB;
 	begin(0, 200 * MB);
-	shim_ok(medium.cached, "nor where memory holds the spill and its input");
+	shim_ok(!medium.on_trial, "nor where memory holds the spill and its input");
 }
 
 /* Rates outside of the bounds move to them, and reads along. */
