@@ -372,7 +372,7 @@ fms_io_complete(FmsIoRequest *request, int result)
 	}
 }
 
-/* Has the device write that stretch of the page cache, and waits.  0, or -errno. */
+/* Has the device write that stretch of the page cache.  0, or -errno. */
 static int
 write_out(const FmsIoRequest *request)
 {

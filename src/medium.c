@@ -90,8 +90,8 @@
 #define CACHE_SEEN_MIN_BYTES ((uint64) 16 * 1024 * 1024)
 
 /*
- * A device that is not known is tried with so much of a spill: more than one
- * that is slow takes before it shows that.  What has been written out goes first
+ * A device that is not known is tried with so much of a spill: more than a
+ * slow one takes before it shows that.  What has been written out goes first
  * when the page cache needs room, so no more than that.
  */
 #define TRIAL_BYTES			(20.0 * 1024 * 1024)
@@ -193,8 +193,8 @@ fms_medium_begin(FmsMedium *medium, const FmsOptions *options,
 
 /*
  * What comes of a trial is whether the device is a slow one.  One that is not
- * plainly so has been seen between two looks, by a kernel that had other things
- * to do: its rate is not known better than before.
+ * plainly so has been seen between two looks, by a kernel that had other
+ * things to do: its rate is not known better than before.
  */
 void
 fms_medium_tried(FmsMedium *medium, double tried_bytes, double bytes,

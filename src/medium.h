@@ -21,8 +21,8 @@ typedef struct FmsMedium
 	FmsDevice	device;			/* what is known of it by now */
 	bool		device_seen;	/* the sort's own observations overruled a
 								 * profile, or there was none */
-	bool		on_trial;		/* what is in the page cache is to be written out,
-								 * to see the device: fms_medium_tried() */
+	bool		on_trial;		/* what is in the page cache is to be written
+								 * out, to see the device */
 
 	/* its own */
 	bool		settled;		/* by the setting, or as it must be */

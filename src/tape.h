@@ -98,9 +98,9 @@ extern void fms_tape_append(FmsTape *tape, FmsIoRequest *request,
 extern uint64 fms_tape_end(const FmsTape *tape);
 
 /*
- * Has the device write a stretch that was written through the page cache, and
- * stays there.  The request is done when it has; nothing else waits for it, and
- * its result is the caller's to look at.
+ * Has the device write a stretch that was written through the page cache and
+ * stays there.  The request is done when it has; nothing else waits for it,
+ * and its result is the caller's to look at.
  */
 extern void fms_tape_write_out(FmsTape *tape, FmsIoRequest *request,
 							   uint64 offset_bytes, uint32 length_bytes);

@@ -14,9 +14,9 @@
  *	  under way                        |-----|
  *
  *	  looks        .    .    .    .    .
- *	  a stretch       |------------|			began: when it was asked for
- *	                  |---------|				not there yet: no less than this
- *	                  |--------------|			there: no more
+ *	  a stretch       |------------|		began: when it was asked for
+ *	                  |---------|			not there yet: no less than this
+ *	                  |--------------|		there: no more
  *
  * Devices may take the first bytes faster than all others, out of a cache of
  * their own, or as a limit is kept over some time only.  So what was seen

@@ -5,8 +5,8 @@
  *
  * Seen to fail with: a slow device asked for the room of an ordinary one;
  * observe() doing nothing; any device left again for the page cache; a page
- * cache that is left for a slow device; a few bytes believed; a trial that does
- * not end; a device that is slow for a moment taken for a slow one.
+ * cache that is left for a slow device; a few bytes believed; a trial that
+ * does not end; a device that is slow for a moment taken for a slow one.
  */
 #include "postgres.h"
 

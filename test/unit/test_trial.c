@@ -3,8 +3,8 @@
  * A trial of the device, whose stretches arrive when the test says so.  The
  * clock is the real one, so times are only held against what must have passed.
  *
- * Seen to fail with: what has been written just now asked for at once; all that
- * was seen counting alike; what is under way left out.
+ * Seen to fail with: what has been written just now asked for at once; all
+ * that was seen counting alike; what is under way left out.
  */
 #include "postgres.h"
 
