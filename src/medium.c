@@ -94,7 +94,7 @@
  * slow one takes before it shows that.  What has been written out goes first
  * when the page cache needs room, so no more than that.
  */
-#define TRIAL_BYTES			(20.0 * 1024 * 1024)
+#define TRIAL_BYTES			(16.0 * 1024 * 1024)
 /* A kernel that had something else to do for less than that is no proof. */
 #define TRIAL_BLOCKED_MIN_US	50000.0
 

@@ -89,6 +89,19 @@ ask_for_next(FmsTrial *trial, FmsIo *io, FmsTape *tape)
 	take_arrived(trial, io->method->submit_blocks);
 }
 
+/*
+ * Is a stretch under way, and for so long that it is slower than what has
+ * arrived?  One that has just begun says nothing.
+ */
+static bool
+takes_longer(const FmsTrial *trial)
+{
+	return trial->request.state == FMS_IO_IN_FLIGHT &&
+		trial->unfinished_us * trial->arrived.bytes >=
+		trial->arrived.elapsed_us * trial->request.length_bytes &&
+		trial->unfinished_us > 0;
+}
+
 void
 fms_trial_look(FmsTrial *trial, FmsIo *io, FmsTape *tape)
 {
@@ -102,8 +115,7 @@ fms_trial_look(FmsTrial *trial, FmsIo *io, FmsTape *tape)
 	trial->ready_bytes = fms_tape_end(tape);
 
 	trial->seen = trial->arrived;
-	if (trial->unfinished_us > 0 &&
-		trial->request.state == FMS_IO_IN_FLIGHT)
+	if (takes_longer(trial))
 		add(&trial->seen, trial->request.length_bytes, trial->unfinished_us,
 			trial->unfinished_us);
 }

@@ -238,7 +238,7 @@ check_trial(void)
 	begin(0, 200 * MB);
 	tried(12 * MB, 1000);
 	shim_ok(medium.on_trial, "an ordinary one: that goes on for a while");
-	tried(22 * MB, 1000);
+	tried(17 * MB, 1000);
 	shim_ok(!medium.on_trial && medium.reason == FMS_DIRECT_SMALL &&
 			!medium.device_seen, "... and then nothing is known of it");
 

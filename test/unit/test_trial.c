@@ -10,6 +10,7 @@
 
 #include <unistd.h>
 
+#include "clock.h"
 #include "shim.h"
 #include "trial.h"
 
@@ -136,6 +137,26 @@ check_times(void)
 }
 
 static void
+check_under_way(void)
+{
+	double		before_us;
+
+	begin(false);
+	write_and_look(2 * MB);
+	write_and_look(2 * MB);
+	usleep(20 * WAIT_US);
+	arrive(0);
+	write_and_look(0);
+	before_us = trial.seen.elapsed_us;
+	shim_ok(asked == 2 && before_us >= 20 * WAIT_US, "a slow one has arrived");
+	trial.began = fms_clock_now();
+	fms_trial_look(&trial, &io, NULL);
+	shim_ok(trial.unfinished_us >= before_us ||
+			(trial.seen.bytes == 2 * MB && trial.seen.elapsed_us == before_us),
+			"the next one has just begun, and says nothing");
+}
+
+static void
 check_methods(void)
 {
 	begin(true);
@@ -162,6 +183,7 @@ main(void)
 {
 	check_stretches();
 	check_times();
+	check_under_way();
 	check_methods();
 	return shim_done();
 }
