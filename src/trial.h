@@ -26,8 +26,8 @@ typedef struct FmsTrial
 	/* read by the owner, after a look */
 	uint64		tried_bytes;	/* that the device has taken */
 	bool		failed;			/* it cannot be tried */
-	FmsSeen		seen;			/* of late; with what is under way, as if it had
-								 * just arrived, once that is slower */
+	FmsSeen		seen;			/* of late; with what is under way, as if it
+								 * had just arrived, once that is slower */
 
 	/* its own */
 	FmsIoRequest request;		/* the stretch that is under way */
