@@ -94,7 +94,9 @@
  * slow one takes before it shows that.  What has been written out goes first
  * when the page cache needs room, so no more than that.
  */
-#define TRIAL_BYTES			(16.0 * 1024 * 1024)
+#define TRIAL_BYTES			(32.0 * 1024 * 1024)
+/* ... with more as long as it may be a slow one */
+#define TRIAL_MAX_BYTES		(2 * TRIAL_BYTES)
 /* A kernel that had something else to do for less than that is no proof. */
 #define TRIAL_BLOCKED_MIN_US	50000.0
 
@@ -205,6 +207,8 @@ fms_medium_tried(FmsMedium *medium, double tried_bytes, double bytes,
 										  blocked_us) &&
 		fms_device_round_trip_mb(&device, medium->block_bytes) <
 		PLAINLY_SLOW_MB;
+	/* there and back it would be, even if it was noticed late */
+	bool		is_quick = bytes >= elapsed_us * 2 * PLAINLY_SLOW_MB;
 
 	if (slow && blocked_us >= TRIAL_BLOCKED_MIN_US)
 	{
@@ -214,7 +218,7 @@ fms_medium_tried(FmsMedium *medium, double tried_bytes, double bytes,
 		/* there may be more room for it now */
 		medium->look_again_bytes = 0;
 	}
-	else if (!slow && tried_bytes >= TRIAL_BYTES)
+	else if (tried_bytes >= (is_quick ? TRIAL_BYTES : TRIAL_MAX_BYTES))
 		medium->on_trial = false;
 }
 

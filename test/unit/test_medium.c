@@ -238,7 +238,7 @@ check_trial(void)
 	begin(0, 200 * MB);
 	tried(12 * MB, 1000);
 	shim_ok(medium.on_trial, "an ordinary one: that goes on for a while");
-	tried(17 * MB, 1000);
+	tried(34 * MB, 1000);
 	shim_ok(!medium.on_trial && medium.reason == FMS_DIRECT_SMALL &&
 			!medium.device_seen, "... and then nothing is known of it");
 
@@ -247,7 +247,7 @@ check_trial(void)
 	shim_ok(medium.on_trial, "not so slow that it is plain");
 	fms_medium_tried(&medium, 8 * MB, 30 * 40000, 40000, 40000);
 	shim_ok(medium.on_trial, "nor if it was for a moment only");
-	fms_medium_tried(&medium, 30 * MB, 30 * 40000, 40000, 40000);
+	fms_medium_tried(&medium, 40 * MB, 30 * 40000, 40000, 40000);
 	shim_ok(medium.on_trial, "... but then it goes on");
 	fms_medium_tried(&medium, 8 * MB, 30 * 60000, 60000, 0);
 	shim_ok(medium.on_trial, "nor if nobody knows when it was there");
