@@ -239,12 +239,13 @@ scale(FmsDevice *device, double factor)
 }
 
 bool
-fms_device_correct(FmsDevice *device, double bytes, double elapsed_us,
-				   double blocked_us)
+fms_device_correct(FmsDevice *device, const FmsSeen *seen)
 {
 	/* bytes a microsecond are MB a second */
-	double		least = elapsed_us > 0 ? bytes / elapsed_us : 0;
-	double		most = blocked_us > 0 ? bytes / blocked_us : RATE_MAX_MB;
+	double		least = seen->elapsed_us > 0 ?
+		seen->bytes / seen->elapsed_us : 0;
+	double		most = seen->blocked_us > 0 ?
+		seen->bytes / seen->blocked_us : RATE_MAX_MB;
 
 	if (!is_rate(least) || !is_rate(most) || least > most)
 		return false;

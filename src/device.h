@@ -74,12 +74,19 @@ extern double fms_device_best_mb(const FmsDevice *device, uint32 block_bytes);
 extern double fms_device_round_trip_mb(const FmsDevice *device,
 									   uint32 block_bytes);
 
+/* What a sort has seen of a device: its writes of so many bytes. */
+typedef struct FmsSeen
+{
+	double		bytes;
+	double		elapsed_us;		/* in this time, or less */
+	double		blocked_us;		/* but in no less than this, when nothing but
+								 * them was waited for */
+} FmsSeen;
+
 /*
- * What a sort has seen overrules what was measured before: it wrote so many
- * bytes in that time, and for some of it did nothing but wait for writes.
- * True if it had to be overruled, or was not known.
+ * That overrules what was measured before.  True if it had to be overruled, or
+ * was not known.
  */
-extern bool fms_device_correct(FmsDevice *device, double bytes,
-							   double elapsed_us, double blocked_us);
+extern bool fms_device_correct(FmsDevice *device, const FmsSeen *seen);
 
 #endif							/* FMS_DEVICE_H */

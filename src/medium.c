@@ -66,7 +66,7 @@
  * Two copies by way of the page cache are a round trip of some 1000.
  */
 #define VERY_SLOW_MB		150.0
-#define PLAINLY_SLOW_MB		100.0
+#define PLAINLY_SLOW_MB		100.0	/* seen on trial, which is rough */
 #define SLOW_MB				300.0
 #define FAST_MB				2000.0
 
@@ -91,11 +91,10 @@
 
 /*
  * A device that is not known is tried with so much of a spill: more than a
- * slow one takes before it shows that.  What has been written out goes first
- * when the page cache needs room, so no more than that.
+ * slow one takes before it shows that.  With more only as long as it may be
+ * one: what has been written out goes first when the page cache needs room.
  */
 #define TRIAL_BYTES			(32.0 * 1024 * 1024)
-/* ... with more as long as it may be a slow one */
 #define TRIAL_MAX_BYTES		(2 * TRIAL_BYTES)
 /* A kernel that had something else to do for less than that is no proof. */
 #define TRIAL_BLOCKED_MIN_US	50000.0
@@ -199,18 +198,17 @@ fms_medium_begin(FmsMedium *medium, const FmsOptions *options,
  * things to do: its rate is not known better than before.
  */
 void
-fms_medium_tried(FmsMedium *medium, double tried_bytes, double bytes,
-				 double elapsed_us, double blocked_us)
+fms_medium_tried(FmsMedium *medium, double tried_bytes, const FmsSeen *seen)
 {
 	FmsDevice	device = medium->device;
-	bool		slow = fms_device_correct(&device, bytes, elapsed_us,
-										  blocked_us) &&
+	bool		is_slow = fms_device_correct(&device, seen) &&
 		fms_device_round_trip_mb(&device, medium->block_bytes) <
 		PLAINLY_SLOW_MB;
-	/* there and back it would be, even if it was noticed late */
-	bool		is_quick = bytes >= elapsed_us * 2 * PLAINLY_SLOW_MB;
+	/* surely not, even by the longest time that it may have taken one way */
+	bool		is_quick = seen->bytes >=
+		seen->elapsed_us * 2 * PLAINLY_SLOW_MB;
 
-	if (slow && blocked_us >= TRIAL_BLOCKED_MIN_US)
+	if (is_slow && seen->blocked_us >= TRIAL_BLOCKED_MIN_US)
 	{
 		medium->device = device;
 		medium->device_seen = true;
@@ -229,12 +227,12 @@ observe(FmsMedium *medium, const FmsCounters *counters)
 	double		blocked_us = counters->write_blocked_us -
 		medium->run_blocked_us;
 
-	medium->seen_bytes += counters->written_bytes - medium->run_from_bytes;
-	medium->seen_us += Max(fms_clock_since_us(medium->run_began), blocked_us);
-	medium->seen_blocked_us += blocked_us;
-	if (medium->seen_bytes >= SEEN_MIN_BYTES &&
-		fms_device_correct(&medium->device, medium->seen_bytes,
-						   medium->seen_us, medium->seen_blocked_us))
+	medium->seen.bytes += counters->written_bytes - medium->run_from_bytes;
+	medium->seen.elapsed_us += Max(fms_clock_since_us(medium->run_began),
+								   blocked_us);
+	medium->seen.blocked_us += blocked_us;
+	if (medium->seen.bytes >= SEEN_MIN_BYTES &&
+		fms_device_correct(&medium->device, &medium->seen))
 		medium->device_seen = true;
 }
 

@@ -33,9 +33,7 @@ typedef struct FmsMedium
 	double		cache_from_us;	/* and how long that had taken */
 
 	/* of runs that were written past the page cache */
-	double		seen_bytes;
-	double		seen_us;		/* time it took, all else included */
-	double		seen_blocked_us;	/* of that, waiting for writes */
+	FmsSeen		seen;
 	instr_time	run_began;
 	uint64		run_from_bytes; /* written until then */
 	double		run_blocked_us; /* blocked until then */
@@ -46,13 +44,11 @@ extern void fms_medium_begin(FmsMedium *medium, const FmsOptions *options,
 							 uint32 block_bytes, const FmsCounters *counters);
 
 /*
- * On trial: the device has taken so many bytes, and of late it took those in
- * the time (trial.h; as fms_device_correct() has it).  Before
- * fms_medium_next_run().
+ * On trial: the device has taken so many bytes, of which that was seen of late
+ * (trial.h).  Before fms_medium_next_run().
  */
 extern void fms_medium_tried(FmsMedium *medium, double tried_bytes,
-							 double bytes, double elapsed_us,
-							 double blocked_us);
+							 const FmsSeen *seen);
 
 /* A run has been written: decides where the next one goes. */
 extern void fms_medium_next_run(FmsMedium *medium,

@@ -113,9 +113,7 @@ try_device(FmsSpill *spill)
 	if (trial->failed)
 		spill->medium.on_trial = false;
 	else
-		fms_medium_tried(&spill->medium, trial->tried_bytes,
-						 trial->seen.bytes, trial->seen.elapsed_us,
-						 trial->seen.blocked_us);
+		fms_medium_tried(&spill->medium, trial->tried_bytes, &trial->seen);
 }
 
 /*

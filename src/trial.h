@@ -10,15 +10,8 @@
 
 #include "postgres.h"
 
+#include "device.h"
 #include "tape.h"
-
-/* What was seen of a device: its writes of so many bytes. */
-typedef struct FmsSeen
-{
-	double		bytes;
-	double		elapsed_us;		/* in this time, or less */
-	double		blocked_us;		/* but in no less than this */
-} FmsSeen;
 
 /* All zero at first.  It is not moved while the channel has its request. */
 typedef struct FmsTrial

@@ -206,6 +206,15 @@ check_wrong_profiles(void)
 	memory = 1000 * MB;
 }
 
+/* On trial: the device has taken so many bytes, and that is what was seen. */
+static void
+look(double tried_bytes, double bytes, double elapsed_us, double blocked_us)
+{
+	FmsSeen		seen = {bytes, elapsed_us, blocked_us};
+
+	fms_medium_tried(&medium, tried_bytes, &seen);
+}
+
 /* On trial: the device has taken so many bytes, of late at that rate. */
 static void
 tried(double bytes, double mb)
@@ -213,7 +222,7 @@ tried(double bytes, double mb)
 	double		us = 60 * 1000;
 
 	if (medium.on_trial)
-		fms_medium_tried(&medium, bytes, mb * us, us, us);
+		look(bytes, mb * us, us, us);
 	write_run(4 * MB, 0);
 }
 
@@ -245,11 +254,11 @@ check_trial(void)
 	begin(0, 200 * MB);
 	tried(8 * MB, 250);
 	shim_ok(medium.on_trial, "not so slow that it is plain");
-	fms_medium_tried(&medium, 8 * MB, 30 * 40000, 40000, 40000);
+	look(8 * MB, 30 * 40000, 40000, 40000);
 	shim_ok(medium.on_trial, "nor if it was for a moment only");
-	fms_medium_tried(&medium, 40 * MB, 30 * 40000, 40000, 40000);
+	look(40 * MB, 30 * 40000, 40000, 40000);
 	shim_ok(medium.on_trial, "... but then it goes on");
-	fms_medium_tried(&medium, 8 * MB, 30 * 60000, 60000, 0);
+	look(8 * MB, 30 * 60000, 60000, 0);
 	shim_ok(medium.on_trial, "nor if nobody knows when it was there");
 
 	begin(0, 200 * MB);
@@ -270,6 +279,14 @@ check_trial(void)
 	shim_ok(!medium.on_trial, "nor where memory holds the spill and its input");
 }
 
+static bool
+correct(FmsDevice *device, double bytes, double elapsed_us, double blocked_us)
+{
+	FmsSeen		seen = {bytes, elapsed_us, blocked_us};
+
+	return fms_device_correct(device, &seen);
+}
+
 /* Rates outside of the bounds move to them, and reads along. */
 static void
 check_bounds(void)
@@ -278,25 +295,25 @@ check_bounds(void)
 
 	begin(1000, 0);
 	device = options.device;
-	shim_ok(!fms_device_correct(&device, 100e6, 1e6, 0.05e6),
+	shim_ok(!correct(&device, 100e6, 1e6, 0.05e6),
 			"inside its bounds (100 to 2000 MB/s) a rate stays");
-	shim_ok(fms_device_correct(&device, 100e6, 1e6, 0.5e6) &&
+	shim_ok(correct(&device, 100e6, 1e6, 0.5e6) &&
 			fabs(device.write_mb - 200) < 0.1,
 			"above them it falls to the upper");
 	shim_ok(fabs(fms_device_read_mb(&device, BLOCK, 8) - 200) < 0.1,
 			"... and reads with it");
-	shim_ok(fms_device_correct(&device, 100e6, 0.1e6, 0) &&
+	shim_ok(correct(&device, 100e6, 0.1e6, 0) &&
 			fabs(device.write_mb - 1000) < 0.1,
 			"below them it rises to the lower");
 	memset(&device, 0, sizeof(device));
-	shim_ok(!fms_device_correct(&device, 100e6, 1e6, 0.1e6) &&
+	shim_ok(!correct(&device, 100e6, 1e6, 0.1e6) &&
 			device.write_mb == 0,
 			"wide bounds say nothing of a device that is not known");
-	shim_ok(fms_device_correct(&device, 100e6, 1e6, 0.9e6) &&
+	shim_ok(correct(&device, 100e6, 1e6, 0.9e6) &&
 			device.write_mb > 100 && device.write_mb < 112,
 			"narrow ones do");
-	shim_ok(!fms_device_correct(&device, 0, 0, 0) &&
-			!fms_device_correct(&device, 1, -1, -1),
+	shim_ok(!correct(&device, 0, 0, 0) &&
+			!correct(&device, 1, -1, -1),
 			"nonsense corrects nothing");
 	shim_ok(fms_device_round_trip_mb(&options.device, BLOCK) == 500,
 			"there and back takes both times");
