@@ -583,15 +583,50 @@ write_key_part(const FmsFenceKey *key, Size from, Size bytes, char *at)
 	}
 }
 
-/* Reads them, and overwrites what follows. */
-static inline void
-read_key_part(char *key, Size from, Size bytes, const char *at)
+/* The first bytes of a word, the others zero; less than eight of them. */
+static inline uint64
+first_bytes(uint64 word, int bytes)
 {
-	Size		i;
+	return word & ~(PG_UINT64_MAX >> bytes * BITS_PER_BYTE);
+}
 
-	memcpy(key + from, at, COPY_BYTES);
-	for (i = COPY_BYTES; unlikely(i < bytes); i += COPY_BYTES)
-		memcpy(key + from + i, at + i, COPY_BYTES);
+/* The next word of what is given, of which `left` bytes are left. */
+static inline uint64
+given_word(const char *at, int left)
+{
+	uint64		word;
+
+	if (left <= 0)
+		return 0;
+	memcpy(&word, at, sizeof(word));
+	word = pg_ntoh64(word);
+	return left < (int) sizeof(word) ? first_bytes(word, left) : word;
+}
+
+/*
+ * Makes a key of the one before it in the buffer: so many bytes stay, so many
+ * are given, the rest are zeros.  By whole words: who loads one that has been
+ * stored in parts waits for all stores before.
+ */
+static inline void
+read_key(char *key, int nwords, int shared, int given, const char *at)
+{
+	int			i = shared / (int) sizeof(uint64);
+	int			kept = shared % (int) sizeof(uint64);
+	uint64		word;
+
+	memcpy(&word, key + i * sizeof(word), sizeof(word));
+	word = first_bytes(pg_ntoh64(word), kept);
+	for (; i < nwords; i++)
+	{
+		word |= given_word(at, given) >> kept * BITS_PER_BYTE;
+		word = pg_hton64(word);
+		memcpy(key + i * sizeof(word), &word, sizeof(word));
+		at += sizeof(word) - kept;
+		given -= (int) sizeof(word) - kept;
+		kept = 0;
+		word = 0;
+	}
 }
 
 /* Packs the fence of that key behind the one before; returns where it ends. */
@@ -635,7 +670,6 @@ unpack(const char *at, char *key, FmsFence *fence)
 	FmsFenceMiddle middle = {.nblocks = 1};
 	Size		shared;
 	Size		given;
-	Size		i;
 
 	memcpy(&head, at, sizeof(head));
 	at += sizeof(head);
@@ -652,9 +686,7 @@ unpack(const char *at, char *key, FmsFence *fence)
 	shared = (head >> HEAD_SHARED_SHIFT) & HEAD_BYTES_MASK;
 	given = (head >> HEAD_GIVEN_SHIFT) & HEAD_BYTES_MASK;
 	Assert(shared + given <= fence->key_bytes);
-	read_key_part(key, shared, given, at);
-	for (i = shared + given; i < fence->key_bytes; i += COPY_BYTES)
-		memset(key + i, 0, COPY_BYTES);
+	read_key(key, (head & HEAD_WORDS_MASK) + 1, shared, given, at);
 	fence->tuple = at + given;
 	return fence->tuple + packed_tuple_bytes(fence);
 }

@@ -103,16 +103,16 @@ fms_losertree_tied(FmsLoserNode a, FmsLoserNode b)
 	return (a ^ b) >> FMS_LOSERTREE_LEAF_BITS == 0;
 }
 
-/* Does a go before b, by number, then leaf?  Without a branch. */
+/*
+ * Does a go before b, by number, then leaf?  Without a branch, which
+ * compilers make of a < b: the borrow of a - b.
+ */
 static pg_attribute_always_inline bool
 fms_losertree_before(FmsLoserNode a, FmsLoserNode b)
 {
-	uint64		a_high = (uint64) (a >> 64);
-	uint64		b_high = (uint64) (b >> 64);
+	FmsLoserNode difference;
 
-	/* a < b, but that makes compilers branch */
-	return (a_high < b_high) |
-		((a_high == b_high) & ((uint64) a < (uint64) b));
+	return __builtin_sub_overflow(a, b, &difference);
 }
 
 /* The one of them that goes later. */
