@@ -196,22 +196,23 @@ load_block(FmsMerge *merge, int run)
 
 /*
  * The run's blocks up to that number have been read.  Their space goes back
- * in large pieces, or at the run's end.
+ * in pieces, or at the run's end.
  */
 static void
 give_back(FmsMerge *merge, FmsLeaf *leaf, uint32 number)
 {
 	const FmsMergePlan *plan = merge->plan;
 	const FmsRun *run = merge->input.runs[leaf - merge->leaves];
+	uint64		from = run->offset_bytes +
+		(uint64) leaf->given_back * plan->block_bytes;
 	Size		bytes = (Size) (number + 1 - leaf->given_back) *
 		plan->block_bytes;
 
 	if (!plan->once ||
-		(bytes < FMS_TAPE_GIVE_BACK_BYTES && number + 1 < run->nblocks))
+		(bytes < fms_tape_give_back_bytes(plan->tape, from) &&
+		 number + 1 < run->nblocks))
 		return;
-	(void) fms_tape_give_back(plan->tape, run->offset_bytes +
-							  (uint64) leaf->given_back * plan->block_bytes,
-							  bytes);
+	(void) fms_tape_give_back(plan->tape, from, bytes);
 	leaf->given_back = number + 1;
 }
 

@@ -72,6 +72,9 @@
  */
 #define CACHED_WRITE_BYTES	32768
 
+/* Such memory goes back in pieces of this: it is soon taken again, see there. */
+#define CACHED_GIVE_BACK_BYTES	((Size) 256 * 1024)
+
 /*
  * Up to here, a write to the page cache is a copy that we make ourselves.  To
  * have the kernel's workers make it takes starting them, and a core that has
@@ -458,6 +461,13 @@ fms_tape_trim(FmsTape *tape)
 				 errmsg("could not truncate sort temporary file \"%s\": %m",
 						FilePathName(tape->file))));
 	tape->charged_bytes = tape->end_bytes;
+}
+
+Size
+fms_tape_give_back_bytes(const FmsTape *tape, uint64 offset_bytes)
+{
+	return is_direct_at(tape, offset_bytes) ?
+		FMS_TAPE_GIVE_BACK_BYTES : CACHED_GIVE_BACK_BYTES;
 }
 
 bool

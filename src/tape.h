@@ -109,13 +109,22 @@ extern void fms_tape_write_out(FmsTape *tape, FmsIoRequest *request,
 extern void fms_tape_trim(FmsTape *tape);
 
 /*
- * What lies there is not needed any more: its whole pages' space goes back to
- * the file system.  temp_file_limit counts it all the same.  Must not be in
- * flight.  Best in pieces of this: each is a change of the file's map, and
- * holds up the reads that are going on.  False: the file system cannot do it.
+ * In which pieces is space best given back?  Past the page cache in large ones,
+ * of this: each is a change of the file's map, and holds up the reads that are
+ * going on.  From the page cache in small ones, as a merge of many runs stands
+ * in the middle of a piece of each, and what is kept there is memory: a pass
+ * that writes as it reads takes new memory for as much.
  */
 #define FMS_TAPE_GIVE_BACK_BYTES	((Size) 4 * 1024 * 1024)
 
+extern Size fms_tape_give_back_bytes(const FmsTape *tape,
+									 uint64 offset_bytes);
+
+/*
+ * What lies there is not needed any more: its whole pages' space goes back to
+ * the file system.  temp_file_limit counts it all the same.  Must not be in
+ * flight.  False: the file system cannot do it.
+ */
 extern bool fms_tape_give_back(FmsTape *tape, uint64 offset_bytes,
 							   Size length_bytes);
 

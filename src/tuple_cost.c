@@ -4,8 +4,9 @@
  *	  What a tuple costs the processor, by sorts that are timed.
  *
  * Sorts of (bigint, bytea), by the bigint, at random; the tuples of one are
- * short, those of another long.  Each runs three times, and the best time
- * counts.
+ * short, those of another long.  Each runs five times, and the time in the
+ * middle counts: what else the machine does slows down the sorts, too, whose
+ * time is foreseen.
  *
  * Of each key there are about eight in a run.  Where all differ, a merge
  * changes runs at every tuple and takes some quarter longer; where a run has a
@@ -59,7 +60,7 @@
 #define SMALL_BLOCK		((uint32) 4 * 1024)
 #define FEW_ASSIST		4		/* each is asked for by itself */
 #define MANY_ASSIST		64
-#define REPEAT			3
+#define REPEAT			5
 
 /* What is sorted, and in which blocks, of which so many are asked for. */
 typedef struct Trial
@@ -149,28 +150,41 @@ time_sort(const Trial *trial, Timing *timing)
 	FreeTupleDesc(desc);
 }
 
-/* The best of some: whatever else the machine does only slows a sort down. */
+static int
+compare_times(const void *a, const void *b)
+{
+	double		left = *(const double *) a;
+	double		right = *(const double *) b;
+
+	return (left > right) - (left < right);
+}
+
+static double
+middle(double *times)
+{
+	qsort(times, REPEAT, sizeof(double), compare_times);
+	return times[REPEAT / 2];
+}
+
 static Timing
-best_time(uint32 tuple_bytes, int tuples, uint32 block_bytes,
-		  uint32 assist_blocks)
+usual_time(uint32 tuple_bytes, int tuples, uint32 block_bytes,
+		   uint32 assist_blocks)
 {
 	Trial		trial = {tuple_bytes, tuples, block_bytes, assist_blocks};
-	Timing		best = {0};
+	Timing		timing;
+	double		formation_ns[REPEAT];
+	double		merge_ns[REPEAT];
 	int			i;
 
 	for (i = 0; i < REPEAT; i++)
 	{
-		Timing		timing;
-
 		time_sort(&trial, &timing);
-		if (i == 0 || timing.formation_ns < best.formation_ns)
-			best.formation_ns = timing.formation_ns;
-		if (i == 0 || timing.merge_ns < best.merge_ns)
-			best.merge_ns = timing.merge_ns;
-		best.blocks = timing.blocks;
-		best.batches = timing.batches;
+		formation_ns[i] = timing.formation_ns;
+		merge_ns[i] = timing.merge_ns;
 	}
-	return best;
+	timing.formation_ns = middle(formation_ns);
+	timing.merge_ns = middle(merge_ns);
+	return timing;
 }
 
 /* The line through both: neither part can be negative. */
@@ -213,13 +227,13 @@ merge_cost_ns(const Timing *timing, const FmsTupleCost *cost)
 void
 fms_tuple_cost_measure(FmsTupleCost *cost)
 {
-	Timing		few = best_time(SHORT_BYTES, SHORT_TUPLES, SMALL_BLOCK,
-								FEW_ASSIST);
-	Timing		many = best_time(SHORT_BYTES, SHORT_TUPLES, SMALL_BLOCK,
-								 MANY_ASSIST);
-	Timing		of_short = best_time(SHORT_BYTES, SHORT_TUPLES, LARGE_BLOCK,
-									 0);
-	Timing		of_long = best_time(LONG_BYTES, LONG_TUPLES, LARGE_BLOCK, 0);
+	Timing		few = usual_time(SHORT_BYTES, SHORT_TUPLES, SMALL_BLOCK,
+								 FEW_ASSIST);
+	Timing		many = usual_time(SHORT_BYTES, SHORT_TUPLES, SMALL_BLOCK,
+								  MANY_ASSIST);
+	Timing		of_short = usual_time(SHORT_BYTES, SHORT_TUPLES, LARGE_BLOCK,
+									  0);
+	Timing		of_long = usual_time(LONG_BYTES, LONG_TUPLES, LARGE_BLOCK, 0);
 
 	cost->merge_submit_ns = submit_cost_ns(&few, &many);
 	cost->merge_block_ns = block_cost_ns(&many, &of_short,

@@ -86,6 +86,12 @@ fms_tape_trim(FmsTape *tape)
 	abort();
 }
 
+Size
+fms_tape_give_back_bytes(const FmsTape *tape, uint64 offset_bytes)
+{
+	abort();
+}
+
 bool
 fms_tape_give_back(FmsTape *tape, uint64 offset_bytes, Size length_bytes)
 {
