@@ -296,7 +296,7 @@ AS 'MODULE_PATHNAME', 'fmsort_recommend'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION fmsort_recommend(text, bigint, int, name, int, int, bigint) IS
-'What the automatic settings (or that block size, that number of assist blocks) would do with an input of that many bytes in rows of that size, which have so many different keys (0: not known), and how long it would take: run formation without the input''s own time, all of the merge, and of that waiting for reads (milliseconds). Rates (10^6 bytes a second) and times are null where fmsort_calibrate() has not measured the tablespace. Errors: no such tablespace, no right to use it, arguments out of range.';
+'What the automatic settings (or that block size, that number of assist blocks) would do with an input of that many bytes in rows of that size, which have so many different keys (0: not known), and how long it would take: run formation without the input''s own time, all of the merge, and of that waiting for the device (milliseconds). Rates (10^6 bytes a second) and times are null where fmsort_calibrate() has not measured the tablespace. Errors: no such tablespace, no right to use it, arguments out of range.';
 
 /*
  * The library is loaded in this session now, and in no other one unless a

@@ -7,9 +7,9 @@
  * in all, and there are 30 seconds: each gets an equal part of the time that
  * is left.  probe.c does one of them, here is the order and what comes of it.
  *
- *	  tuples	the file		 points that matter most	the others	 holes
- *	  |--------|----------------|-------------------------|-----------|----|
- *	  ~ 0.3 s	a third at most	 4, 16, 64, 256 kB, 1 MB until time	  a tenth
+ *	  tuples	the file		 points that matter most	the others	 holes	tuples
+ *	  |--------|----------------|-------------------------|-----------|-----|------|
+ *	  ~ 0.5 s	a third at most	 4, 16, 64, 256 kB, 1 MB until time	  a tenth ~ 0.5 s
  *							 at depths 1, 8, 32			is up		  at most
  *
  * Neighbouring patterns take turns at each point, so that a slow minute of the
@@ -505,6 +505,13 @@ fmsort_calibrate(PG_FUNCTION_ARGS)
 	facts.tablespace = calibration.wish.tablespace;
 	facts.uses_uring = fms_probe_uses_uring(calibration.probe);
 	fms_probe_close(calibration.probe);
+	if (calibration.wish.keep)
+	{
+		FmsTupleCost later = {0};
+
+		fms_tuple_cost_measure(&later);
+		fms_tuple_cost_lower(&facts.cost, &later);
+	}
 	facts.seconds = fms_clock_since_us(calibration.start) / 1e6;
 
 	rows = palloc((calibration.npoints + 2) * sizeof(FmsProfileRow));

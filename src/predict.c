@@ -11,7 +11,6 @@
  *	  device		x * c_R(block, l)  +  y * c_W
  *	  processor		tuples * (a + b * bytes) * w(runs, keys) + x * d(block, l)
  *	  holes			x * g
- *	  earlier pass	y * c_W
  *
  *	  processor  |####|####|oo|####|####|		  the longer is what it takes,
  *	  device	 |======|======|oo|======|======| and what of the shorter does
@@ -24,6 +23,15 @@
  * times too far behind the other.  So a part 1 / sqrt(l) of the shorter does
  * not overlap, and with a single assist block nothing does.
  *
+ * That is where blocks are wanted one after the other.  All runs begin with the
+ * merge, though, and are read at the same pace: at first, all come to the end
+ * of a block at once.  With each block they drift apart, large ones in per cent
+ * of their length the least.  Until they have, no more of the blocks that are
+ * wanted at once can have been read ahead than there are assist blocks.
+ *
+ * Blocks that begin with the same key lie one behind the other in the block read
+ * order as in their run.  If they are asked for at once, they are one read.
+ *
  * Giving space back (o) overlaps with nothing: the kernel changes the file's
  * map when all reads that are under way have come, and lets no other begin.
  *
@@ -32,10 +40,8 @@
  * elsewhere.  So w has a part that is the same for all, and one that depends
  * on how many are alike and on how many runs there are.
  *
- * An earlier pass writes what it has merged.  To the processor that is what
- * writing a run is, so a byte costs what it does there.  The device's part
- * overlaps with nothing, either (it is among the o): space has to be found for
- * such a write, and again no read of the file begins meanwhile.
+ * An earlier pass writes what it has merged: to the processor nearly what
+ * writing a run is, to the device bytes like those that are read.
  *
  * A spill that is compressed (compression.c) is half as large, and costs the
  * processor a price a byte in run formation and in the merge.
@@ -60,8 +66,12 @@
 #include "record.h"
 #include "sizing.h"
 
-/* Beside a tuple: eight bytes of key, and in memory an entry. */
-#define RECORD_EXTRA_BYTES	sizeof(uint64)
+/*
+ * Beside a tuple's columns: eight bytes of key, the tuple's header, and half of
+ * what aligning the end takes at most (record.h); in memory an entry.
+ */
+#define RECORD_EXTRA_BYTES \
+	(sizeof(uint64) + MAXALIGN(SizeofMinimalTupleHeader) + MAXIMUM_ALIGNOF / 2)
 #define ENTRY_BYTES			sizeof(FmsEntry)
 
 /*
@@ -95,6 +105,12 @@
 #define COMPRESS_BYTE_NS	1.8
 #define UNPACK_BYTE_NS		0.25
 
+/*
+ * In an earlier pass a tuple is neither taken in nor sorted, only copied and
+ * written: so much of what a byte costs in run formation.
+ */
+#define REWRITE_PART		0.8
+
 /* See sort.c: the first runs are parts of memory, and a small rest is none. */
 #define FIRST_RUNS			4
 #define REST_FRACTION		4
@@ -108,6 +124,7 @@ typedef struct Volumes
 	double		gain;			/* how many times smaller than the records what
 								 * is written is; 1: not compressed */
 	int			fan_in;			/* of the last merge */
+	double		joined;			/* blocks in one of its reads */
 } Volumes;
 
 /* Counts the runs that sort.c would write, and what stays in memory. */
@@ -223,26 +240,61 @@ change_factor(double alike)
 	return 2 / (1 + pow(alike / PRICED_ALIKE, 1.5));
 }
 
+/* How many tuples of a key a run has, on average. */
+static double
+alike_in_run(int runs, const FmsExpectedInput *input)
+{
+	return input->keys > 0 ?
+		Max(input->tuples / input->keys / Max(runs, 1), 1) : PRICED_ALIKE;
+}
+
 /* What a tuple costs in such a merge, by the measured price. */
 static double
 price_factor(int runs, const FmsExpectedInput *input)
 {
-	double		alike = input->keys > 0 ?
-		Max(input->tuples / input->keys / Max(runs, 1), 1) : PRICED_ALIKE;
+	double		alike = alike_in_run(runs, input);
 	double		further = Max(0, runs - PRICED_RUNS);
 
 	return 1 - CHANGE_PART + CHANGE_PART * change_factor(alike) *
 		(1 + Min(RUN_FRACTION * further, RUNS_FRACTION_MAX));
 }
 
+/* How many tuples a block has. */
+static double
+tuples_in_block(const FmsExpectedInput *input, const Volumes *volumes,
+				const FmsPrediction *prediction)
+{
+	return Max(1, prediction->block_bytes * volumes->gain /
+			   (input->tuple_bytes + RECORD_EXTRA_BYTES));
+}
+
+/*
+ * How many blocks are one read.  A stretch of such that begin with the same
+ * key is asked for in one go as far as that goes, and at the ends of these it
+ * is cut.
+ */
+static double
+blocks_in_read(const FmsExpectedInput *input, const Volumes *volumes,
+			   const FmsPrediction *prediction)
+{
+	double		batch = fms_io_batch(prediction->assist_first);
+	double		stretch = alike_in_run(volumes->fan_in, input) /
+		tuples_in_block(input, volumes, prediction);
+	double		most = (double) FMS_IO_JOINED_MAX_BYTES /
+		prediction->block_bytes;
+
+	return Max(1, Min(Min(stretch / (1 + stretch / batch), most),
+					  FMS_IO_PARTS_MAX));
+}
+
 /*
  * What a block costs the processor.  From the page cache: alone, and its part
- * of being asked for with others.  Past it, as at the point measured just
- * below.
+ * of being asked for with others.  Past it, its part of such a read at the
+ * point measured just below.
  */
 static double
 block_cpu_us(const FmsTupleCost *cost, const FmsReadCost *read_cost,
-			 const FmsPrediction *prediction)
+			 const FmsPrediction *prediction, double joined)
 {
 	int			block = 0;
 	int			depth = 0;
@@ -251,12 +303,30 @@ block_cpu_us(const FmsTupleCost *cost, const FmsReadCost *read_cost,
 		return (cost->merge_block_ns + cost->merge_submit_ns /
 				fms_io_batch(prediction->assist_first)) / 1000;
 	while (block < FMS_DEVICE_BLOCKS - 1 &&
-		   FMS_DEVICE_BLOCK_BYTES(block + 1) <= prediction->block_bytes)
+		   FMS_DEVICE_BLOCK_BYTES(block + 1) <=
+		   prediction->block_bytes * joined)
 		block++;
 	while (depth < FMS_DEVICE_DEPTHS - 1 &&
-		   FMS_DEVICE_DEPTH(depth + 1) <= prediction->assist_blocks)
+		   FMS_DEVICE_DEPTH(depth + 1) <= prediction->assist_blocks / joined)
 		depth++;
-	return read_cost->cpu_us[block][depth];
+	return read_cost->cpu_us[block][depth] / joined;
+}
+
+/*
+ * What part of the reads cannot be ahead of the merge, as more blocks are
+ * wanted at once than there are assist blocks?  After half of its blocks, a run
+ * is off its pace by about the root of the tuples that have gone.
+ */
+static double
+at_once_part(const FmsExpectedInput *input, const Volumes *volumes,
+			 const FmsPrediction *prediction)
+{
+	double		in_block = tuples_in_block(input, volumes, prediction);
+	double		in_run = input->tuples / Max(volumes->fan_in, 1);
+	double		drift = sqrt(in_run / 2) / in_block;
+	double		behind = volumes->fan_in - (double) prediction->assist_blocks;
+
+	return Max(0, behind / Max(volumes->fan_in, 1)) * Max(0, 1 - drift);
 }
 
 /* Microseconds for so many bytes at so many MB/s. */
@@ -278,7 +348,7 @@ predict_times(const FmsOptions *options, const FmsTupleCost *cost,
 	double		bytes = prediction->spilled_bytes;
 	double		rewritten = volumes->rewritten_bytes;
 	double		write_us = 0;
-	double		read_us = 0;
+	double		device_us = 0;	/* in the merge */
 	double		alone_us = 0;	/* in which nothing else goes on */
 
 	if (bytes > 0)
@@ -286,8 +356,8 @@ predict_times(const FmsOptions *options, const FmsTupleCost *cost,
 		merge *= price_factor(volumes->fan_in, input) +
 			price_factor(prediction->runs, input) * rewritten / bytes;
 		merge += (bytes + rewritten) / prediction->block_bytes *
-			block_cpu_us(cost, read_cost, prediction);
-		merge += rewritten * cost->formation_byte_ns / 1000;
+			block_cpu_us(cost, read_cost, prediction, volumes->joined);
+		merge += rewritten * cost->formation_byte_ns * REWRITE_PART / 1000;
 	}
 	if (prediction->compressed)
 	{
@@ -301,14 +371,16 @@ predict_times(const FmsOptions *options, const FmsTupleCost *cost,
 		/* an earlier pass: also what it writes to, there and back */
 		merge += (bytes + 3 * rewritten) * FETCH_BYTE_NS / 1000;
 		write_us = transfer_us(bytes, options->device.write_mb);
-		read_us = transfer_us(bytes + rewritten, prediction->read_mb);
-		alone_us = transfer_us(bytes + rewritten,
-							   options->device.give_back_mb) +
+		device_us = transfer_us(bytes + rewritten, prediction->read_mb) +
 			transfer_us(rewritten, options->device.write_mb);
+		alone_us = transfer_us(bytes + rewritten,
+							   options->device.give_back_mb);
 	}
-	if (read_us > 0)
-		prediction->blocked_us = Max(0, read_us - merge) +
-			Min(read_us, merge) / sqrt(Max(prediction->assist_blocks, 1));
+	if (device_us > 0)
+		prediction->blocked_us = Max(0, device_us - merge) +
+			Min(device_us, merge) *
+			Max(1 / sqrt(Max(prediction->assist_blocks / volumes->joined, 1)),
+				at_once_part(input, volumes, prediction));
 	prediction->formation_us = Max(formation, write_us);
 	prediction->merge_us = merge + alone_us + prediction->blocked_us;
 }
@@ -338,9 +410,12 @@ fms_predict(const FmsOptions *options, const FmsTupleCost *cost,
 		prediction->block_bytes = sizing.block_bytes;
 		prediction->cached = fms_medium_caches(options, sizing.block_bytes,
 											   prediction->spilled_bytes);
-		prediction->read_mb = fms_device_read_mb(&options->device,
-												 sizing.block_bytes,
-												 prediction->assist_blocks);
+		volumes.joined = prediction->cached ? 1 :
+			blocks_in_read(input, &volumes, prediction);
+		prediction->read_mb =
+			fms_device_read_mb(&options->device,
+							   sizing.block_bytes * volumes.joined,
+							   prediction->assist_blocks / volumes.joined);
 	}
 	predict_times(options, cost, read_cost, input, &volumes, prediction);
 	if (!prediction->external)

@@ -30,7 +30,7 @@ typedef struct FmsPrediction
 	/* in microseconds */
 	double		formation_us;	/* without the input's own time */
 	double		merge_us;		/* all passes */
-	double		blocked_us;		/* of that, waiting for reads */
+	double		blocked_us;		/* of that, waiting for the device */
 } FmsPrediction;
 
 /* The input, as far as the caller knows it. */

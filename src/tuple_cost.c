@@ -243,3 +243,19 @@ fms_tuple_cost_measure(FmsTupleCost *cost)
 	fit(merge_cost_ns(&of_short, cost), merge_cost_ns(&of_long, cost),
 		&cost->merge_ns, &cost->merge_byte_ns);
 }
+
+/* What such a tuple of middling length takes, but for its blocks. */
+static double
+middling_ns(const FmsTupleCost *cost)
+{
+	return cost->formation_ns + cost->merge_ns +
+		(cost->formation_byte_ns + cost->merge_byte_ns) *
+		(SHORT_BYTES + LONG_BYTES) / 2;
+}
+
+void
+fms_tuple_cost_lower(FmsTupleCost *cost, const FmsTupleCost *other)
+{
+	if (middling_ns(other) < middling_ns(cost))
+		*cost = *other;
+}

@@ -159,6 +159,28 @@ SELECT ok(r.merge_ms BETWEEN 0.5 * u.merge_ms AND 2 * u.merge_ms,
 FROM fmsort_recommend('64MB', 200000000) u,
   unnest('{1, 1000000000000}'::bigint[]) keys,
   fmsort_recommend('64MB', 200000000, distinct_keys => keys) r;
+-- past it: blocks that begin with the same key are one read of several
+SET fmsort.direct_io = on;
+SELECT fake('least(1000, block / 1e6 / (30e-6 + block / 1e9) * least(depth, 2))');
+SELECT cmp_ok(alike.read_mb_per_s, '>', 1.5 * differ.read_mb_per_s,
+  'many rows of a key are read by larger requests')
+FROM fmsort_recommend('64MB', 1000000000, block_size => 4096, assist_blocks => 64,
+    distinct_keys => 3000) alike,
+  fmsort_recommend('64MB', 1000000000, block_size => 4096, assist_blocks => 64,
+    distinct_keys => 10000000) differ;
+SELECT is(alike.read_mb_per_s, differ.read_mb_per_s,
+  '... which a block that is as large already does not become')
+FROM fmsort_recommend('64MB', 1000000000, block_size => 131072, assist_blocks => 64,
+    distinct_keys => 3000) alike,
+  fmsort_recommend('64MB', 1000000000, block_size => 131072, assist_blocks => 64,
+    distinct_keys => 10000000) differ;
+-- runs that come to the end of a large block together want all their next ones
+SELECT fake('4000');
+SELECT ok(few.blocked_ms > 0.45 * few.bytes_spilled / 4e6 AND
+    small.blocked_ms < 0.4 * small.bytes_spilled / 4e6,
+  'large blocks are waited for if there are fewer assist blocks than runs')
+FROM fmsort_recommend('64MB', 1000000000, block_size => 1048576, assist_blocks => 8) few,
+  fmsort_recommend('64MB', 1000000000, block_size => 32768, assist_blocks => 8) small;
 RESET fmsort.direct_io;
 -- the block size and the assist blocks may be given
 SELECT is(chosen_block_size || ' ' || chosen_assist_blocks, '8192 3',
@@ -189,6 +211,17 @@ BEGIN
   RETURN NEXT;
 END
 $$;
+
+-- as much is spilled as was foreseen, by the rows' width as the planner has it
+SET fmsort.compression = off;
+CREATE TABLE by_k AS SELECT * FROM d ORDER BY k;
+SELECT ok(r.bytes_spilled BETWEEN 0.95 * s.bytes_spilled AND 1.05 * s.bytes_spilled,
+  'what is spilled is known beforehand')
+FROM fmsort_last_sort() s,
+  (SELECT sum(avg_width)::int AS width FROM pg_stats WHERE tablename = 'd') w,
+  fmsort_recommend('2MB', 100000 * width, width) r;
+DROP TABLE by_k;
+RESET fmsort.compression;
 
 DELETE FROM fmsort_device_profile;
 CREATE TEMPORARY TABLE usual AS SELECT * FROM sort_d();

@@ -3,11 +3,12 @@
 # one state of the page cache, one work_mem.  Needs common.sh, cluster.sh,
 # tpch.sh and compare.sh.
 #
-# First every point of the grid runs once (screening).  The fastest of many
-# noisy figures is fast by luck as well, so the best GRID_FINALISTS run again
-# with those that are to be judged, by turns, GRID_REPEAT rounds, and only these
-# count (final).  Results go, a line a query, to GRID_RESULTS; report.py reads
-# them.  A cell that is in there already is not measured again.
+# First every point of the grid runs once, or GRID_SCREENING times (screening).
+# The fastest of many noisy figures is fast by luck as well, so the best
+# GRID_FINALISTS run again with those that are to be judged, by turns, GRID_REPEAT
+# rounds, and only these count (final).  Results go, a line a query, to
+# GRID_RESULTS; report.py reads them.  A cell that is in there already is not
+# measured again.
 #
 # Where memory is short, a query pays for what the one before it has left in the
 # page cache.  With GRID_SETTLE=1 that is its own kind: each query runs first
@@ -27,6 +28,7 @@
 GRID_REPORT=$FMSORT_ROOT/test/bench/devices/report.py
 GRID_RESULTS=
 GRID_REPEAT=${REPEAT:-3}
+GRID_SCREENING=${SCREENING:-1}
 GRID_FINALISTS=${FINALISTS:-2}
 GRID_KEY=
 GRID_COLD=0
@@ -195,7 +197,8 @@ grid_both_stages() {
 
     # A warm-up, which counts nowhere.
     grid_measure warm-up "$cell" "$mem" stock 0 &&
-        grid_rounds screening "$cell" "$mem" 1 "${GRID_POINTS[@]}" || return
+        grid_rounds screening "$cell" "$mem" "$GRID_SCREENING" \
+            "${GRID_POINTS[@]}" || return
     best=$(grid_report best "$cell" "$GRID_KEY" "$mem" "$GRID_FINALISTS") ||
         return
     # shellcheck disable=SC2086 # words
@@ -221,7 +224,7 @@ grid_describe() {
     grid_report environment disk "$(disk_below "$CLUSTER_DIR")"
     grid_report environment orders "$(sql -c "SELECT count(*) || ' rows, '
         || pg_size_pretty(pg_table_size('orders')) FROM orders")"
-    grid_report environment rounds "$GRID_REPEAT, after one of screening"
+    grid_report environment rounds "$GRID_REPEAT, after $GRID_SCREENING of screening"
 }
 
 # grid_publish NAME TITLE: tables, and NAME.csv and .svg in OUT
