@@ -7,10 +7,10 @@
  * in all, and there are 30 seconds: each gets an equal part of the time that
  * is left.  probe.c does one of them, here is the order and what comes of it.
  *
- *	  tuples	the file		 points that matter most	the others	 holes	tuples
- *	  |--------|----------------|-------------------------|-----------|-----|------|
- *	  ~ 0.5 s	a third at most	 4, 16, 64, 256 kB, 1 MB until time	  a tenth ~ 0.5 s
- *							 at depths 1, 8, 32			is up		  at most
+ *	  tuples  the file		  points that matter  the others  holes	  tuples
+ *	  |-----|----------------|-------------------|-----------|-------|-----|
+ *	  0.5 s	 a third at most  4, 16, 64, 256 kB,  until time  a tenth 0.5 s
+ *							  1 MB at 1, 8, 32	  is up		  at most
  *
  * Neighbouring patterns take turns at each point, so that a slow minute of the
  * machine spoils a bit of each and not all of one.  A point with so much

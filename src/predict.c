@@ -23,14 +23,15 @@
  * times too far behind the other.  So a part 1 / sqrt(l) of the shorter does
  * not overlap, and with a single assist block nothing does.
  *
- * That is where blocks are wanted one after the other.  All runs begin with the
- * merge, though, and are read at the same pace: at first, all come to the end
- * of a block at once.  With each block they drift apart, large ones in per cent
- * of their length the least.  Until they have, no more of the blocks that are
- * wanted at once can have been read ahead than there are assist blocks.
+ * That is where blocks are wanted one after the other.  All runs begin with
+ * the merge, though, and are read at the same pace: at first, all come to the
+ * end of a block at once.  With each block they drift apart, large ones in per
+ * cent of their length the least.  Until they have, no more of the blocks that
+ * are wanted at once can have been read ahead than there are assist blocks.
  *
- * Blocks that begin with the same key lie one behind the other in the block read
- * order as in their run.  If they are asked for at once, they are one read.
+ * Blocks that begin with the same key lie one behind the other in the block
+ * read order as in their run.  If they are asked for at once, they are one
+ * read.
  *
  * Giving space back (o) overlaps with nothing: the kernel changes the file's
  * map when all reads that are under way have come, and lets no other begin.
@@ -67,8 +68,8 @@
 #include "sizing.h"
 
 /*
- * Beside a tuple's columns: eight bytes of key, the tuple's header, and half of
- * what aligning the end takes at most (record.h); in memory an entry.
+ * Beside a tuple's columns: eight bytes of key, the tuple's header, and half
+ * of what aligning the end takes at most (record.h); in memory an entry.
  */
 #define RECORD_EXTRA_BYTES \
 	(sizeof(uint64) + MAXALIGN(SizeofMinimalTupleHeader) + MAXIMUM_ALIGNOF / 2)
@@ -314,8 +315,8 @@ block_cpu_us(const FmsTupleCost *cost, const FmsReadCost *read_cost,
 
 /*
  * What part of the reads cannot be ahead of the merge, as more blocks are
- * wanted at once than there are assist blocks?  After half of its blocks, a run
- * is off its pace by about the root of the tuples that have gone.
+ * wanted at once than there are assist blocks?  After half of its blocks, a
+ * run is off its pace by about the root of the tuples that have gone.
  */
 static double
 at_once_part(const FmsExpectedInput *input, const Volumes *volumes,

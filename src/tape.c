@@ -72,7 +72,7 @@
  */
 #define CACHED_WRITE_BYTES	32768
 
-/* Such memory goes back in pieces of this: it is soon taken again, see there. */
+/* Such memory goes back in pieces of this: it is soon taken again (tape.h). */
 #define CACHED_GIVE_BACK_BYTES	((Size) 256 * 1024)
 
 /*

@@ -109,11 +109,11 @@ extern void fms_tape_write_out(FmsTape *tape, FmsIoRequest *request,
 extern void fms_tape_trim(FmsTape *tape);
 
 /*
- * In which pieces is space best given back?  Past the page cache in large ones,
- * of this: each is a change of the file's map, and holds up the reads that are
- * going on.  From the page cache in small ones, as a merge of many runs stands
- * in the middle of a piece of each, and what is kept there is memory: a pass
- * that writes as it reads takes new memory for as much.
+ * In which pieces is space best given back?  Past the page cache in large
+ * ones, of this: each is a change of the file's map, and holds up the reads
+ * that are going on.  From the page cache in small ones, as a merge of many
+ * runs stands in the middle of a piece of each, and what is kept there is
+ * memory: a pass that writes as it reads takes new memory for as much.
  */
 #define FMS_TAPE_GIVE_BACK_BYTES	((Size) 4 * 1024 * 1024)
 

@@ -19,8 +19,8 @@
 extern void fms_tuple_cost_measure(FmsTupleCost *cost);
 
 /*
- * Of two measurements some time apart, keeps the one by which a sort takes less
- * time: a machine that others slow down for a while is not always slow.
+ * Of two measurements some time apart, keeps the one by which a sort takes
+ * less time: a machine that others slow down for a while is not always slow.
  */
 extern void fms_tuple_cost_lower(FmsTupleCost *cost,
 								 const FmsTupleCost *other);
