@@ -56,6 +56,7 @@
 
 #include "clock.h"
 #include "last_sort.h"
+#include "median.h"
 #include "mode.h"
 #include "settings.h"
 
@@ -338,15 +339,6 @@ read_modes(ArrayType *modes, int *count)
 
 /* ---- the table ---- */
 
-static int
-compare_doubles(const void *a, const void *b)
-{
-	double		x = *(const double *) a;
-	double		y = *(const double *) b;
-
-	return (x > y) - (x < y);
-}
-
 /* The median of one double in each of n measurements. */
 static double
 median(const Measurement *measurements, int n, size_t offset)
@@ -358,8 +350,7 @@ median(const Measurement *measurements, int n, size_t offset)
 	for (i = 0; i < n; i++)
 		memcpy(&values[i], (const char *) &measurements[i] + offset,
 			   sizeof(double));
-	qsort(values, n, sizeof(double), compare_doubles);
-	result = (values[(n - 1) / 2] + values[n / 2]) / 2;
+	result = fms_median(values, n);
 	pfree(values);
 	return result;
 }

@@ -46,6 +46,7 @@
 #include "miscadmin.h"
 
 #include "clock.h"
+#include "median.h"
 #include "sort.h"
 #include "tuple_cost.h"
 
@@ -150,22 +151,6 @@ time_sort(const Trial *trial, Timing *timing)
 	FreeTupleDesc(desc);
 }
 
-static int
-compare_times(const void *a, const void *b)
-{
-	double		left = *(const double *) a;
-	double		right = *(const double *) b;
-
-	return (left > right) - (left < right);
-}
-
-static double
-middle(double *times)
-{
-	qsort(times, REPEAT, sizeof(double), compare_times);
-	return times[REPEAT / 2];
-}
-
 static Timing
 usual_time(uint32 tuple_bytes, int tuples, uint32 block_bytes,
 		   uint32 assist_blocks)
@@ -182,8 +167,8 @@ usual_time(uint32 tuple_bytes, int tuples, uint32 block_bytes,
 		formation_ns[i] = timing.formation_ns;
 		merge_ns[i] = timing.merge_ns;
 	}
-	timing.formation_ns = middle(formation_ns);
-	timing.merge_ns = middle(merge_ns);
+	timing.formation_ns = fms_median(formation_ns, REPEAT);
+	timing.merge_ns = fms_median(merge_ns, REPEAT);
 	return timing;
 }
 
