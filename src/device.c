@@ -30,8 +30,10 @@
  *	  blocked      |----|      |---|        |---|	 rate  <=  bytes / blocked
  *
  * A rate outside of them is moved to the nearer one, and the rates of reads
- * are moved in proportion: whatever made the ones wrong (another disk, another
- * limit of a cloud's) has hardly spared the others.
+ * are moved in proportion: whatever made the ones wrong has hardly spared the
+ * others.  One that is far outside was measured on something else (another
+ * disk, another limit of a cloud's).  The bound says how wrong it is at least,
+ * not what is right, so nothing of it counts any more.
  *
  * What has been read gives its space back.  To a file system that is cheap,
  * unless it tells the device of each stretch (the mount option "discard"): then
@@ -56,6 +58,9 @@
 
 /* The bounds of a rate are near enough for a guess within this factor. */
 #define BOUNDS_NEAR		3.0
+
+/* A rate that is wrong by more than this factor says nothing. */
+#define FAR_OUTSIDE		2.0
 
 int
 fms_device_block_index(int64 block_bytes)
@@ -247,12 +252,18 @@ fms_device_correct(FmsDevice *device, const FmsSeen *seen)
 	double		most = seen->blocked_us > 0 ?
 		seen->bytes / seen->blocked_us : RATE_MAX_MB;
 
+	bool		forgotten;
+
 	if (!is_rate(least) || !is_rate(most) || least > most)
 		return false;
+	forgotten = device->write_mb > most * FAR_OUTSIDE ||
+		(device->write_mb > 0 && device->write_mb * FAR_OUTSIDE < least);
+	if (forgotten)
+		memset(device, 0, sizeof(*device));
 	if (device->write_mb <= 0)
 	{
 		if (most > least * BOUNDS_NEAR)
-			return false;
+			return forgotten;
 		device->write_mb = sqrt(least * most);
 		return true;
 	}

@@ -84,8 +84,8 @@ typedef struct FmsSeen
 } FmsSeen;
 
 /*
- * That overrules what was measured before.  True if it had to be overruled, or
- * was not known.
+ * That overrules what was measured before, or has it forgotten.  True if that
+ * was necessary, or the device was not known and is now.
  */
 extern bool fms_device_correct(FmsDevice *device, const FmsSeen *seen);
 

@@ -43,9 +43,10 @@
  *
  * The page cache may be what is slow: a kernel that looks for free memory,
  * or gets it back from its host, or holds up who has written much.  If what
- * has gone into it took longer, copying and waiting, than a device would take
- * for a round trip, the next run goes past it.  The spill comes back if the
- * device proves to be a slow one, and then for good.
+ * goes into it takes longer, copying and waiting, than a device would take for
+ * a round trip, and that adds up, the next run goes past it.  (A kernel that is
+ * busy for some milliseconds does not count: that is over when it is seen.)  The
+ * spill comes back if the device proves to be a slow one, and then for good.
  *
  * Why the sort does not measure the device's rate for itself, by reading and
  * writing something: that costs most on the devices for which it matters.
@@ -86,8 +87,8 @@
 #define ORDINARY_MB			1000.0
 #define ORDINARY_REQUESTS	0.07
 
-/* Fewer bytes into the page cache do not tell its rate. */
-#define CACHE_SEEN_MIN_BYTES ((uint64) 16 * 1024 * 1024)
+/* A kernel that had something else to do for less than that is no proof. */
+#define HICCUP_US			50000.0
 
 /*
  * A device that is not known is tried with so much of a spill: more than a
@@ -96,8 +97,6 @@
  */
 #define TRIAL_BYTES			(32.0 * 1024 * 1024)
 #define TRIAL_MAX_BYTES		(2 * TRIAL_BYTES)
-/* A kernel that had something else to do for less than that is no proof. */
-#define TRIAL_BLOCKED_MIN_US	50000.0
 
 /* Fewer bytes prove nothing. */
 #define SEEN_MIN_BYTES		((uint64) 2 * 1024 * 1024)
@@ -192,6 +191,12 @@ fms_medium_begin(FmsMedium *medium, const FmsOptions *options,
 	begin_run(medium, counters);
 }
 
+void
+fms_medium_end_trial(FmsMedium *medium)
+{
+	medium->on_trial = false;
+}
+
 /*
  * What comes of a trial is whether the device is a slow one.  One that is not
  * plainly so has been seen between two looks, by a kernel that had other
@@ -208,16 +213,16 @@ fms_medium_tried(FmsMedium *medium, double tried_bytes, const FmsSeen *seen)
 	bool		is_quick = seen->bytes >=
 		seen->elapsed_us * 2 * PLAINLY_SLOW_MB;
 
-	if (is_slow && seen->blocked_us >= TRIAL_BLOCKED_MIN_US)
+	if (is_slow && seen->blocked_us >= HICCUP_US)
 	{
 		medium->device = device;
 		medium->device_seen = true;
-		medium->on_trial = false;
+		fms_medium_end_trial(medium);
 		/* there may be more room for it now */
 		medium->look_again_bytes = 0;
 	}
 	else if (tried_bytes >= (is_quick ? TRIAL_BYTES : TRIAL_MAX_BYTES))
-		medium->on_trial = false;
+		fms_medium_end_trial(medium);
 }
 
 /* Adds a run that was written past the page cache to what is known. */
@@ -247,7 +252,10 @@ speaks_for_cache(const FmsMedium *medium, DeviceKind kind)
 		(kind == DEVICE_ORDINARY && medium->reason == FMS_DIRECT_FAST);
 }
 
-/* In the page cache: does that take longer than the device would? */
+/*
+ * In the page cache: does that take longer than the device would?  What is lost
+ * adds up over the runs, and what is gained later is taken off it.
+ */
 static bool
 cache_is_slow(FmsMedium *medium, const FmsCounters *counters)
 {
@@ -255,13 +263,13 @@ cache_is_slow(FmsMedium *medium, const FmsCounters *counters)
 	double		us = counters->cached_us - medium->cache_from_us;
 	double		device_mb = fms_medium_device_mb(medium);
 
-	if (bytes < CACHE_SEEN_MIN_BYTES)
-		return false;
-	medium->cache_from_bytes = counters->cached_bytes;
-	medium->cache_from_us = counters->cached_us;
 	if (device_mb <= 0)
 		device_mb = Min(ORDINARY_MB, medium->block_bytes * ORDINARY_REQUESTS);
-	return bytes < us * device_mb;
+	medium->cache_lost_us = Max(0, medium->cache_lost_us + us -
+								bytes / device_mb);
+	medium->cache_from_bytes = counters->cached_bytes;
+	medium->cache_from_us = counters->cached_us;
+	return medium->cache_lost_us > HICCUP_US;
 }
 
 /* From the page cache past it, or back? */
@@ -305,7 +313,7 @@ fms_medium_stay(FmsMedium *medium, bool cached)
 {
 	medium->settled = true;
 	medium->cached = cached;
-	medium->on_trial = false;
+	fms_medium_end_trial(medium);
 }
 
 bool

@@ -30,7 +30,8 @@ typedef struct FmsMedium
 	uint64		look_again_bytes;	/* in the page cache: so much may be */
 	uint64		cache_from_bytes;	/* when its rate was last looked at: what
 									 * had gone into it, */
-	double		cache_from_us;	/* and how long that had taken */
+	double		cache_from_us;	/* how long that had taken, */
+	double		cache_lost_us;	/* and how much longer than a device, of late */
 
 	/* of runs that were written past the page cache */
 	FmsSeen		seen;
@@ -49,6 +50,9 @@ extern void fms_medium_begin(FmsMedium *medium, const FmsOptions *options,
  */
 extern void fms_medium_tried(FmsMedium *medium, double tried_bytes,
 							 const FmsSeen *seen);
+
+/* The device cannot be tried, or need not be any more. */
+extern void fms_medium_end_trial(FmsMedium *medium);
 
 /* A run has been written: decides where the next one goes. */
 extern void fms_medium_next_run(FmsMedium *medium,

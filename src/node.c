@@ -42,7 +42,6 @@
  */
 #include "postgres.h"
 
-#include "access/htup_details.h"
 #include "access/parallel.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
@@ -58,6 +57,7 @@
 #include "node.h"
 #include "profile.h"
 #include "progress.h"
+#include "record.h"
 #include "settings.h"
 #include "slow_log.h"
 #include "sort.h"
@@ -433,10 +433,8 @@ prepare_sort(FmsSortState *state)
 	MemoryContext caller;
 	FmsOptions	options;
 
-	/* what a record takes beside the plain width: header, key, alignment */
 	fms_settings_snapshot(&options, plan->plan_rows *
-						  (plan->plan_width + SizeofMinimalTupleHeader +
-						   sizeof(Datum) + MAXIMUM_ALIGNOF));
+						  fms_record_expected_bytes(plan->plan_width));
 	/* a plan begun before fmsort.mode was set to off goes on as it was */
 	if (options.mode == FMS_MODE_OFF)
 		options.mode = FMS_MODE_FMSORT;

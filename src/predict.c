@@ -67,12 +67,7 @@
 #include "record.h"
 #include "sizing.h"
 
-/*
- * Beside a tuple's columns: eight bytes of key, the tuple's header, and half
- * of what aligning the end takes at most (record.h); in memory an entry.
- */
-#define RECORD_EXTRA_BYTES \
-	(sizeof(uint64) + MAXALIGN(SizeofMinimalTupleHeader) + MAXIMUM_ALIGNOF / 2)
+/* In memory each record has an entry besides. */
 #define ENTRY_BYTES			sizeof(FmsEntry)
 
 /*
@@ -266,7 +261,7 @@ tuples_in_block(const FmsExpectedInput *input, const Volumes *volumes,
 				const FmsPrediction *prediction)
 {
 	return Max(1, prediction->block_bytes * volumes->gain /
-			   (input->tuple_bytes + RECORD_EXTRA_BYTES));
+			   fms_record_expected_bytes(input->tuple_bytes));
 }
 
 /*
@@ -393,7 +388,7 @@ fms_predict(const FmsOptions *options, const FmsTupleCost *cost,
 {
 	FmsSizing	sizing;
 	Volumes		volumes = {0};
-	double		record_bytes = input->tuple_bytes + RECORD_EXTRA_BYTES;
+	double		record_bytes = fms_record_expected_bytes(input->tuple_bytes);
 
 	memset(prediction, 0, sizeof(*prediction));
 	fms_sizing_init(&sizing, &fms_mode_fmsort, options);

@@ -156,6 +156,18 @@ fms_record_size(uint16 key_bytes, Size tuple_bytes)
 		MAXALIGN(Max(tuple_bytes, FMS_TUPLE_SKIPPED_BYTES));
 }
 
+/*
+ * What a record is expected to take whose columns are so wide: they, the
+ * tuple's header, a key of one word, and half of what aligning the end takes
+ * at most.
+ */
+static inline double
+fms_record_expected_bytes(double columns_bytes)
+{
+	return columns_bytes + MAXALIGN(SizeofMinimalTupleHeader) +
+		sizeof(uint64) + MAXIMUM_ALIGNOF / 2;
+}
+
 static inline Size
 fms_record_bytes(const FmsRecord *record)
 {

@@ -111,7 +111,7 @@ try_device(FmsSpill *spill)
 
 	fms_trial_look(trial, &spill->io, spill->tape);
 	if (trial->failed)
-		spill->medium.on_trial = false;
+		fms_medium_end_trial(&spill->medium);
 	else
 		fms_medium_tried(&spill->medium, trial->tried_bytes, &trial->seen);
 }

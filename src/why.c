@@ -137,6 +137,8 @@ append_device(StringInfo text, const FmsCounters *counters)
 						 counters->device_mb,
 						 counters->device_seen ? "as this sort has seen" :
 						 "by its profile");
+	else if (counters->device_seen)
+		appendStringInfoString(text, " (its profile is wrong, as this sort has seen)");
 }
 
 static void

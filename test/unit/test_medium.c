@@ -145,8 +145,15 @@ check_slow_cache(void)
 	begin(0, 0);
 	cache_run(100 * MB, 5000);
 	shim_ok(medium.cached, "a page cache that is quick: no reason to leave");
-	cache_run(8 * MB, 100);
-	shim_ok(medium.cached, "a few bytes do not tell");
+	cache_run(8 * MB, 200);
+	shim_ok(medium.cached, "a moment's hiccup is no reason");
+	cache_run(100 * MB, 5000);
+	cache_run(8 * MB, 200);
+	shim_ok(medium.cached, "... nor is one now and one then");
+	cache_run(8 * MB, 200);
+	shim_ok(!medium.cached, "... but two at once are");
+
+	begin(0, 0);
 	cache_run(100 * MB, 500);
 	shim_ok(!medium.cached && medium.reason == FMS_DIRECT_CACHE_SLOW,
 			"slower than a device: past it");
@@ -196,6 +203,11 @@ check_wrong_profiles(void)
 	write_slow_run(1000);
 	shim_ok(medium.cached && medium.reason == FMS_DIRECT_SMALL,
 			"a device that is ordinary and no fast one: back as well");
+	begin(50000, 50 * MB);
+	memset(&medium.device, 0, sizeof(medium.device));
+	write_run(1 * MB, 0);
+	shim_ok(medium.cached && medium.reason == FMS_DIRECT_SMALL,
+			"... and one that has been forgotten");
 	begin(0, 500 * MB);
 	write_slow_run(20);
 	shim_ok(medium.cached && medium.device_seen,
@@ -297,14 +309,25 @@ check_bounds(void)
 	device = options.device;
 	shim_ok(!correct(&device, 100e6, 1e6, 0.05e6),
 			"inside its bounds (100 to 2000 MB/s) a rate stays");
-	shim_ok(correct(&device, 100e6, 1e6, 0.5e6) &&
-			fabs(device.write_mb - 200) < 0.1,
+	shim_ok(correct(&device, 100e6, 1e6, 0.125e6) &&
+			fabs(device.write_mb - 800) < 0.1,
 			"above them it falls to the upper");
-	shim_ok(fabs(fms_device_read_mb(&device, BLOCK, 8) - 200) < 0.1,
+	shim_ok(fabs(fms_device_read_mb(&device, BLOCK, 8) - 800) < 0.1,
 			"... and reads with it");
 	shim_ok(correct(&device, 100e6, 0.1e6, 0) &&
 			fabs(device.write_mb - 1000) < 0.1,
 			"below them it rises to the lower");
+	shim_ok(correct(&device, 100e6, 1e6, 0.25e6) && !device.known &&
+			device.write_mb == 0 && fms_device_read_mb(&device, BLOCK, 8) == 0,
+			"far above wide ones it is forgotten");
+	device = options.device;
+	shim_ok(correct(&device, 100e6, 0.04e6, 0) && device.write_mb == 0,
+			"... and far below");
+	device = options.device;
+	shim_ok(correct(&device, 100e6, 1e6, 0.5e6) &&
+			fabs(device.write_mb - 141.4) < 0.1 &&
+			fms_device_read_mb(&device, BLOCK, 8) == 0,
+			"... but what narrow ones say is believed");
 	memset(&device, 0, sizeof(device));
 	shim_ok(!correct(&device, 100e6, 1e6, 0.1e6) &&
 			device.write_mb == 0,

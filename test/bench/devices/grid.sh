@@ -32,6 +32,7 @@ GRID_SCREENING=${SCREENING:-1}
 GRID_FINALISTS=${FINALISTS:-2}
 GRID_KEY=
 GRID_COLD=0
+GRID_CALIBRATION=
 GRID_SETTLE=0
 GRID_POINTS=()
 
@@ -205,12 +206,16 @@ grid_both_stages() {
     grid_rounds final "$cell" "$mem" "$GRID_REPEAT" "$@" $best
 }
 
-# grid_cell CELL WORK_MEM CONTENDER...: these are judged
+# grid_cell CELL WORK_MEM CONTENDER...: these are judged.  GRID_CALIBRATION:
+# seconds and MB of grid_calibrate before that, if each cell needs its own.
 grid_cell() {
     if grid_report has "$1" "$GRID_KEY" "$2" "$GRID_REPEAT"; then
         say "$1, $2 MB: measured already"
         return
     fi
+    # shellcheck disable=SC2086 # words
+    [[ -z $GRID_CALIBRATION ]] ||
+        step "$1, $2 MB: measuring the device" grid_calibrate $GRID_CALIBRATION
     step "$1, $2 MB" grid_both_stages "$@"
 }
 
