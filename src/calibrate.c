@@ -7,10 +7,12 @@
  * in all, and there are 30 seconds: each gets an equal part of the time that
  * is left.  probe.c does one of them, here is the order and what comes of it.
  *
- *	  tuples  the file		  points that matter  the others  holes	  tuples
- *	  |-----|----------------|-------------------|-----------|-------|-----|
- *	  0.5 s	 a third at most  4, 16, 64, 256 kB,  until time  a tenth 0.5 s
- *							  1 MB at 1, 8, 32	  is up		  at most
+ *	  tuples  the file	what	  points that  the others  holes   tuples
+ *						lasts	  matter
+ *	  |-----|-----------|--------|------------|-----------|-------|-----|
+ *	  0.5 s	 a third	 a tenth  4, 16, 64,   until time  a tenth 0.5 s
+ *			 at most			  256 kB, 1 MB is up	   at most
+ *								  at 1, 8, 32
  *
  * Neighbouring patterns take turns at each point, so that a slow minute of the
  * machine spoils a bit of each and not all of one.  A point with so much
@@ -58,6 +60,9 @@
 /* Nor may giving it back, which some devices take their time for. */
 #define GIVE_BACK_FRACTION	0.1
 
+/* What lasts of reads is measured with so much for each of its points. */
+#define LASTING_FRACTION	0.05
+
 /* No point gets less than that. */
 #define POINT_MIN_SECONDS	0.002
 
@@ -94,13 +99,25 @@ typedef struct Point
 	FmsProbeResult result;
 } Point;
 
+/*
+ * What lasts: at the most requests and at the most bytes a second that a sort
+ * might want.
+ */
+static const struct
+{
+	uint32		block_bytes;
+	uint32		depth;
+}			lasting[] = {{4096, 64}, {1048576, 8}};
+
+/* These, writing the file, and giving it back. */
+#define SINGLES_MAX		((int) lengthof(lasting) + 2)
+
 typedef struct Calibration
 {
 	Wish		wish;
 	FmsProbe   *probe;
-	FmsProbeResult append;
-	FmsProbeResult give_back;
-	bool		gives_back;		/* the file system can */
+	FmsProfileRow singles[SINGLES_MAX]; /* measurements that are no points */
+	int			nsingles;
 	Point	   *points;			/* in the order in which they are shown */
 	Point	  **turns;			/* and in which they are measured */
 	int			npoints;
@@ -183,7 +200,7 @@ choose_patterns(FunctionCallInfo fcinfo, int argument, bool *chosen)
 			ereport(ERROR,
 					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 					 errmsg("invalid pattern \"%s\"", name),
-					 errhint("Patterns are SR, RR, SW, RW, \"RR misaligned\", \"RW misaligned\", \"SW after RW\", \"RR with SW\", append and \"give back\".")));
+					 errhint("Patterns are SR, RR, SW, RW, \"RR misaligned\", \"RW misaligned\", \"SW after RW\", \"RR with SW\", \"RR lasting\", append and \"give back\".")));
 		chosen[index] = true;
 	}
 	return false;
@@ -304,9 +321,9 @@ make_points(Calibration *calibration)
 	int			depth;
 	int			i;
 
-	calibration->points = palloc(FMS_PROBE_APPEND * FMS_DEVICE_BLOCKS *
+	calibration->points = palloc(FMS_PROBE_RR_LASTING * FMS_DEVICE_BLOCKS *
 								 FMS_DEVICE_DEPTHS * sizeof(Point));
-	for (pattern = 0; pattern < FMS_PROBE_APPEND; pattern++)
+	for (pattern = 0; pattern < FMS_PROBE_RR_LASTING; pattern++)
 	{
 		for (block = 0; block < FMS_DEVICE_BLOCKS; block++)
 		{
@@ -342,15 +359,81 @@ tell_progress(Calibration *calibration, int turn)
 					calibration->wish.seconds)));
 }
 
-/* Would it take much longer than its share, going by the one before it? */
+/* Would that take much longer than its share, at so many MB/s (0: unknown)? */
 static bool
-is_too_slow(const Calibration *calibration, const Point *point, double share)
+is_too_slow(const FmsProbeSpec *spec, double mb)
 {
-	double		mb = calibration->slowest_mb[point->pattern];
-	double		under_way = (double) FMS_DEVICE_BLOCK_BYTES(point->block) *
-		FMS_DEVICE_DEPTH(point->depth);
+	return mb > 0 && (double) spec->block_bytes * spec->depth / (mb * 1e6) >
+		PATIENCE * spec->seconds;
+}
 
-	return mb > 0 && under_way / (mb * 1e6) > PATIENCE * share;
+static void
+add_single(Calibration *calibration, FmsProbePattern pattern,
+		   uint32 block_bytes, uint32 depth, const FmsProbeResult *result)
+{
+	FmsProfileRow *row = &calibration->singles[calibration->nsingles++];
+
+	Assert(calibration->nsingles <= SINGLES_MAX);
+	row->pattern = pattern;
+	row->block_bytes = block_bytes;
+	row->depth = depth;
+	row->result = *result;
+}
+
+/* Writes the file.  Returns how fast that was, MB/s. */
+static double
+fill(Calibration *calibration)
+{
+	const Wish *wish = &calibration->wish;
+	FmsProbeResult result;
+
+	fms_probe_fill(calibration->probe, wish->file_bytes,
+				   wish->seconds * FILL_FRACTION, &result);
+	if (wish->patterns[FMS_PROBE_APPEND])
+		add_single(calibration, FMS_PROBE_APPEND, FMS_PROBE_APPEND_BYTES,
+				   FMS_PROBE_APPEND_DEPTH, &result);
+	return result.mb_per_s;
+}
+
+static void
+give_back(Calibration *calibration)
+{
+	const Wish *wish = &calibration->wish;
+	FmsProbeResult result;
+
+	if (wish->patterns[FMS_PROBE_GIVE_BACK] &&
+		fms_probe_give_back(calibration->probe,
+							wish->seconds * GIVE_BACK_FRACTION, &result))
+		add_single(calibration, FMS_PROBE_GIVE_BACK, FMS_TAPE_GIVE_BACK_BYTES,
+				   1, &result);
+}
+
+static void
+measure_lasting(Calibration *calibration, double mb)
+{
+	const Wish *wish = &calibration->wish;
+	int			i;
+
+	for (i = 0; i < (int) lengthof(lasting); i++)
+	{
+		FmsProbeSpec spec = {
+			.pattern = FMS_PROBE_RR_LASTING,
+			.block_bytes = lasting[i].block_bytes,
+			.depth = lasting[i].depth,
+			.seconds = wish->seconds * LASTING_FRACTION
+		};
+		FmsProbeResult result;
+
+		if (!wish->patterns[spec.pattern] || is_too_slow(&spec, mb))
+			continue;
+		/* one at a time may be all that it can do */
+		if (!fms_probe_can(calibration->probe, spec.pattern, spec.block_bytes,
+						   spec.depth))
+			spec.depth = 1;
+		fms_probe_measure(calibration->probe, &spec, &result);
+		add_single(calibration, spec.pattern, spec.block_bytes, spec.depth,
+				   &result);
+	}
 }
 
 static void
@@ -370,13 +453,13 @@ measure_points(Calibration *calibration)
 		if (left <= 0 && i > 0)
 			break;
 		tell_progress(calibration, i);
-		share = Max(share, POINT_MIN_SECONDS);
-		if (is_too_slow(calibration, point, share))
-			continue;
 		spec.pattern = point->pattern;
 		spec.block_bytes = FMS_DEVICE_BLOCK_BYTES(point->block);
 		spec.depth = FMS_DEVICE_DEPTH(point->depth);
-		spec.seconds = share;
+		spec.seconds = Max(share, POINT_MIN_SECONDS);
+		/* going by the one before it */
+		if (is_too_slow(&spec, calibration->slowest_mb[point->pattern]))
+			continue;
 		fms_probe_measure(calibration->probe, &spec, &point->result);
 		calibration->slowest_mb[point->pattern] = point->result.mb_per_s;
 		point->measured = true;
@@ -385,6 +468,7 @@ measure_points(Calibration *calibration)
 
 /* ---- what comes of it ---- */
 
+/* Of the points, so many rows; of the others, nsingles behind them. */
 static int
 collect_rows(const Calibration *calibration, FmsProfileRow *rows)
 {
@@ -403,18 +487,8 @@ collect_rows(const Calibration *calibration, FmsProfileRow *rows)
 		rows[n].result = point->result;
 		n++;
 	}
-	if (calibration->wish.patterns[FMS_PROBE_APPEND])
-		rows[n++] = (FmsProfileRow)
-		{
-			FMS_PROBE_APPEND, FMS_PROBE_APPEND_BYTES, FMS_PROBE_APPEND_DEPTH,
-				calibration->append
-		};
-	if (calibration->gives_back)
-		rows[n++] = (FmsProfileRow)
-		{
-			FMS_PROBE_GIVE_BACK, FMS_TAPE_GIVE_BACK_BYTES, 1,
-				calibration->give_back
-		};
+	memcpy(&rows[n], calibration->singles,
+		   calibration->nsingles * sizeof(FmsProfileRow));
 	return n;
 }
 
@@ -439,12 +513,10 @@ return_row(ReturnSetInfo *result, const FmsProfileRow *row)
 }
 
 static void
-tell_end(const Calibration *calibration, int nrows, uint64 file_bytes)
+tell_end(const Calibration *calibration, int nmeasured, uint64 file_bytes)
 {
 	const Wish *wish = &calibration->wish;
-	int			missing = calibration->npoints - nrows +
-		(wish->patterns[FMS_PROBE_APPEND] ? 1 : 0) +
-		(calibration->gives_back ? 1 : 0);
+	int			missing = calibration->npoints - nmeasured;
 
 	if (file_bytes < wish->file_bytes)
 		ereport(NOTICE,
@@ -481,6 +553,8 @@ fmsort_calibrate(PG_FUNCTION_ARGS)
 	Calibration calibration = {0};
 	FmsProfileFacts facts = {0};
 	FmsProfileRow *rows;
+	double		written_mb;
+	int			nmeasured;
 	int			nrows;
 	int			i;
 
@@ -492,16 +566,12 @@ fmsort_calibrate(PG_FUNCTION_ARGS)
 
 	calibration.probe = fms_probe_open(calibration.wish.tablespace,
 									   io_method(), calibration.wish.direct);
-	fms_probe_fill(calibration.probe, calibration.wish.file_bytes,
-				   calibration.wish.seconds * FILL_FRACTION,
-				   &calibration.append);
+	written_mb = fill(&calibration);
+	measure_lasting(&calibration, written_mb);
 	make_points(&calibration);
 	measure_points(&calibration);
 	facts.file_bytes = fms_probe_file_bytes(calibration.probe);
-	calibration.gives_back = calibration.wish.patterns[FMS_PROBE_GIVE_BACK] &&
-		fms_probe_give_back(calibration.probe,
-							calibration.wish.seconds * GIVE_BACK_FRACTION,
-							&calibration.give_back);
+	give_back(&calibration);
 	facts.tablespace = calibration.wish.tablespace;
 	facts.uses_uring = fms_probe_uses_uring(calibration.probe);
 	fms_probe_close(calibration.probe);
@@ -514,13 +584,14 @@ fmsort_calibrate(PG_FUNCTION_ARGS)
 	}
 	facts.seconds = fms_clock_since_us(calibration.start) / 1e6;
 
-	rows = palloc((calibration.npoints + 2) * sizeof(FmsProfileRow));
-	nrows = collect_rows(&calibration, rows);
+	rows = palloc((calibration.npoints + SINGLES_MAX) * sizeof(FmsProfileRow));
+	nmeasured = collect_rows(&calibration, rows);
+	nrows = nmeasured + calibration.nsingles;
 	if (calibration.wish.keep)
 		fms_profile_store(get_func_namespace(fcinfo->flinfo->fn_oid), &facts,
 						  rows, nrows);
 	for (i = 0; i < nrows; i++)
 		return_row(result, &rows[i]);
-	tell_end(&calibration, nrows, facts.file_bytes);
+	tell_end(&calibration, nmeasured, facts.file_bytes);
 	return (Datum) 0;
 }

@@ -21,6 +21,16 @@
  * only slow things down.  A reader that has l requests to give may always give
  * fewer, so a rate counts for all greater depths, too.
  *
+ * What a short measurement does not see is a limit that a device keeps over
+ * some time, as clouds' disks do: so many MB and so many requests a second, but
+ * the first after a pause at any rate.  Two long measurements see it, and no
+ * point counts for more than they allow:
+ *
+ *	  MB/s		      .   .   .
+ *	    ------------.-----------		MB/s, of large blocks
+ *	          /   .
+ *	        / .							requests a second, of small ones
+ *
  * Measurements grow stale, and copies of a database move to other devices.  A
  * sort that writes bytes past the page cache has bounds for the rate that
  * cannot be wrong, however busy it is otherwise, since the device writes while
@@ -109,6 +119,16 @@ fms_device_note_read(FmsDevice *device, int64 block_bytes, int64 depth,
 }
 
 void
+fms_device_note_lasting(FmsDevice *device, int64 block_bytes, double mb)
+{
+	if (fms_device_block_index(block_bytes) < 0 || !is_rate(mb))
+		return;
+	device->lasting_mb = Max(device->lasting_mb, mb);
+	device->lasting_requests = Max(device->lasting_requests,
+								   mb / block_bytes);
+}
+
+void
 fms_device_note_write(FmsDevice *device, double mb)
 {
 	if (!is_rate(mb))
@@ -150,8 +170,9 @@ rate_between(const FmsDevice *device, int block_index, double depth_log)
 	return low + (high - low) * (depth_log - below);
 }
 
-double
-fms_device_read_mb(const FmsDevice *device, uint32 block_bytes, uint32 depth)
+/* The rate in a short measurement. */
+static double
+momentary_mb(const FmsDevice *device, uint32 block_bytes, uint32 depth)
 {
 	double		block_log = log2(Max(block_bytes, 512) / 512.0);
 	double		depth_log = log2(Max(depth, 1));
@@ -184,6 +205,18 @@ fms_device_read_mb(const FmsDevice *device, uint32 block_bytes, uint32 depth)
 		return low;
 	high = rate_between(device, above, depth_log);
 	return low + (high - low) * (block_log - below) / (above - below);
+}
+
+double
+fms_device_read_mb(const FmsDevice *device, uint32 block_bytes, uint32 depth)
+{
+	double		mb = momentary_mb(device, block_bytes, depth);
+
+	if (device->lasting_mb > 0)
+		mb = Min(mb, device->lasting_mb);
+	if (device->lasting_requests > 0)
+		mb = Min(mb, (double) device->lasting_requests * block_bytes);
+	return mb;
 }
 
 double
@@ -236,6 +269,8 @@ scale(FmsDevice *device, double factor)
 	int			j;
 
 	device->write_mb *= factor;
+	device->lasting_mb *= factor;
+	device->lasting_requests *= factor;
 	for (i = 0; i < FMS_DEVICE_BLOCKS; i++)
 	{
 		for (j = 0; j < FMS_DEVICE_DEPTHS; j++)

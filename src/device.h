@@ -29,6 +29,10 @@ typedef struct FmsDevice
 	/* random reads, MB/s, by block size and depth; 0: not measured */
 	float		read_mb[FMS_DEVICE_BLOCKS][FMS_DEVICE_DEPTHS];
 
+	/* of them, what lasts longer than a moment; 0: not measured */
+	float		lasting_mb;		/* MB/s, whatever their size */
+	float		lasting_requests;	/* millions a second, likewise */
+
 	float		write_mb;		/* writing runs, MB/s; 0: not measured */
 	float		give_back_mb;	/* giving space back; 0: not measured, or not
 								 * to be had */
@@ -48,12 +52,15 @@ typedef void (*FmsFindDevice) (FmsDevice *device);
  */
 extern void fms_device_note_read(FmsDevice *device, int64 block_bytes,
 								 int64 depth, double mb);
+extern void fms_device_note_lasting(FmsDevice *device, int64 block_bytes,
+									double mb);
 extern void fms_device_note_write(FmsDevice *device, double mb);
 extern void fms_device_note_give_back(FmsDevice *device, double mb);
 
 /*
  * MB/s of random reads of that size, so many at once: between the points
- * measured, and never less than with fewer at once.  0: not known.
+ * measured, never less than with fewer at once, and no more than what lasts.
+ * 0: not known.
  */
 extern double fms_device_read_mb(const FmsDevice *device, uint32 block_bytes,
 								 uint32 depth);

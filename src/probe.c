@@ -18,6 +18,9 @@
  *
  * What makes such measurements lie, and what is done about it:
  *
+ *	  The first bytes are faster.  A limit is kept over some time, or a cache
+ *	  takes them.  Where it matters (writing the file, what lasts of reads,
+ *	  giving space back) only the second half counts.
  *	  The page cache answers.  Transfers are direct, unless asked otherwise;
  *	  where they cannot be, that is an error and not a figure.
  *	  The device compresses or finds duplicates.  The file is random, and each
@@ -107,6 +110,7 @@ struct FmsProbe
 /* How far it has come. */
 typedef struct Progress
 {
+	double		from_us;		/* the ramp is not over before */
 	double		stop_us;		/* nothing is submitted from then on */
 	uint64		done;			/* requests */
 	uint64		counted;		/* of them, after the ramp and before the
@@ -124,6 +128,7 @@ static const char *const pattern_names[] = {
 	[FMS_PROBE_RW_MISALIGNED] = "RW misaligned",
 	[FMS_PROBE_SW_AFTER_RW] = "SW after RW",
 	[FMS_PROBE_RR_WITH_SW] = "RR with SW",
+	[FMS_PROBE_RR_LASTING] = "RR lasting",
 	[FMS_PROBE_APPEND] = "append",
 	[FMS_PROBE_GIVE_BACK] = "give back"
 };
@@ -369,6 +374,26 @@ fill_in(FmsProbe *probe, FmsProbeResult *result, uint64 requests,
 	result->p99_us = percentile(probe, 0.99);
 }
 
+/* Where the second half begins of what does not count from the beginning. */
+typedef struct Half
+{
+	bool		begun;
+	uint64		requests;		/* given before it */
+	double		us;				/* and the time that was over */
+} Half;
+
+/* So many have been given, after so long: half of them, or of the seconds? */
+static void
+look_for_half(Half *half, uint64 requests, double now_us, double seconds,
+			  bool of_requests)
+{
+	if (half->begun || !(of_requests || now_us >= seconds * 1e6 / 2))
+		return;
+	half->begun = true;
+	half->requests = requests;
+	half->us = now_us;
+}
+
 /* ---- writing the file ---- */
 
 /* Shall it grow on?  A slow device gets a smaller file. */
@@ -408,6 +433,7 @@ fms_probe_fill(FmsProbe *probe, uint64 file_bytes, double seconds,
 			   FmsProbeResult *result)
 {
 	instr_time	start;
+	Half		half = {0};
 	double		cpu_us;
 	uint64		n;
 	int			i;
@@ -421,12 +447,14 @@ fms_probe_fill(FmsProbe *probe, uint64 file_bytes, double seconds,
 	{
 		CHECK_FOR_INTERRUPTS();
 		finish_append(probe, n % FMS_PROBE_APPEND_DEPTH);
+		look_for_half(&half, n, fms_clock_since_us(start), seconds,
+					  fms_tape_end(probe->tape) >= file_bytes / 2);
 		append(probe, n % FMS_PROBE_APPEND_DEPTH);
 	}
 	for (i = 0; i < FMS_PROBE_APPEND_DEPTH; i++)
 		finish_append(probe, i);
-	fill_in(probe, result, n, FMS_PROBE_APPEND_BYTES,
-			fms_clock_since_us(start));
+	fill_in(probe, result, n - half.requests, FMS_PROBE_APPEND_BYTES,
+			fms_clock_since_us(start) - half.us);
 	result->cpu_us = (processor_us() - cpu_us) / Max(n, 1);
 	fms_tape_trim(probe->tape);
 }
@@ -438,6 +466,7 @@ fms_probe_give_back(FmsProbe *probe, double seconds, FmsProbeResult *result)
 {
 	uint64		pieces = fms_tape_end(probe->tape) / FMS_TAPE_GIVE_BACK_BYTES;
 	instr_time	start = fms_clock_now();
+	Half		half = {0};
 	double		cpu_us = processor_us();
 	uint64		n;
 
@@ -447,13 +476,15 @@ fms_probe_give_back(FmsProbe *probe, double seconds, FmsProbeResult *result)
 		instr_time	began = fms_clock_now();
 
 		CHECK_FOR_INTERRUPTS();
+		look_for_half(&half, n, fms_clock_since_us(start), seconds,
+					  n >= pieces / 2);
 		if (!fms_tape_give_back(probe->tape, n * FMS_TAPE_GIVE_BACK_BYTES,
 								FMS_TAPE_GIVE_BACK_BYTES))
 			return false;
 		note_latency(probe, fms_clock_since_us(began));
 	}
-	fill_in(probe, result, n, FMS_TAPE_GIVE_BACK_BYTES,
-			fms_clock_since_us(start));
+	fill_in(probe, result, n - half.requests, FMS_TAPE_GIVE_BACK_BYTES,
+			fms_clock_since_us(start) - half.us);
 	result->cpu_us = (processor_us() - cpu_us) / Max(n, 1);
 	return n > 0;
 }
@@ -498,6 +529,7 @@ next_is_write(FmsProbe *probe)
 		case FMS_PROBE_SR:
 		case FMS_PROBE_RR:
 		case FMS_PROBE_RR_MISALIGNED:
+		case FMS_PROBE_RR_LASTING:
 			return false;
 		case FMS_PROBE_RR_WITH_SW:
 			probe->reads_next = !probe->reads_next;
@@ -523,6 +555,7 @@ next_is_random(const FmsProbe *probe, bool is_write)
 		case FMS_PROBE_RW:
 		case FMS_PROBE_RR_MISALIGNED:
 		case FMS_PROBE_RW_MISALIGNED:
+		case FMS_PROBE_RR_LASTING:
 			return true;
 		case FMS_PROBE_RR_WITH_SW:
 			return !is_write;
@@ -623,7 +656,7 @@ note_done(FmsProbe *probe, Progress *progress, const Slot *slot,
 	instr_time	latency = now;
 
 	progress->done++;
-	if (progress->done <= probe->depth)
+	if (progress->done <= probe->depth || now_us < progress->from_us)
 		progress->ramp_us = now_us;
 	else if (now_us < progress->stop_us ||
 			 progress->counted < (probe->depth + 3) / 4)
@@ -707,6 +740,8 @@ run(FmsProbe *probe, FmsProbePattern pattern, const FmsProbeSpec *spec,
 	probe->next_read = probe->next_write = 0;
 	probe->nlatencies = 0;
 	progress.stop_us = seconds * 1e6;
+	if (pattern == FMS_PROBE_RR_LASTING)
+		progress.from_us = progress.stop_us / 2;
 
 	start = fms_clock_now();
 	cpu_us = processor_us();

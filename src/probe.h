@@ -23,6 +23,7 @@ typedef enum FmsProbePattern
 	FMS_PROBE_RW_MISALIGNED,
 	FMS_PROBE_SW_AFTER_RW,		/* after a burst of random writes */
 	FMS_PROBE_RR_WITH_SW,		/* by turns; the rate is that of both */
+	FMS_PROBE_RR_LASTING,		/* the second half of the time only */
 	FMS_PROBE_APPEND,			/* as runs are written, at the file's end */
 	FMS_PROBE_GIVE_BACK			/* making holes of what has been read */
 } FmsProbePattern;
@@ -38,7 +39,7 @@ typedef enum FmsProbePattern
 
 typedef struct FmsProbeSpec
 {
-	FmsProbePattern pattern;	/* up to RR_WITH_SW */
+	FmsProbePattern pattern;	/* before APPEND */
 	uint32		block_bytes;
 	uint32		depth;			/* requests under way at once */
 	double		seconds;		/* to spend; a slow device takes longer */
@@ -71,7 +72,7 @@ extern FmsProbe *fms_probe_open(Oid tablespace, FmsIoChoice io_method,
 
 /*
  * Writes the file, of so many bytes, or of fewer if that takes longer than so
- * many seconds.  Comes first and once.
+ * many seconds.  Its second half is measured.  Comes first and once.
  */
 extern void fms_probe_fill(FmsProbe *probe, uint64 file_bytes, double seconds,
 						   FmsProbeResult *result);
@@ -85,8 +86,9 @@ extern void fms_probe_measure(FmsProbe *probe, const FmsProbeSpec *spec,
 
 /*
  * Gives the file's space back, as the merge does, from the beginning on and
- * for not much longer than so many seconds.  Comes last: there is nothing to
- * be read any more.  False: the file system cannot do it, nothing measured.
+ * for not much longer than so many seconds.  What comes after half of the file
+ * or of the time is measured.  Comes last: there is nothing to be read any
+ * more.  False: the file system cannot do it, nothing measured.
  */
 extern bool fms_probe_give_back(FmsProbe *probe, double seconds,
 								FmsProbeResult *result);

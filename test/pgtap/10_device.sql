@@ -58,7 +58,7 @@ BEGIN
     INSERT INTO measured
     SELECT * FROM fmsort_calibrate(seconds => 3, size_mb => 16,
       direct_io => false, patterns => '{SR,RR,SW,RW,"RR misaligned",
-      "RW misaligned","SW after RW","RR with SW",append,"give back"}',
+      "RW misaligned","SW after RW","RR with SW","RR lasting",append,"give back"}',
       block_sizes => '{512,4096,65536}', queue_depths => '{1,4}');
     EXIT WHEN (SELECT count(*) FROM measured) >= 25;
   END LOOP;
@@ -66,7 +66,7 @@ END
 $do$;
 SELECT cmp_ok(count(*), '>=', 25::bigint, 'each pattern, size and depth')
 FROM measured;
-SELECT is(count(DISTINCT pattern), 10::bigint, 'each pattern') FROM measured;
+SELECT is(count(DISTINCT pattern), 11::bigint, 'each pattern') FROM measured;
 SELECT ok(bool_and(mb_per_s > 0 AND iops > 0), 'there are rates')
 FROM measured;
 SELECT ok(bool_and(abs(mb_per_s - iops * block_bytes / 1e6) < 0.001 * mb_per_s),
@@ -131,6 +131,16 @@ SELECT ok(r.compressed AND NOT f.compressed AND
   '... and is slow enough for compressing what is spilled')
 FROM flash f, fmsort_recommend('16MB', 200000000) r;
 DELETE FROM fmsort_device_rate WHERE pattern = 'give back';
+-- the same for a moment only: then 125 MB/s, or 3,000 requests a second
+INSERT INTO fmsort_device_rate
+SELECT spcname, 'RR lasting', block, 8, mb, 1, 1, 1, 1, 1
+FROM pg_tablespace, (VALUES (4096, 12.288), (1048576, 125)) v (block, mb);
+SELECT is(array_agg(round(read_mb_per_s) ORDER BY block), '{12,98,125}',
+  'what does not last does not count for a sort')
+FROM unnest('{4096,32768,262144}'::int[]) block,
+  fmsort_recommend('64MB', 200000000, block_size => block);
+SELECT cmp_ok(r.blocked_ms, '>', 4 * f.blocked_ms, '... which waits')
+FROM flash f, fmsort_recommend('16MB', 200000000) r;
 -- a hard disk: 8 ms a request, 150 MB/s
 SELECT fake('block / 1e6 / (8e-3 + block / 150e6)', 150);
 SELECT is(chosen_block_size, 1048576, 'a hard disk wants the largest blocks')

@@ -114,11 +114,39 @@ check_round_trip(void)
 			"and the space has to go back");
 }
 
+/* 1,000 MB/s at first, then 125 and 3,000 requests a second. */
+static void
+check_lasting(void)
+{
+	memset(&device, 0, sizeof(device));
+	fms_device_note_read(&device, 4096, 64, 1000);
+	fms_device_note_read(&device, 1048576, 64, 1000);
+	fms_device_note_lasting(&device, 4096, 12.288);
+	fms_device_note_lasting(&device, 1048576, 125);
+	shim_ok(fabs(fms_device_read_mb(&device, 4096, 64) - 12.288) < 0.001 &&
+			fabs(fms_device_read_mb(&device, 32768, 64) - 98.304) < 0.01,
+			"of small blocks no more than so many last");
+	shim_ok(fabs(fms_device_read_mb(&device, 65536, 64) - 125) < 0.01 &&
+			fabs(fms_device_best_mb(&device, 1048576) - 125) < 0.01,
+			"... and of large ones no more MB");
+	fms_device_note_read(&device, 4096, 1, 5);
+	shim_ok(fms_device_read_mb(&device, 4096, 1) == 5,
+			"what is slower is as slow as it is");
+	fms_device_note_read(&device, 1048576, 1, 500);
+	shim_ok(fms_device_enough_depth(&device, 65536) == 1,
+			"and fewer at once are enough for that");
+	fms_device_note_lasting(&device, 4096, NAN);
+	fms_device_note_lasting(&device, 1000, 5000);
+	shim_ok(fabs(fms_device_best_mb(&device, 1048576) - 125) < 0.01,
+			"nonsense does not last");
+}
+
 int
 main(void)
 {
 	check_points();
 	check_round_trip();
+	check_lasting();
 	check_depths();
 	check_nonsense();
 	return shim_done();
