@@ -138,6 +138,13 @@ fms_device_note_write(FmsDevice *device, double mb)
 }
 
 void
+fms_device_note_mixed(FmsDevice *device, double mb)
+{
+	if (is_rate(mb))
+		device->mixed_mb = Max(device->mixed_mb, mb);
+}
+
+void
 fms_device_note_give_back(FmsDevice *device, double mb)
 {
 	if (is_rate(mb))
@@ -261,6 +268,18 @@ fms_device_round_trip_mb(const FmsDevice *device, uint32 block_bytes)
 				(device->give_back_mb > 0 ? 1 / device->give_back_mb : 0));
 }
 
+double
+fms_device_rewrite_us(const FmsDevice *device, double bytes, double read_mb)
+{
+	double		read_us = read_mb > 0 ? bytes / read_mb : 0;
+	double		write_us = device->write_mb > 0 ? bytes / device->write_mb : 0;
+
+	/* some devices do both at once, others one or the other */
+	if (device->mixed_mb > 0)
+		return Max(2 * bytes / device->mixed_mb, Max(read_us, write_us));
+	return read_us + write_us;
+}
+
 /* All rates, so many times what they were. */
 static void
 scale(FmsDevice *device, double factor)
@@ -269,6 +288,7 @@ scale(FmsDevice *device, double factor)
 	int			j;
 
 	device->write_mb *= factor;
+	device->mixed_mb *= factor;
 	device->lasting_mb *= factor;
 	device->lasting_requests *= factor;
 	for (i = 0; i < FMS_DEVICE_BLOCKS; i++)

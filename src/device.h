@@ -34,6 +34,8 @@ typedef struct FmsDevice
 	float		lasting_requests;	/* millions a second, likewise */
 
 	float		write_mb;		/* writing runs, MB/s; 0: not measured */
+	float		mixed_mb;		/* reading and writing by turns, MB/s of both;
+								 * 0: not measured */
 	float		give_back_mb;	/* giving space back; 0: not measured, or not
 								 * to be had */
 } FmsDevice;
@@ -55,6 +57,7 @@ extern void fms_device_note_read(FmsDevice *device, int64 block_bytes,
 extern void fms_device_note_lasting(FmsDevice *device, int64 block_bytes,
 									double mb);
 extern void fms_device_note_write(FmsDevice *device, double mb);
+extern void fms_device_note_mixed(FmsDevice *device, double mb);
 extern void fms_device_note_give_back(FmsDevice *device, double mb);
 
 /*
@@ -80,6 +83,13 @@ extern double fms_device_best_mb(const FmsDevice *device, uint32 block_bytes);
  */
 extern double fms_device_round_trip_mb(const FmsDevice *device,
 									   uint32 block_bytes);
+
+/*
+ * Microseconds for reading so many bytes at that rate while as many are
+ * written; 0 for what is not known.
+ */
+extern double fms_device_rewrite_us(const FmsDevice *device, double bytes,
+									double read_mb);
 
 /* What a sort has seen of a device: its writes of so many bytes. */
 typedef struct FmsSeen

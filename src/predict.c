@@ -42,7 +42,8 @@
  * on how many are alike and on how many runs there are.
  *
  * An earlier pass writes what it has merged: to the processor nearly what
- * writing a run is, to the device bytes like those that are read.
+ * writing a run is, to the device as many bytes as it reads, at the rate that
+ * was measured for both by turns.
  *
  * A spill that is compressed (compression.c) is half as large, and costs the
  * processor a price a byte in run formation and in the merge.
@@ -367,8 +368,9 @@ predict_times(const FmsOptions *options, const FmsTupleCost *cost,
 		/* an earlier pass: also what it writes to, there and back */
 		merge += (bytes + 3 * rewritten) * FETCH_BYTE_NS / 1000;
 		write_us = transfer_us(bytes, options->device.write_mb);
-		device_us = transfer_us(bytes + rewritten, prediction->read_mb) +
-			transfer_us(rewritten, options->device.write_mb);
+		device_us = transfer_us(bytes, prediction->read_mb) +
+			fms_device_rewrite_us(&options->device, rewritten,
+								  prediction->read_mb);
 		alone_us = transfer_us(bytes + rewritten,
 							   options->device.give_back_mb);
 	}

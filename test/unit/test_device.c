@@ -114,6 +114,24 @@ check_round_trip(void)
 			"and the space has to go back");
 }
 
+/* An earlier pass reads and writes: one after the other, or at once? */
+static void
+check_rewrite(void)
+{
+	memset(&device, 0, sizeof(device));
+	fms_device_note_write(&device, 100);
+	shim_ok(fabs(fms_device_rewrite_us(&device, 1e6, 200) - 15000) < 1,
+			"not known: one after the other");
+	fms_device_note_mixed(&device, 125);
+	fms_device_note_mixed(&device, 100);
+	fms_device_note_mixed(&device, NAN);
+	shim_ok(fabs(fms_device_rewrite_us(&device, 1e6, 200) - 16000) < 1,
+			"known: as fast as both were");
+	fms_device_note_mixed(&device, 1000);
+	shim_ok(fabs(fms_device_rewrite_us(&device, 1e6, 200) - 10000) < 1,
+			"but no faster than either of them");
+}
+
 /* 1,000 MB/s at first, then 125 and 3,000 requests a second. */
 static void
 check_lasting(void)
@@ -147,6 +165,7 @@ main(void)
 	check_points();
 	check_round_trip();
 	check_lasting();
+	check_rewrite();
 	check_depths();
 	check_nonsense();
 	return shim_done();
