@@ -22,9 +22,9 @@
  * fewer, so a rate counts for all greater depths, too.
  *
  * What a short measurement does not see is a limit that a device keeps over
- * some time, as clouds' disks do: so many MB and so many requests a second, but
- * the first after a pause at any rate.  Two long measurements see it, and no
- * point counts for more than they allow:
+ * some time, as clouds' disks do: so many MB and so many requests a second,
+ * but the first after a pause at any rate.  Two long measurements see it, and
+ * no point counts for more than they allow:
  *
  *	  MB/s		      .   .   .
  *	    ------------.-----------		MB/s, of large blocks

@@ -44,9 +44,10 @@
  * The page cache may be what is slow: a kernel that looks for free memory,
  * or gets it back from its host, or holds up who has written much.  If what
  * goes into it takes longer, copying and waiting, than a device would take for
- * a round trip, and that adds up, the next run goes past it.  (A kernel that is
- * busy for some milliseconds does not count: that is over when it is seen.)  The
- * spill comes back if the device proves to be a slow one, and then for good.
+ * a round trip, and that adds up, the next run goes past it.  (A kernel that
+ * is busy for some milliseconds does not count: that is over when it is seen.)
+ * The spill comes back if the device proves to be a slow one, and then for
+ * good.
  *
  * Why the sort does not measure the device's rate for itself, by reading and
  * writing something: that costs most on the devices for which it matters.
@@ -253,8 +254,8 @@ speaks_for_cache(const FmsMedium *medium, DeviceKind kind)
 }
 
 /*
- * In the page cache: does that take longer than the device would?  What is lost
- * adds up over the runs, and what is gained later is taken off it.
+ * In the page cache: does that take longer than the device would?  What is
+ * lost adds up over the runs, and what is gained later is taken off it.
  */
 static bool
 cache_is_slow(FmsMedium *medium, const FmsCounters *counters)

@@ -31,7 +31,7 @@ typedef struct FmsMedium
 	uint64		cache_from_bytes;	/* when its rate was last looked at: what
 									 * had gone into it, */
 	double		cache_from_us;	/* how long that had taken, */
-	double		cache_lost_us;	/* and how much longer than a device, of late */
+	double		cache_lost_us;	/* and how much longer than by a device */
 
 	/* of runs that were written past the page cache */
 	FmsSeen		seen;
