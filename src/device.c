@@ -306,7 +306,6 @@ fms_device_correct(FmsDevice *device, const FmsSeen *seen)
 		seen->bytes / seen->elapsed_us : 0;
 	double		most = seen->blocked_us > 0 ?
 		seen->bytes / seen->blocked_us : RATE_MAX_MB;
-
 	bool		forgotten;
 
 	if (!is_rate(least) || !is_rate(most) || least > most)
