@@ -175,13 +175,13 @@ def print_tables(results):
         for name in results.contenders("final", cell):
             if is_point(name) and name != best:
                 continue
-            both = results.ratios(cell, name)
+            ratios = results.ratios(cell, name)
             if not is_point(name) and name != "stock":
-                judged.setdefault(name, []).append(both)
+                judged.setdefault(name, []).append(ratios)
             lines.append([
                 ", ".join([cell[0], cell[1], cell[2] + " MB"]), name,
                 shown(results.ms("final", cell, name), 0),
-                *map(shown, both),
+                *map(shown, ratios),
                 chosen(results.found("final", cell, name)[-1])])
     print_table(["cell", "contender", "ms", "stock/it", "it/best of grid",
                  "without input", "chosen"], lines)
@@ -244,14 +244,14 @@ def print_csv(results):
             for contender in results.contenders(stage, cell):
                 found = results.found(stage, cell, contender)
                 times = [f["ms"] for f in found]
-                both = (results.ratios(cell, contender)
-                        if stage == "final" else (None, None, None))
+                ratios = (results.ratios(cell, contender)
+                          if stage == "final" else (None, None, None))
                 out.writerow(
                     [stage, *cell, contender]
                     + ["%.0f" % t for t in (statistics.median(times),
                                             min(times), max(times))]
                     + [len(times)]
-                    + ["" if r is None else "%.3f" % r for r in both]
+                    + ["" if r is None else "%.3f" % r for r in ratios]
                     + [found[-1].get(name, "")
                        for name in (*FIGURES, "predicted_merge_ms")])
 
