@@ -47,7 +47,7 @@
 /* Digits: as many buckets as the processor's caches can write to at once. */
 #define DIGIT_BITS_MAX		11
 /* Fewer words than this are sorted by comparing. */
-#define DEAL_MIN_WORDS		512
+#define DEAL_MIN_WORDS		32
 
 StaticAssertDecl(MAXIMUM_ALIGNOF == 1 << WAY_SHIFT,
 				 "the way to a record is a multiple of its alignment");
@@ -198,7 +198,9 @@ deal_words(const uint64 *from, uint64 *to, Size count, int shift, int bits)
 static uint64 *
 deal_all(int first_bit, int nbits, uint64 *words, uint64 *room, Size count)
 {
-	int			ndigits = (nbits + DIGIT_BITS_MAX - 1) / DIGIT_BITS_MAX;
+	/* no more buckets than words: they are all counted through */
+	int			most = Min(DIGIT_BITS_MAX, pg_leftmost_one_pos64(count));
+	int			ndigits = (nbits + most - 1) / most;
 	int			bits = (nbits + ndigits - 1) / ndigits;
 	int			i;
 
