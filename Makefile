@@ -92,7 +92,7 @@ distclean: clean clean-build
 endif
 
 # ---- unit tests: test/unit/test_*.c -----------------------------------------
-# A program's first line names the files of src/ it tests:
+# A program's first line, or two, names the files of src/ it tests:
 #   /* links: sizing mode_* */
 # test/unit/shim.c, if there, stands in for what the server would provide.
 
@@ -110,7 +110,7 @@ UNIT_FLAGS = -std=gnu11 -g -O1 -Wall -Wextra -Wno-unused-parameter -Werror \
 # The server's own portability library: it is what printf() means there.
 UNIT_LIBS = -L$(pkglibdir) -L$(libdir) -lpgcommon -lpgport -lm
 unit_links = $(wildcard $(patsubst %,src/%.c,\
-	$(shell sed -n '1s,^/\* links: \(.*\) \*/$$,\1,p' $(1))))
+	$(shell sed -n '1,2s,^/\* links: \(.*\) \*/$$,\1,p' $(1))))
 
 ifneq ($(PGXS),)
 unit: $(UNIT_PROGRAMS)

@@ -215,6 +215,7 @@ typedef struct FmsTapeReader
 	uint64		end_offset;
 	int			slot;			/* the one that holds the reader's chunk, if
 								 * that is on tape */
+	bool		requested;		/* the next chunk has been */
 	FmsFenceReading reading;
 	FmsChunkSlot slots[FLEXIBLE_ARRAY_MEMBER];	/* `reading` of them */
 } FmsTapeReader;
@@ -228,6 +229,7 @@ struct FmsFenceReader
 
 	FmsRecord  *whole;			/* the one taken last, if it has a tuple */
 	Size		whole_bytes;	/* room for that */
+	const FmsFenceChunk *first; /* in memory; NULL: all are on tape */
 	const FmsFenceChunk *chunk; /* NULL: after the last */
 	FmsFenceStore *store;
 	MemoryContext context;
@@ -306,6 +308,18 @@ FmsIo *
 fms_fences_io(const FmsFenceStore *store)
 {
 	return store->io;
+}
+
+const FmsKeys *
+fms_fences_keys(const FmsFenceStore *store)
+{
+	return store->keys;
+}
+
+Size
+fms_fences_share_bytes(const FmsFenceStore *store)
+{
+	return store->share_bytes;
 }
 
 Size
@@ -659,17 +673,20 @@ pack(const FmsFence *fence, const FmsFenceKey *key, const FmsFenceKey *before,
 	return at + packed_tuple_bytes(fence);
 }
 
-/*
- * The key before is in the buffer, and this one is then.  Returns where the
- * fence ends.
- */
+/* Head and middle part of a packed fence. */
+typedef struct FmsFenceStart
+{
+	int			key_words;		/* FMS_KEY_LAST_BYTES come behind them */
+	int			shared;			/* bytes of the key before */
+	int			given;			/* bytes of the key that follow */
+} FmsFenceStart;
+
+/* Returns where what is given of the key begins. */
 static inline const char *
-unpack(const char *at, char *key, FmsFence *fence)
+unpack_start(const char *at, FmsFenceStart *start, FmsFence *fence)
 {
 	uint16		head;
 	FmsFenceMiddle middle = {.nblocks = 1};
-	Size		shared;
-	Size		given;
 
 	memcpy(&head, at, sizeof(head));
 	at += sizeof(head);
@@ -678,16 +695,28 @@ unpack(const char *at, char *key, FmsFence *fence)
 		memcpy(&middle, at, sizeof(middle));
 		at += sizeof(middle);
 	}
+	start->key_words = head & HEAD_WORDS_MASK;
+	start->shared = (head >> HEAD_SHARED_SHIFT) & HEAD_BYTES_MASK;
+	start->given = (head >> HEAD_GIVEN_SHIFT) & HEAD_BYTES_MASK;
 	fence->nblocks = middle.nblocks;
 	fence->tuple_bytes = middle.tuple_bytes;
-	fence->key_bytes = (head & HEAD_WORDS_MASK) * sizeof(uint64) +
-		FMS_KEY_LAST_BYTES;
+	fence->key_bytes = start->key_words * sizeof(uint64) + FMS_KEY_LAST_BYTES;
+	fence->tuple = at + start->given;
+	Assert(start->shared + start->given <= (int) fence->key_bytes);
+	return at;
+}
 
-	shared = (head >> HEAD_SHARED_SHIFT) & HEAD_BYTES_MASK;
-	given = (head >> HEAD_GIVEN_SHIFT) & HEAD_BYTES_MASK;
-	Assert(shared + given <= fence->key_bytes);
-	read_key(key, (head & HEAD_WORDS_MASK) + 1, shared, given, at);
-	fence->tuple = at + given;
+/*
+ * The key before is in the buffer, and this one is then.  Returns where the
+ * fence ends.
+ */
+static inline const char *
+unpack(const char *at, char *key, FmsFence *fence)
+{
+	FmsFenceStart start;
+
+	at = unpack_start(at, &start, fence);
+	read_key(key, start.key_words + 1, start.shared, start.given, at);
 	return fence->tuple + packed_tuple_bytes(fence);
 }
 
@@ -856,8 +885,8 @@ enter_chunk(FmsFenceReader *reader, const FmsFenceChunk *chunk)
 }
 
 /*
- * Waits for the next chunk on tape.  Ahead, that has been requested, and the
- * one after it is now.
+ * Waits for the next chunk on tape.  Ahead, the one after it is requested
+ * now.
  */
 static void
 enter_tape_chunk(FmsFenceReader *reader)
@@ -880,11 +909,12 @@ enter_tape_chunk(FmsFenceReader *reader)
 
 	tape->slot = tape->reading - 1 - tape->slot;
 	slot = &tape->slots[tape->slot];
-	if (!ahead)
+	if (!tape->requested)
 		request_chunk(reader, slot);
 	wait_for_chunk(reader->store, slot);
 	enter_chunk(reader, check_chunk(reader, slot));
 	tape->next_offset += reader->chunk->size_bytes;
+	tape->requested = ahead;
 	if (ahead)
 		request_chunk(reader, old);
 }
@@ -937,16 +967,21 @@ fms_fence_reader_open(FmsFenceStore *store, const FmsFences *fences,
 	if (fences->tape_bytes > 0)
 	{
 		reader->tape = open_tape_reader(store, fences, reading, buffer);
-		if (reading == FMS_FENCES_AHEAD)
-			request_chunk(reader, &reader->tape->slots[1]);
+		request_chunk(reader, &reader->tape->slots[reading - 1]);
+		reader->tape->requested = true;
 	}
+	reader->first = fences->first;
+	return reader;
+}
 
-	if (fences->first)
-		enter_chunk(reader, fences->first);
+void
+fms_fence_reader_start(FmsFenceReader *reader)
+{
+	if (reader->first)
+		enter_chunk(reader, reader->first);
 	else
 		enter_next_chunk(reader);
 	skip_empty_chunks(reader);
-	return reader;
 }
 
 static void
@@ -1024,6 +1059,84 @@ fms_fence_reader_next(FmsFenceReader *reader, uint32 *nblocks)
 	if (unlikely(reader->at == reader->end))
 		skip_empty_chunks(reader);
 	return record;
+}
+
+/* The key taken last, as a number of which its first byte is the first. */
+static inline uint128
+load_prefix(const char *key)
+{
+	uint64		high;
+	uint64		low;
+
+	memcpy(&high, key, sizeof(high));
+	memcpy(&low, key + sizeof(high), sizeof(low));
+	return (uint128) pg_ntoh64(high) << 64 | pg_ntoh64(low);
+}
+
+static inline void
+store_prefix(char *key, uint128 prefix)
+{
+	uint64		high = pg_hton64((uint64) (prefix >> 64));
+	uint64		low = pg_hton64((uint64) prefix);
+
+	memcpy(key, &high, sizeof(high));
+	memcpy(key + sizeof(high), &low, sizeof(low));
+}
+
+/* Makes such a number of the one before. */
+static inline uint128
+next_prefix(uint128 key, const FmsFenceStart *start, const char *at)
+{
+	int			shared_bits = start->shared * BITS_PER_BYTE;
+	uint128		given = (uint128) given_word(at, start->given) << 64 |
+		given_word(at + sizeof(uint64), start->given - (int) sizeof(uint64));
+
+	return (key & ~(~(uint128) 0 >> shared_bits)) | given >> shared_bits;
+}
+
+/*
+ * Unpacks fences of the present chunk, up to n and one at least: as unpack()
+ * does, but the key stays in the processor's registers meanwhile.
+ */
+static inline int
+take_from_chunk(FmsFenceReader *reader, FmsEntry *entries, int n, uint64 back,
+				uint32 *nblocks)
+{
+	const char *at = reader->at;
+	uint128		key = load_prefix(reader->usual.key);
+	int			taken = 0;
+	FmsFence	fence;
+
+	do
+	{
+		FmsFenceStart start;
+
+		at = unpack_start(at, &start, &fence);
+		Assert(fence.key_bytes <= FMS_PREFIX_BYTES);
+		key = next_prefix(key, &start, at);
+		at = fence.tuple + packed_tuple_bytes(&fence);
+		entries[taken++] = fms_entry_of_key(key >> 48, back);
+	} while (taken < n && at != reader->end && fence.nblocks == 1);
+
+	store_prefix(reader->usual.key, key);
+	reader->at = at;
+	*nblocks = fence.nblocks;
+	return taken;
+}
+
+int
+fms_fence_reader_take(FmsFenceReader *reader, FmsEntry *entries, int n,
+					  uint64 back, uint32 *nblocks)
+{
+	int			taken;
+
+	if (unlikely(reader->at == reader->end))
+		return 0;
+	taken = take_from_chunk(reader, entries, n, back, nblocks);
+	Assert(reader->at <= reader->end);
+	if (unlikely(reader->at == reader->end))
+		skip_empty_chunks(reader);
+	return taken;
 }
 
 void

@@ -12,6 +12,7 @@
 #include "postgres.h"
 
 #include "counters.h"
+#include "entries.h"
 #include "io.h"
 #include "keys.h"
 #include "tape.h"
@@ -98,15 +99,24 @@ extern Size fms_fence_reader_bytes(const FmsFenceStore *store,
 extern Size fms_fence_reader_buffer_bytes(const FmsFenceStore *store,
 										  FmsFenceReading reading);
 extern FmsIo *fms_fences_io(const FmsFenceStore *store);
+extern const FmsKeys *fms_fences_keys(const FmsFenceStore *store);
+
+/* What it was created with. */
+extern Size fms_fences_share_bytes(const FmsFenceStore *store);
 
 /*
- * Starts reading at the first fence.  Current context.  The buffer is the
- * caller's, mapped through the store's channel.
+ * Current context.  The buffer is the caller's, mapped through the store's
+ * channel.  If the first fence has to be read from tape, that is asked for
+ * together with what further readers need, which may be opened before any is
+ * started.
  */
 extern FmsFenceReader *fms_fence_reader_open(FmsFenceStore *store,
 											 const FmsFences *fences,
 											 FmsFenceReading reading,
 											 char *buffer);
+
+/* Stands at the first fence now. */
+extern void fms_fence_reader_start(FmsFenceReader *reader);
 
 /* Nothing may be in flight: unmap the buffer first, which sees to that. */
 extern void fms_fence_reader_close(FmsFenceReader *reader);
@@ -119,7 +129,15 @@ extern const FmsRecord *fms_fence_reader_next(FmsFenceReader *reader,
 											  uint32 *nblocks);
 
 /*
- * Somebody is about to ask for that.  To fetch the reader itself, a line of
+ * Likewise up to n of them at once, for keys whose prefixes decide: of each
+ * the prefix, with `back` behind it.  Returns how many; 0 after the last one.
+ * All but the last of them are of one block each.
+ */
+extern int	fms_fence_reader_take(FmsFenceReader *reader, FmsEntry *entries,
+								  int n, uint64 back, uint32 *nblocks);
+
+/*
+ * Somebody is about to ask for a fence.  To fetch the reader itself, a line of
  * the processor's caches, is up to him.
  */
 extern void fms_fence_reader_prefetch(const FmsFenceReader *reader);

@@ -21,7 +21,8 @@
  * - Each run's fences are sorted already, so sorting all of them is a merge,
  *   done step by step as the reads advance.  It costs the same comparisons,
  *   delays the first tuple by nothing, and needs memory per run, not per
- *   block: fences.c keeps the rest on tape.
+ *   block: fences.c keeps the rest on tape.  Where keys are numbers of a few
+ *   bytes, a stretch of each run at a time is sorted instead: naming.c.
  *
  * - A key is kept until its block is asked for.  While a run's next block has
  *   not been touched, its fence takes the block's place in the merge's tree
@@ -38,7 +39,7 @@
  *
  * Copies handed from the one to the other would save unpacking a fence again,
  * but each takes memory from when it is named until it is demanded.  Without
- * them a name is eight bytes, and many can be named at a time, several of
+ * them a name is the run's number, and many can be named at a time, several of
  * every run.  That is what makes naming cheap: while the merge copies its
  * tuples, the tree, the readers and the fences leave the processor's caches,
  * and naming one at a time would fetch all that for every block.  So it is
@@ -73,28 +74,22 @@
 
 #include "clock.h"
 #include "losertree.h"
+#include "naming.h"
 #include "order.h"
 
-/* So many are named together: some of each run, within these bounds. */
+/* The tree names so many together: some of each run, within these bounds. */
 #define TOGETHER_OF_A_RUN	8
 #define TOGETHER_MIN		32
 #define TOGETHER_MAX		2048
-/* For so many runs, what naming needs is fetched at once. */
+/* For so many runs, what that needs is fetched at once. */
 #define FETCH_MAX			512
-
-/* A block, or a chain of blocks, that is next in the order. */
-typedef struct FmsUpcoming
-{
-	int			run;
-	uint32		nblocks;
-} FmsUpcoming;
 
 /* One run as a leaf of the tree. */
 typedef struct FmsOrderLeaf
 {
 	FmsLoserNode node;			/* the upcoming fence's prefix, for the tree */
 	const FmsRecord *upcoming;	/* the reader's; NULL: all have been named */
-	uint32		upcoming_nblocks;
+	uint32		upcoming_nblocks;	/* that have not been named */
 	FmsFenceReader *ahead;		/* stands behind the upcoming fence */
 } FmsOrderLeaf;
 
@@ -105,19 +100,21 @@ struct FmsOrder
 								 * all fences and have not been named */
 	int			first_run;		/* the next one that may have any */
 	FmsKeys    *keys;
-	bool		prefix_decides; /* fms_keys_prefix_decides() */
 	FmsFenceStore *store;
 	FmsCounters *counters;
-	FmsLoserTree tree;
 	int			nruns;
-	FmsOrderLeaf *leaves;		/* [nruns] */
+	FmsFenceReader **ahead;		/* [nruns] */
 	FmsFenceReader **behind;	/* [nruns]; NULL: by last keys */
 	char	   *buffers;		/* mapped: the readers', or NULL */
-	int			together;		/* so many are named at once */
-	FmsUpcoming *named;			/* [together], not yet handed out */
+	const int  *named;			/* runs in order, not all handed out yet */
 	int			nnamed;
 	int			next_named;
-	FmsUpcoming current;		/* with what is left of its chain */
+
+	FmsNaming  *naming;			/* if prefixes decide; else the tree names: */
+	FmsLoserTree tree;
+	FmsOrderLeaf *leaves;		/* [nruns] */
+	int			together;		/* so many at once */
+	int		   *named_by_tree;	/* [together] */
 };
 
 static inline FmsLoserNode
@@ -201,42 +198,77 @@ together_for(int nruns)
 Size
 fms_order_bytes(const FmsFenceStore *store, FmsOrderBy by, int nruns)
 {
-	Size		run_bytes = sizeof(FmsOrderLeaf) + sizeof(uint32) +
-		sizeof(FmsLoserNode) + fms_fence_reader_bytes(store, FMS_FENCES_AHEAD);
+	Size		run_bytes = sizeof(uint32) + sizeof(FmsFenceReader *) +
+		fms_fence_reader_bytes(store, FMS_FENCES_AHEAD);
 
 	if (by == FMS_ORDER_BY_FIRST_KEYS)
 		run_bytes += sizeof(FmsFenceReader *) +
 			fms_fence_reader_bytes(store, FMS_FENCES_BEHIND);
-	return sizeof(FmsOrder) + together_for(nruns) * sizeof(FmsUpcoming) +
-		nruns * run_bytes;
+	return sizeof(FmsOrder) + nruns * run_bytes +
+		(fms_keys_prefix_decides(fms_fences_keys(store)) ?
+		 fms_naming_bytes(nruns, fms_fences_share_bytes(store)) :
+		 together_for(nruns) * sizeof(int) +
+		 nruns * (sizeof(FmsOrderLeaf) + sizeof(FmsLoserNode)));
 }
 
-/* Opens the readers of a run, their buffers being there, and passes `from`. */
+/* Builds the tree over the runs' next fences. */
 static void
-begin_run(FmsOrder *order, int run, const FmsFences *fences, char *buffers,
-		  const FmsPosition *from)
+begin_tree(FmsOrder *order)
 {
-	FmsFenceReader *ahead = fms_fence_reader_open(order->store, fences,
-												  FMS_FENCES_AHEAD, buffers);
+	int			nruns = order->nruns;
+	int			run;
 
+	order->together = together_for(nruns);
+	order->named_by_tree = palloc(order->together * sizeof(int));
+	order->leaves = palloc0(nruns * sizeof(FmsOrderLeaf));
+	for (run = 0; run < nruns; run++)
+	{
+		order->leaves[run].ahead = order->ahead[run];
+		take_fence(order, run);
+	}
+	fms_losertree_build(&order->tree, palloc(nruns * sizeof(FmsLoserNode)),
+						nruns, leaf_node, tie_loser, order);
+}
+
+static void
+begin_naming(FmsOrder *order)
+{
+	int			run;
+
+	order->naming =
+		fms_naming_create(order->nruns, fms_fences_share_bytes(order->store));
+	for (run = 0; run < order->nruns; run++)
+		fms_naming_add(order->naming, run, order->ahead[run]);
+}
+
+/* Opens the readers of a run; their buffers are there. */
+static void
+open_run(FmsOrder *order, int run, const FmsFences *fences, char *buffers)
+{
+	order->ahead[run] = fms_fence_reader_open(order->store, fences,
+											  FMS_FENCES_AHEAD, buffers);
+	if (order->behind == NULL)
+		return;
+	buffers += fms_fence_reader_buffer_bytes(order->store, FMS_FENCES_AHEAD);
+	order->behind[run] = fms_fence_reader_open(order->store, fences,
+											   FMS_FENCES_BEHIND, buffers);
+}
+
+/* Starts them, and passes `from`. */
+static void
+start_run(FmsOrder *order, int run, const FmsPosition *from)
+{
+	FmsFenceReader *ahead = order->ahead[run];
+
+	fms_fence_reader_start(ahead);
 	if (from)
 		skip_fences(ahead, from);
 	order->first_blocks[run] = take_first_blocks(order, ahead, from);
-	order->leaves[run].ahead = ahead;
-	take_fence(order, run);
-
-	if (order->by == FMS_ORDER_BY_FIRST_KEYS)
-	{
-		FmsFenceReader *behind;
-
-		buffers += fms_fence_reader_buffer_bytes(order->store,
-												 FMS_FENCES_AHEAD);
-		behind = fms_fence_reader_open(order->store, fences,
-									   FMS_FENCES_BEHIND, buffers);
-		if (from)
-			skip_fences(behind, from);
-		order->behind[run] = behind;
-	}
+	if (order->behind == NULL)
+		return;
+	fms_fence_reader_start(order->behind[run]);
+	if (from)
+		skip_fences(order->behind[run], from);
 }
 
 FmsOrder *
@@ -254,13 +286,10 @@ fms_order_begin(FmsKeys *keys, FmsFenceStore *store, FmsOrderBy by,
 
 	order->by = by;
 	order->keys = keys;
-	order->prefix_decides = fms_keys_prefix_decides(keys);
 	order->store = store;
 	order->counters = counters;
 	order->nruns = nruns;
-	order->together = together_for(nruns);
-	order->named = palloc(order->together * sizeof(FmsUpcoming));
-	order->leaves = palloc0(nruns * sizeof(FmsOrderLeaf));
+	order->ahead = palloc0(nruns * sizeof(FmsFenceReader *));
 	order->first_blocks = palloc(nruns * sizeof(uint32));
 	if (by == FMS_ORDER_BY_FIRST_KEYS)
 	{
@@ -270,13 +299,23 @@ fms_order_begin(FmsKeys *keys, FmsFenceStore *store, FmsOrderBy by,
 	if (run_bytes > 0)
 		order->buffers = fms_io_map(fms_fences_io(store), nruns * run_bytes);
 	for (run = 0; run < nruns; run++)
-		begin_run(order, run, fences[run], order->buffers + run * run_bytes,
-				  from ? &from[run] : NULL);
-	fms_losertree_build(&order->tree, palloc(nruns * sizeof(FmsLoserNode)),
-						nruns, leaf_node,
-						order->prefix_decides ? NULL : tie_loser, order);
+		open_run(order, run, fences[run], order->buffers + run * run_bytes);
+	for (run = 0; run < nruns; run++)
+		start_run(order, run, from ? &from[run] : NULL);
+	if (fms_keys_prefix_decides(keys))
+		begin_naming(order);
+	else
+		begin_tree(order);
 	counters->order_us += fms_clock_since_us(start);
 	return order;
+}
+
+static void
+end_tree(FmsOrder *order)
+{
+	pfree(order->tree.nodes);
+	pfree(order->leaves);
+	pfree(order->named_by_tree);
 }
 
 void
@@ -289,16 +328,18 @@ fms_order_end(FmsOrder *order)
 		fms_io_unmap(fms_fences_io(order->store), order->buffers);
 	for (run = 0; run < order->nruns; run++)
 	{
-		fms_fence_reader_close(order->leaves[run].ahead);
+		fms_fence_reader_close(order->ahead[run]);
 		if (order->behind)
 			fms_fence_reader_close(order->behind[run]);
 	}
+	if (order->naming)
+		fms_naming_destroy(order->naming);
+	else
+		end_tree(order);
 	if (order->behind)
 		pfree(order->behind);
+	pfree(order->ahead);
 	pfree(order->first_blocks);
-	pfree(order->named);
-	pfree(order->tree.nodes);
-	pfree(order->leaves);
 	pfree(order);
 }
 
@@ -344,26 +385,28 @@ fetch_first(FmsOrder *order)
 		fms_fence_reader_prefetch(leaves[i]->ahead);
 }
 
-/* Names the next ones; none if all have been.  `tie_loser` is a constant. */
-static pg_attribute_always_inline void
-name_by(FmsOrder *order, FmsTieLoser tie_loser)
+/* Names the next ones; returns how many, 0 if all have been. */
+static int
+name_by_tree(FmsOrder *order)
 {
-	int			nnamed;
+	int			nnamed = 0;
 
-	for (nnamed = 0; nnamed < order->together; nnamed++)
+	fetch_first(order);
+	while (nnamed < order->together)
 	{
 		int			run = fms_losertree_winner(&order->tree);
 		FmsOrderLeaf *leaf = &order->leaves[run];
 
 		if (leaf->upcoming == NULL)
 			break;
-		order->named[nnamed].run = run;
-		order->named[nnamed].nblocks = leaf->upcoming_nblocks;
+		order->named_by_tree[nnamed++] = run;
+		if (--leaf->upcoming_nblocks > 0)
+			continue;
 		take_fence(order, run);
 		fms_losertree_replay(&order->tree, leaf->node, tie_loser, order);
 	}
-	order->next_named = 0;
-	order->nnamed = nnamed;
+	order->named = order->named_by_tree;
+	return nnamed;
 }
 
 static void
@@ -371,11 +414,9 @@ name_some(FmsOrder *order)
 {
 	instr_time	start = fms_clock_now();
 
-	fetch_first(order);
-	if (order->prefix_decides)
-		name_by(order, NULL);
-	else
-		name_by(order, tie_loser);
+	order->nnamed = order->naming ?
+		fms_naming_next(order->naming, &order->named) : name_by_tree(order);
+	order->next_named = 0;
 	order->counters->order_us += fms_clock_since_us(start);
 }
 
@@ -386,16 +427,9 @@ fms_order_next(FmsOrder *order)
 
 	if (run >= 0)
 		return run;
-	if (order->current.nblocks == 0)
-	{
-		if (order->next_named == order->nnamed)
-			name_some(order);
-		if (order->nnamed == 0)
-			return -1;
-		order->current = order->named[order->next_named++];
-	}
-	order->current.nblocks--;
-	return order->current.run;
+	if (order->next_named == order->nnamed)
+		name_some(order);
+	return order->nnamed > 0 ? order->named[order->next_named++] : -1;
 }
 
 const FmsRecord *

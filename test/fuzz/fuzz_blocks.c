@@ -1,3 +1,4 @@
+/* links: naming packed */
 /* links: merge mode_* pool run bundle order fences stream tape seal io* */
 /*
  * The block reader: runs are written as a sort writes them, then the fuzzer

@@ -1,4 +1,5 @@
-/* links: order fences stream io io_uring io_pinned io_sync seal */
+/* links: order naming packed fences stream seal */
+/* links: io io_uring io_pinned io_sync */
 /*
  * The block read order against all fences sorted by (key, run, position).
  *
@@ -14,7 +15,11 @@
  * a chain for one block, or not counting a block that was entered;
  * check_chunk() of fences.c not asking for the seal; pack() of fences.c taking
  * a chain's fence for a usual one, or the key of the chunk before for the one
- * before; bytes_before_zeros() of fences.c not seeing the last word.
+ * before; bytes_before_zeros() of fences.c not seeing the last word;
+ * fill_all() of naming.c taking the greatest bound, or what is at the bound
+ * staying; a chain named once, or once too often; take_from_chunk() of
+ * fences.c forgetting the key, or going on behind a chain; a chunk that has
+ * not been requested taken for one that has.
  */
 #include "postgres.h"
 
@@ -244,7 +249,8 @@ compare_blocks(const void *a, const void *b)
 static void
 note(const Block *block)
 {
-	uint16		key_bytes = fms_key_room(2 * sizeof(uint64));
+	uint16		key_bytes = prefix_decides ? FMS_PREFIX_BYTES :
+		fms_key_room(2 * sizeof(uint64));
 	Size		size = fms_record_size(key_bytes, block->tuple_bytes);
 	FmsRecord  *record = palloc0(size);
 	uint64		ordered;
@@ -257,7 +263,7 @@ note(const Block *block)
 	{
 		ordered = pg_hton64(block->words[i]);
 		memcpy(fms_record_key(record) + i * sizeof(ordered), &ordered,
-			   sizeof(ordered));
+			   Min(sizeof(ordered), key_bytes - i * sizeof(ordered)));
 	}
 	memcpy((char *) fms_record_tuple(record) + FMS_TUPLE_SKIPPED_BYTES,
 		   &block->words[2], sizeof(uint64));
@@ -274,6 +280,13 @@ some_word(uint32 range)
 	uint32		word = shim_below(range);
 
 	return word == range - 1 ? PG_UINT64_MAX : word;
+}
+
+/* The second word of a key of which no more than the prefix is there. */
+static uint64
+last_of_prefix(void)
+{
+	return some_word(2) & ~(PG_UINT64_MAX >> 16);
 }
 
 /* Few keys make ties; long fences make large chunks. */
@@ -299,7 +312,8 @@ make_runs(uint32 range, bool chains, bool long_fences, Size share_bytes)
 		for (i = 0; i < n; i++)
 		{
 			first[i].words[0] = some_word(range);
-			first[i].words[1] = some_word(2);
+			first[i].words[1] = prefix_decides ? last_of_prefix() :
+				some_word(2);
 			first[i].exact = exact;
 			first[i].words[2] = prefix_decides || exact ? 0 :
 				some_word(range);
@@ -714,6 +728,7 @@ keys_come_back(Size share_bytes, FmsFenceReading reading)
 		buffer = fms_io_map(&io, fms_fence_reader_buffer_bytes(store,
 															   reading));
 	reader = fms_fence_reader_open(store, &run, reading, buffer);
+	fms_fence_reader_start(reader);
 	for (i = 0; i < n; i++)
 	{
 		fence = fms_fence_reader_next(reader, &covered);

@@ -1,3 +1,4 @@
+/* links: naming packed */
 /* links: sizing merge mode_* pool run bundle stream order fences io* device */
 /*
  * The invariants of sizing.c over a grid of settings: no more memory than
