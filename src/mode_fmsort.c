@@ -35,13 +35,17 @@
  * many are used.
  *
  * Submitting costs a system call, so freed frames are collected until a
- * fraction of l has come together (fms_io_batch), unless the queue has run
- * dry.  No more than that are submitted at once, either, as long as the device
- * has others to work on: reads that begin together end together, l of them,
- * and the device has nothing to do until the merge has seen that.
+ * fraction of l has come together (fms_io_batch).  No more than that are
+ * submitted at once, either: reads that begin together end together, l of
+ * them, and the device has nothing to do until the merge has seen that.  Not
+ * even where it has nothing to do already, as then all had ended together, and
+ * would again.  The merge comes by twice a block, so the device is busy soon.
  *
  *	  all at once:	|l reads|.....|l reads|.....|l reads|	. idle
  *	  by batches:	|a|b|c|d|a|b|c|d|a|b|c|d|a|b|c|d|a|b|
+ *
+ * Blocks of a run that are needed one after the other are one operation
+ * (io.c), so they count as one of the batch.
  *
  * Owns the queue, palloc'd.
  *
@@ -58,7 +62,7 @@ typedef struct FmsQueue
 	uint32		oldest;
 	uint32		count;
 	uint32		depth;			/* reads at once now, <= l */
-	bool		at_end;			/* the order has no more blocks */
+	int			upcoming;		/* run of the order's next block, or -1 */
 } FmsQueue;
 
 static inline FmsQueue *
@@ -109,38 +113,52 @@ read_further_ahead(FmsInput *input, const FmsFrame *frame)
 	input->assist_used = queue->depth;
 }
 
+/* Appends the upcoming block to the queue. */
+static FmsFrame *
+enqueue(FmsInput *input)
+{
+	FmsQueue   *queue = queue_of(input);
+	FmsFrame   *frame = fms_pool_take(input->pool);
+
+	fms_input_assign(input, frame, queue->upcoming);
+	Assert(queue->count < queue->size);
+	queue->frames[(queue->oldest + queue->count) % queue->size] = frame;
+	queue->count++;
+	queue->upcoming = fms_order_next(input->order);
+	return frame;
+}
+
 /*
- * Starts as many reads as may be, in block read order (lines 12 to 14), but
- * no more than a batch if the device has others.
+ * Starts so many reads, or as many as may be, in block read order (lines 12
+ * to 14).
  */
 static void
-refill(FmsInput *input)
+start_reads(FmsInput *input, uint32 reads)
 {
 	FmsQueue   *queue = queue_of(input);
 	FmsPool    *pool = input->pool;
-	uint32		wanted = startable(input);
+	uint32		left = startable(input);
+	int			run = -1;
 	int			n = 0;
 
-	if (pool->reading > 0)
-		wanted = Min(wanted, fms_io_batch(queue->depth));
-	while (wanted-- > 0 && !queue->at_end)
+	for (; left > 0 && queue->upcoming >= 0; left--)
 	{
-		int			run = fms_order_next(input->order);
-		FmsFrame   *frame;
-
-		if (run < 0)
-		{
-			queue->at_end = true;
+		if (queue->upcoming != run && reads-- == 0)
 			break;
-		}
-		frame = fms_pool_take(pool);
-		fms_input_assign(input, frame, run);
-		Assert(queue->count < queue->size);
-		queue->frames[(queue->oldest + queue->count) % queue->size] = frame;
-		queue->count++;
-		pool->batch[n++] = frame;
+		run = queue->upcoming;
+		pool->batch[n++] = enqueue(input);
 	}
 	fms_pool_submit(pool, pool->batch, n);
+}
+
+/* Starts a batch, if there is one to start. */
+static inline void
+refill(FmsInput *input)
+{
+	uint32		batch = fms_io_batch(queue_of(input)->depth);
+
+	if (startable(input) >= batch)
+		start_reads(input, batch);
 }
 
 static void
@@ -151,8 +169,9 @@ fmsort_begin(FmsInput *input)
 	queue->size = input->pool->nframes;
 	queue->depth = input->assist_used = input->assist_first;
 	queue->frames = palloc(queue->size * sizeof(FmsFrame *));
+	queue->upcoming = fms_order_next(input->order);
 	input->private = queue;
-	refill(input);
+	start_reads(input, queue->depth);
 }
 
 static FmsFrame *
@@ -162,7 +181,7 @@ fmsort_next(FmsInput *input, int run)
 	FmsFrame   *frame;
 
 	if (queue->count == 0)
-		refill(input);
+		start_reads(input, queue->depth);
 	if (queue->count == 0)
 		fms_order_report_disorder(run, -1);
 
@@ -176,8 +195,7 @@ fmsort_next(FmsInput *input, int run)
 	fms_pool_wait(input->pool, frame, input->runs[run]);
 
 	/* something has finished, so there may be a place in the device's queue */
-	if (startable(input) >= fms_io_batch(queue->depth))
-		refill(input);
+	refill(input);
 	return frame;
 }
 
@@ -192,8 +210,7 @@ fmsort_exhausted(FmsInput *input, FmsFrame *frame)
 	/* to look for what has come can be a system call: only if it may help */
 	if (pool->nfree >= batch && startable(input) < batch)
 		fms_io_poll(pool->io);
-	if (startable(input) >= batch)
-		refill(input);
+	refill(input);
 }
 
 static void
