@@ -36,10 +36,12 @@
  *
  * Submitting costs a system call, so freed frames are collected until a
  * fraction of l has come together (fms_io_batch).  No more than that are
- * submitted at once, either: reads that begin together end together, l of
- * them, and the device has nothing to do until the merge has seen that.  Not
- * even where it has nothing to do already, as then all had ended together, and
- * would again.  The merge comes by twice a block, so the device is busy soon.
+ * submitted at once, either, as long as the device has others to work on:
+ * reads that begin together end together, l of them, and the device has
+ * nothing to do until the merge has seen that.  Nor when that has happened and
+ * the merge has waited, or it would again; the merge comes by twice a block,
+ * so the device is busy soon.  If it did not have to wait (the page cache has
+ * them), all at once is a system call for all.
  *
  *	  all at once:	|l reads|.....|l reads|.....|l reads|	. idle
  *	  by batches:	|a|b|c|d|a|b|c|d|a|b|c|d|a|b|c|d|a|b|
@@ -100,17 +102,23 @@ startable(FmsInput *input)
 	return Min(pool->nfree, queue->depth - pool->reading);
 }
 
-/* The merge is about to wait for a read: more at once may spare it that. */
-static inline void
-read_further_ahead(FmsInput *input, const FmsFrame *frame)
+/*
+ * Does the merge have to wait for that read?  Then more at once may spare it
+ * that.
+ */
+static inline bool
+is_late(FmsInput *input, const FmsFrame *frame)
 {
 	FmsQueue   *queue = queue_of(input);
+	bool		late;
 
 	if (frame->request.state == FMS_IO_IN_FLIGHT)
 		fms_io_poll(input->pool->io);
-	if (frame->request.state == FMS_IO_IN_FLIGHT)
+	late = frame->request.state == FMS_IO_IN_FLIGHT;
+	if (late)
 		queue->depth = Min(2 * queue->depth, input->assist_blocks);
 	input->assist_used = queue->depth;
+	return late;
 }
 
 /* Appends the upcoming block to the queue. */
@@ -151,14 +159,16 @@ start_reads(FmsInput *input, uint32 reads)
 	fms_pool_submit(pool, pool->batch, n);
 }
 
-/* Starts a batch, if there is one to start. */
+/* Starts reads, if there is a batch of them to start. */
 static inline void
-refill(FmsInput *input)
+refill(FmsInput *input, bool waited)
 {
-	uint32		batch = fms_io_batch(queue_of(input)->depth);
+	const FmsQueue *queue = queue_of(input);
+	uint32		batch = fms_io_batch(queue->depth);
+	bool		together = input->pool->reading == 0 && !waited;
 
 	if (startable(input) >= batch)
-		start_reads(input, batch);
+		start_reads(input, together ? queue->depth : batch);
 }
 
 static void
@@ -179,6 +189,7 @@ fmsort_next(FmsInput *input, int run)
 {
 	FmsQueue   *queue = queue_of(input);
 	FmsFrame   *frame;
+	bool		waited;
 
 	if (queue->count == 0)
 		start_reads(input, queue->depth);
@@ -191,11 +202,11 @@ fmsort_next(FmsInput *input, int run)
 	queue->oldest = (queue->oldest + 1) % queue->size;
 	queue->count--;
 
-	read_further_ahead(input, frame);
+	waited = is_late(input, frame);
 	fms_pool_wait(input->pool, frame, input->runs[run]);
 
 	/* something has finished, so there may be a place in the device's queue */
-	refill(input);
+	refill(input, waited);
 	return frame;
 }
 
@@ -210,7 +221,7 @@ fmsort_exhausted(FmsInput *input, FmsFrame *frame)
 	/* to look for what has come can be a system call: only if it may help */
 	if (pool->nfree >= batch && startable(input) < batch)
 		fms_io_poll(pool->io);
-	refill(input);
+	refill(input, false);
 }
 
 static void
