@@ -24,7 +24,7 @@
 #     created; sql() of compare.sh runs SQL in it.
 # papers_fact NAME VALUE
 #     A line of the heads of the CSV files opened afterwards; the hardware, the
-#     kernel and the versions are there by themselves.
+#     kernel, the versions and the commit are there by themselves.
 # papers_orders SCALE, papers_customer SCALE
 #     Loads TPC-H's table in this cluster unless it is there; its name is what
 #     papers_table orders SCALE prints.
@@ -193,12 +193,25 @@ papers_customer() { papers_tpch customer "$1"; }
 
 # ---- CSV --------------------------------------------------------------------
 
+# Of which sources: the last commit that changed any, "+" if they have been
+# changed since, nothing where git does not know.  Results of different ones
+# must not come into one file.
+source_state() {
+    local commit
+
+    commit=$(git -C "$PAPERS_ROOT" log -1 --format=%h -- src 2>/dev/null) ||
+        return 0
+    [[ $commit ]] || return 0
+    git -C "$PAPERS_ROOT" diff --quiet HEAD -- src || commit+=+
+    printf ' (sources: %s)' "$commit"
+}
+
 # A line "# name: value" each.  The date is that of the beginning.
 papers_head() {
     cat <<EOF
 # experiment: $1
 # date: $(date -u +%Y-%m-%d)
-# fmsort: $(version)
+# fmsort: $(version)$(source_state)
 # PostgreSQL: $(sql -c "SHOW server_version")
 # kernel: $(uname -r)
 # processor: $(lscpu | sed -n 's/^Model name: *//p' | head -n 1), $(nproc) cores
