@@ -102,23 +102,23 @@ startable(FmsInput *input)
 	return Min(pool->nfree, queue->depth - pool->reading);
 }
 
-/*
- * Does the merge have to wait for that read?  Then more at once may spare it
- * that.
- */
+/* Does the merge have to wait for that read? */
 static inline bool
 is_late(FmsInput *input, const FmsFrame *frame)
 {
-	FmsQueue   *queue = queue_of(input);
-	bool		late;
-
 	if (frame->request.state == FMS_IO_IN_FLIGHT)
 		fms_io_poll(input->pool->io);
-	late = frame->request.state == FMS_IO_IN_FLIGHT;
-	if (late)
-		queue->depth = Min(2 * queue->depth, input->assist_blocks);
+	return frame->request.state == FMS_IO_IN_FLIGHT;
+}
+
+/* The merge is about to wait for a read: more at once may spare it that. */
+static inline void
+read_further_ahead(FmsInput *input)
+{
+	FmsQueue   *queue = queue_of(input);
+
+	queue->depth = Min(2 * queue->depth, input->assist_blocks);
 	input->assist_used = queue->depth;
-	return late;
 }
 
 /* Appends the upcoming block to the queue. */
@@ -203,6 +203,8 @@ fmsort_next(FmsInput *input, int run)
 	queue->count--;
 
 	waited = is_late(input, frame);
+	if (waited)
+		read_further_ahead(input);
 	fms_pool_wait(input->pool, frame, input->runs[run]);
 
 	/* something has finished, so there may be a place in the device's queue */
