@@ -92,6 +92,10 @@ def print_panel(name, by_runs):
         print("| %d | %s |" % (runs, " | ".join(shown)))
 
 
+def shown(ratio):
+    return "-" if ratio is None else "%.2f" % ratio
+
+
 def all_cells(cells):
     for name, by_runs in cells.items():
         for runs, cell in by_runs.items():
@@ -100,13 +104,19 @@ def all_cells(cells):
 
 def print_speedups(cells):
     for other in OTHERS:
-        found = [(cell[other]["merge"] / cell[c]["merge"], where, c)
+        pairs = [(cell[other], cell[c], where, c)
                  for where, cell in all_cells(cells) if other in cell
                  for c in cell if is_wide(c)]
+        found = [(theirs["merge"] / mine["merge"], where, c)
+                 for theirs, mine, where, c in pairs]
+        alone = [theirs["alone"] / mine["alone"]
+                 for theirs, mine, _, _ in pairs
+                 if theirs["alone"] and mine["alone"]]
         if found:
-            print("- up to %.2f times as fast as %s (%s, %s)"
+            print("- up to %.2f times as fast as %s (%s, %s); the drive alone, "
+                  "with the same requests, up to %s times"
                   % (max(found)[0], other.replace("_", " "), max(found)[2],
-                     max(found)[1]))
+                     max(found)[1], shown(max(alone, default=None))))
 
 
 def print_fastest(cells):
@@ -131,17 +141,24 @@ def print_fastest(cells):
                                            total - wins))
 
 
+def slowest_by_fastest(found, what):
+    times = [cell[what] for cell in found]
+    return max(times) / min(times) if all(times) else None
+
+
 def print_steadiness(cells):
     for name, by_runs in cells.items():
         lines = collections.defaultdict(list)
         for cell in by_runs.values():
             for contender, found in cell.items():
-                lines[contender].append(found["merge"])
-        steady = ", ".join("%s %.2f" % (c, max(v) / min(v))
-                           for c, v in lines.items() if len(v) > 1)
+                lines[contender].append(found)
+        steady = ", ".join("%s %s (%s)" % (
+            c, *(shown(slowest_by_fastest(found, what))
+                 for what in ("merge", "alone")))
+            for c, found in lines.items() if len(found) > 1)
         if steady:
             print("- data %s, base block %d, slowest by fastest over the "
-                  "numbers of runs: %s" % (*name, steady))
+                  "numbers of runs (the drive alone): %s" % (*name, steady))
 
 
 def spread(values, digits=1):
