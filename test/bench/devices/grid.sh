@@ -172,12 +172,17 @@ EOF
 # grid_rounds STAGE CELL WORK_MEM ROUNDS CONTENDER...: every round in another
 # order, as who comes before matters: a query past the page cache leaves memory
 # unused, which a virtual machine's host may take away, and the next one through
-# the page cache has to get it back.
+# the page cache has to get it back.  With GRID_CALIBRATION (seconds and MB of
+# grid_calibrate) the device is measured before each round, so that no contender
+# and no prediction is judged by a minute that is over, or by one calibration.
 grid_rounds() {
     local stage=$1 cell=$2 mem=$3 rounds=$4 round contender
     shift 4
 
     for ((round = 1; round <= rounds; round++)); do
+        # shellcheck disable=SC2086 # words
+        [[ -z $GRID_CALIBRATION ]] ||
+            grid_calibrate $GRID_CALIBRATION || return
         for contender in $(grid_shuffle "$cell $mem $round" "$@"); do
             grid_measure "$stage" "$cell" "$mem" "$contender" "$round" ||
                 return
@@ -206,16 +211,12 @@ grid_both_stages() {
     grid_rounds final "$cell" "$mem" "$GRID_REPEAT" "$@" $best
 }
 
-# grid_cell CELL WORK_MEM CONTENDER...: these are judged.  GRID_CALIBRATION:
-# seconds and MB of grid_calibrate before that, if each cell needs its own.
+# grid_cell CELL WORK_MEM CONTENDER...: these are judged.
 grid_cell() {
     if grid_report has "$1" "$GRID_KEY" "$2" "$GRID_REPEAT"; then
         say "$1, $2 MB: measured already"
         return
     fi
-    # shellcheck disable=SC2086 # words
-    [[ -z $GRID_CALIBRATION ]] ||
-        step "$1, $2 MB: measuring the device" grid_calibrate $GRID_CALIBRATION
     step "$1, $2 MB" grid_both_stages "$@"
 }
 

@@ -194,9 +194,10 @@ def print_tables(results):
 
 
 def print_predictions(results):
-    """How far off fmsort_recommend() was, over the grid: each measurement, and
-    the median of those that came to the same settings (work_mem has no room
-    for all blocks that are asked for; the table's state is not the merge's)."""
+    """How far off fmsort_recommend() was, over the grid: each measurement, by
+    the profile that was the latest, and the median of those that came to the
+    same settings (work_mem has no room for all blocks that are asked for; the
+    table's state is not the merge's)."""
     for kind, direct in (("direct", True), ("cached", False)):
         same = {}
         for row in results.rows:
@@ -208,14 +209,12 @@ def print_predictions(results):
                 same.setdefault(
                     (row[1] not in TABLE_STATES and row[1], row[3],
                      found["block_size"], found["assist_blocks"],
-                     *compression), []).append(found)
+                     *compression), []).append(
+                         found["predicted_merge_ms"] / found["merge_ms"])
         print_ratios(kind + ", medians of settings",
-                     [statistics.median(f["predicted_merge_ms"] for f in some)
-                      / statistics.median(f["merge_ms"] for f in some)
-                      for some in same.values()])
+                     list(map(statistics.median, same.values())))
         print_ratios(kind + ", single measurements",
-                     [f["predicted_merge_ms"] / f["merge_ms"]
-                      for some in same.values() for f in some])
+                     [ratio for some in same.values() for ratio in some])
 
 
 def print_ratios(what, ratios):
