@@ -92,7 +92,7 @@ def print_panel(name, by_runs):
         print("| %d | %s |" % (runs, " | ".join(shown)))
 
 
-def shown(ratio):
+def ratio_text(ratio):
     return "-" if ratio is None else "%.2f" % ratio
 
 
@@ -116,7 +116,7 @@ def print_speedups(cells):
             print("- up to %.2f times as fast as %s (%s, %s); the drive alone, "
                   "with the same requests, up to %s times"
                   % (max(found)[0], other.replace("_", " "), max(found)[2],
-                     max(found)[1], shown(max(alone, default=None))))
+                     max(found)[1], ratio_text(max(alone, default=None))))
 
 
 def print_fastest(cells):
@@ -153,7 +153,7 @@ def print_steadiness(cells):
             for contender, found in cell.items():
                 lines[contender].append(found)
         steady = ", ".join("%s %s (%s)" % (
-            c, *(shown(slowest_by_fastest(found, what))
+            c, *(ratio_text(slowest_by_fastest(found, what))
                  for what in ("merge", "alone")))
             for c, found in lines.items() if len(found) > 1)
         if steady:
