@@ -600,7 +600,12 @@ prepare(FmsProbe *probe, Slot *slot)
 		renew(probe, request->buffer, probe->block_bytes);
 }
 
-/* Submits what has been prepared: reads and writes apart. */
+/*
+ * Submits what has been prepared: reads and writes apart.  The last one first:
+ * of neighbours the other way round the channel would make one operation
+ * (fms_io_join()), and what is to be measured are requests of this size.  The
+ * kernel may still put them together, as it does for others.
+ */
 static void
 submit(FmsProbe *probe, FmsIoRequest **requests, uint32 n)
 {
@@ -611,7 +616,7 @@ submit(FmsProbe *probe, FmsIoRequest **requests, uint32 n)
 	int			nwrites = 0;
 	uint32		i;
 
-	for (i = 0; i < n; i++)
+	for (i = n; i-- > 0;)
 	{
 		Slot	   *slot = (Slot *) requests[i];
 
@@ -702,7 +707,7 @@ collect(FmsProbe *probe, Progress *progress, instr_time start)
 
 /*
  * Gives the next batch, even if nothing is under way: neighbours submitted
- * together would become one request, be done together, and so submitted
+ * together may become one request, be done together, and so submitted
  * together again.
  */
 static void
