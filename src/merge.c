@@ -195,8 +195,12 @@ load_block(FmsMerge *merge, int run)
 }
 
 /*
- * The run's blocks up to that number have been read.  Their space goes back
- * in pieces, or at the run's end.
+ * The run's blocks up to that number have been read.  In a merge that writes
+ * as much elsewhere their space goes back, in pieces or at the run's end.
+ *
+ * Not in the last one: a hole waits for the reads under way, and none begins
+ * until it is made and, on some file systems, the device has been told of it.
+ * Deleting the file does all of that at once, when nobody reads any more.
  */
 static void
 give_back(FmsMerge *merge, FmsLeaf *leaf, uint32 number)
@@ -208,7 +212,7 @@ give_back(FmsMerge *merge, FmsLeaf *leaf, uint32 number)
 	Size		bytes = (Size) (number + 1 - leaf->given_back) *
 		plan->block_bytes;
 
-	if (!plan->once ||
+	if (!plan->gives_back ||
 		(bytes < fms_tape_give_back_bytes(plan->tape, from) &&
 		 number + 1 < run->nblocks))
 		return;

@@ -28,9 +28,8 @@ typedef struct FmsMergePlan
 	uint32		assist_blocks;	/* l, if the mode uses it */
 	uint32		assist_first;	/* 1 .. l, those used before any wait */
 
-	/* no other merge needs these runs: give back what has been read, if that
-	 * can be done at once */
-	bool		once;
+	/* that nobody will read again; for a merge that writes as much elsewhere */
+	bool		gives_back;
 
 	/* sorted tuples in memory that arrived after all runs, or NULL */
 	const FmsFormation *rest;

@@ -438,7 +438,6 @@ prepare_sort(FmsSortState *state)
 	/* a plan begun before fmsort.mode was set to off goes on as it was */
 	if (options.mode == FMS_MODE_OFF)
 		options.mode = FMS_MODE_FMSORT;
-	options.again = state->rewindable;
 	options.backward = state->backward;
 	options.marks = state->marks;
 	options.bound = state->loaded_bound;

@@ -74,7 +74,6 @@ typedef struct FmsOptions
 
 	/* what will be asked of the sort */
 	uint64		bound;			/* tuples wanted, or 0: all */
-	bool		again;			/* fms_sort_rewind() may be called */
 	bool		backward;		/* fms_sort_get() may go backwards */
 	bool		marks;			/* fms_sort_mark() may be called */
 } FmsOptions;

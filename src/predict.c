@@ -371,8 +371,7 @@ predict_times(const FmsOptions *options, const FmsTupleCost *cost,
 		device_us = transfer_us(bytes, prediction->read_mb) +
 			fms_device_rewrite_us(&options->device, rewritten,
 								  prediction->read_mb);
-		alone_us = transfer_us(bytes + rewritten,
-							   options->device.give_back_mb);
+		alone_us = transfer_us(rewritten, options->device.give_back_mb);
 	}
 	if (device_us > 0)
 		prediction->blocked_us = Max(0, device_us - merge) +

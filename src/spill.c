@@ -75,7 +75,6 @@ struct FmsSpill
 	FmsTrial	trial;			/* of the device, if the medium wants one */
 	FmsCompression compression; /* likewise */
 
-	bool		once;			/* the last merge is not begun again */
 	const FmsFormation *rest;	/* goes into the last merge; NULL: nothing */
 	FmsMergePlan plan;			/* of the merge going on */
 	FmsMerge   *merge;			/* NULL: none */
@@ -200,7 +199,6 @@ fms_spill_begin(FmsKeys *keys, const FmsOptions *options, FmsSizing *sizing,
 	spill->keys = keys;
 	spill->sizing = sizing;
 	spill->counters = counters;
-	spill->once = !(options->again || options->backward || options->marks);
 	open_files(spill, options);
 	MemoryContextSwitchTo(caller);
 	return spill;
@@ -293,8 +291,7 @@ begin_merge(FmsSpill *spill, int first, int n, bool writes,
 	plan->counters = spill->counters;
 	plan->block_bytes = spill->sizing->block_bytes;
 	plan->rest = writes ? NULL : spill->rest;
-	plan->once = writes || (spill->once &&
-							spill->counters->cached_bytes == 0);
+	plan->gives_back = writes;
 	plan->assist_blocks =
 		fms_sizing_assist(spill->sizing, n, spill->largest_bytes, writes);
 	plan->assist_first = fms_sizing_assist_first(spill->sizing,

@@ -34,7 +34,7 @@
  *	  |<-- page cache -->|<-------- direct -------->|<-- page cache -->|
  *	                     ^ turn                     ^ turn
  *
- * What has been read and is not needed again gives its space back: a hole in
+ * What a pass has read and written elsewhere gives its space back: a hole in
  * the file.  fd.c charges for it all the same, till the file goes.
  *
  * Descriptors are resolved right before a submission and never kept: fd.c

@@ -10,9 +10,10 @@
 # GRID_RESULTS; report.py reads them.  A cell that is in there already is not
 # measured again.
 #
-# Where memory is short, a query pays for what the one before it has left in the
-# page cache.  With GRID_SETTLE=1 that is its own kind: each query runs first
-# without being counted.
+# A query pays for what the one before it has left in the page cache, where
+# memory is short, or of free memory, which a virtual machine's host takes away
+# when nobody uses it.  In the stages that GRID_SETTLE names that is its own kind:
+# each query runs first without being counted.
 #
 # Contenders:
 #
@@ -33,7 +34,7 @@ GRID_FINALISTS=${FINALISTS:-2}
 GRID_KEY=
 GRID_COLD=0
 GRID_CALIBRATION=
-GRID_SETTLE=0
+GRID_SETTLE=
 GRID_POINTS=()
 
 # grid_report COMMAND...: the arithmetic, see report.py
@@ -153,7 +154,9 @@ grid_measure() {
         sync
         echo 3 >/proc/sys/vm/drop_caches || return
     fi
-    if ((GRID_SETTLE)); then grid_settle "$3" "$4" || return; fi
+    if [[ " $GRID_SETTLE " == *" $1 "* ]]; then
+        grid_settle "$3" "$4" || return
+    fi
     sql >"$plan" <<EOF || return
 $(COMPARE_WORK_MEM=$3MB grid_contender "$4")
 SET jit = off;
