@@ -28,7 +28,7 @@ typedef struct FmsMergePlan
 	uint32		assist_blocks;	/* l, if the mode uses it */
 	uint32		assist_first;	/* 1 .. l, those used before any wait */
 
-	/* that nobody will read again; for a merge that writes as much elsewhere */
+	/* what it has read, which it writes elsewhere and nobody reads again */
 	bool		gives_back;
 
 	/* sorted tuples in memory that arrived after all runs, or NULL */

@@ -249,7 +249,7 @@ write_runs(bool checksums, Size share_bytes)
 	plan.block_bytes = block_sizes[shim_below(lengthof(block_sizes))];
 	plan.assist_blocks = 1 + shim_below(8);
 	plan.assist_first = 1 + shim_below(plan.assist_blocks);
-	plan.once = shim_below(2);
+	plan.gives_back = shim_below(2);
 	plan.io = &io;
 	plan.counters = &counters;
 	plan.tape = fms_tape_open(&io, FMS_DIRECT_OFF, plan.block_bytes,
@@ -363,7 +363,7 @@ merge_runs(void)
 {
 	FmsMerge   *merge = fms_merge_begin(&plan, nruns, run_list, NULL);
 	/* what has given its space back cannot be read again */
-	int			again = plan.once ? -1 : (int) shim_below(200);
+	int			again = plan.gives_back ? -1 : (int) shim_below(200);
 	const FmsRecord *record;
 	uint64		last = 0;
 	uint64		sum = 0;
