@@ -193,11 +193,17 @@ CREATE TABLE fmsort_device_profile (
 	formation_byte_ns double precision NOT NULL,
 	merge_ns double precision NOT NULL,
 	merge_byte_ns double precision NOT NULL,
+	merge_change_ns double precision NOT NULL,
 	merge_block_ns double precision NOT NULL,
-	merge_submit_ns double precision NOT NULL);
+	merge_submit_ns double precision NOT NULL,
+	direct_merge_ns double precision NOT NULL,
+	direct_merge_byte_ns double precision NOT NULL,
+	direct_merge_change_ns double precision NOT NULL,
+	direct_merge_block_ns double precision NOT NULL,
+	direct_merge_submit_ns double precision NOT NULL);
 
 COMMENT ON TABLE fmsort_device_profile IS
-'One row for each tablespace that fmsort_calibrate() measured: when, on which kernel and server, with which I/O, for how many seconds, with how large a file; and what a tuple costs the processor in run formation and in the merge (nanoseconds each, and for each byte of it), a block that the merge reads from the page cache, and asking for one or several of them at once.';
+'One row for each tablespace that fmsort_calibrate() measured: when, on which kernel and server, with which I/O, for how many seconds, with how large a file; and what a tuple costs the processor in run formation and in the merge (nanoseconds each, and for each byte of it), a block that the merge reads, and asking for one or several of them at once: the merge from the page cache, and past it (direct).';
 
 CREATE TABLE fmsort_device_rate (
 	tablespace name NOT NULL REFERENCES fmsort_device_profile

@@ -10,9 +10,12 @@
  *	  tuples  the file	what	  points that  the others  holes   tuples
  *						lasts	  matter
  *	  |-----|-----------|--------|------------|-----------|-------|-----|
- *	  0.5 s	 a third	 a tenth  4, 16, 64,   until time  a tenth 0.5 s
- *			 at most			  256 kB, 1 MB is up	   at most
+ *	  a		 a third	 a tenth  4, 16, 64,   until time  a tenth once
+ *	  second at most			  256 kB, 1 MB is up	   at most more
  *								  at 1, 8, 32
+ *
+ * Of two times for tuples, the quieter counts; where a slow device made the
+ * first one long, there is no second.
  *
  * Neighbouring patterns take turns at each point, so that a slow minute of the
  * machine spoils a bit of each and not all of one.  A point with so much
@@ -43,6 +46,7 @@
 #include "utils/lsyscache.h"
 
 #include "clock.h"
+#include "place.h"
 #include "probe.h"
 #include "profile.h"
 #include "settings.h"
@@ -62,6 +66,9 @@
 
 /* What lasts of reads is measured with so much for each of its points. */
 #define LASTING_FRACTION	0.05
+
+/* If pricing tuples took no more than this, it is done again at the end. */
+#define TUPLES_FRACTION		0.3
 
 /* No point gets less than that. */
 #define POINT_MIN_SECONDS	0.002
@@ -546,6 +553,13 @@ io_method(void)
 	return options.io_method;
 }
 
+/* Prices tuples, in the tablespace that is measured. */
+static void
+measure_tuples(void *arg)
+{
+	fms_tuple_cost_measure(io_method(), (FmsTupleCost *) arg);
+}
+
 Datum
 fmsort_calibrate(PG_FUNCTION_ARGS)
 {
@@ -553,6 +567,7 @@ fmsort_calibrate(PG_FUNCTION_ARGS)
 	Calibration calibration = {0};
 	FmsProfileFacts facts = {0};
 	FmsProfileRow *rows;
+	double		tuples_us = 0;
 	double		written_mb;
 	int			nmeasured;
 	int			nrows;
@@ -561,11 +576,14 @@ fmsort_calibrate(PG_FUNCTION_ARGS)
 	InitMaterializedSRF(fcinfo, 0);
 	read_wish(fcinfo, &calibration.wish);
 	calibration.start = fms_clock_now();
-	if (calibration.wish.keep)
-		fms_tuple_cost_measure(&facts.cost);
-
 	calibration.probe = fms_probe_open(calibration.wish.tablespace,
 									   io_method(), calibration.wish.direct);
+	if (calibration.wish.keep)
+	{
+		fms_place_call(calibration.wish.tablespace, measure_tuples,
+					   &facts.cost);
+		tuples_us = fms_clock_since_us(calibration.start);
+	}
 	written_mb = fill(&calibration);
 	measure_lasting(&calibration, written_mb);
 	make_points(&calibration);
@@ -575,11 +593,12 @@ fmsort_calibrate(PG_FUNCTION_ARGS)
 	facts.tablespace = calibration.wish.tablespace;
 	facts.uses_uring = fms_probe_uses_uring(calibration.probe);
 	fms_probe_close(calibration.probe);
-	if (calibration.wish.keep)
+	if (calibration.wish.keep &&
+		tuples_us < calibration.wish.seconds * 1e6 * TUPLES_FRACTION)
 	{
 		FmsTupleCost later = {0};
 
-		fms_tuple_cost_measure(&later);
+		fms_place_call(calibration.wish.tablespace, measure_tuples, &later);
 		fms_tuple_cost_lower(&facts.cost, &later);
 	}
 	facts.seconds = fms_clock_since_us(calibration.start) / 1e6;

@@ -140,6 +140,7 @@ typedef struct FmsCounters
 	double		input_us;		/* of that, spent below the sort */
 	double		order_us;		/* making the block read order */
 	double		merge_us;		/* all passes, the parent's time excluded */
+	double		load_us;		/* of that, the last pass getting its blocks */
 	double		blocked_us;		/* of that, waiting for reads */
 	double		write_blocked_us;	/* waiting for writes, whenever */
 	double		cached_us;		/* writes to the page cache: copying, and
@@ -211,6 +212,7 @@ fms_counters_add(FmsCounters *total, const FmsCounters *one)
 	sum.input_us += total->input_us;
 	sum.order_us += total->order_us;
 	sum.merge_us += total->merge_us;
+	sum.load_us += total->load_us;
 	sum.blocked_us += total->blocked_us;
 	sum.write_blocked_us += total->write_blocked_us;
 	*total = sum;

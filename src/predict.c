@@ -9,7 +9,7 @@
  * time for the tuples:
  *
  *	  device		x * c_R(block, l)  +  y * c_W
- *	  processor		tuples * (a + b * bytes) * w(runs, keys) + x * d(block, l)
+ *	  processor		tuples * (a + b * bytes + w(runs, keys)) + x * d(l)
  *	  holes			x * g
  *
  *	  processor  |####|####|oo|####|####|		  the longer is what it takes,
@@ -17,11 +17,11 @@
  *				 |       merge         |blocked|  not overlap
  *
  * The two overlap because the merge reads ahead and runs are written while the
- * next tuples are sorted.  But blocks come as the drive likes and are taken in
- * order: with l reads under way, what has come and not been taken goes up and
- * down by about the square root of l, and by that much the one side is at
- * times too far behind the other.  So a part 1 / sqrt(l) of the shorter does
- * not overlap, and with a single assist block nothing does.
+ * next tuples are sorted.  The l assist blocks go round, from the device to
+ * the merge and back, and either stands still when the other has them all:
+ * hardly ever where l is large or one of them is much faster, and with a
+ * single block always.  The device also goes on while whoever reads the sorted
+ * tuples does something with them, which is no part of the merge's time.
  *
  * That is where blocks are wanted one after the other.  All runs begin with
  * the merge, though, and are read at the same pace: at first, all come to the
@@ -38,8 +38,8 @@
  *
  * A tuple costs most where the merge changes runs, which it does the less
  * often the more alike keys a run has: it takes them all before it looks
- * elsewhere.  So w has a part that is the same for all, and one that depends
- * on how many are alike and on how many runs there are.
+ * elsewhere.  So w is a price for changing runs, times what depends on how
+ * many are alike and on how many runs there are.
  *
  * An earlier pass writes what it has merged: to the processor nearly what
  * writing a run is, to the device as many bytes as it reads, at the rate that
@@ -49,7 +49,8 @@
  * processor a price a byte in run formation and in the merge.
  *
  * A spill that stays in the page cache costs no I/O, and as a rule no space on
- * the device: copying is part of the processor's prices.
+ * the device.  The processor has prices of its own for each of the two: there
+ * it copies, here it works for the driver.
  *
  * Arithmetic; nothing is owned and nothing can fail.
  *
@@ -73,8 +74,8 @@
 
 /*
  * A tuple's price in the merge was measured with so many runs, of which each
- * has so many of a key (tuple_cost.c).  This part of it is for changing runs:
- * with a hundred alike it is gone, and where all differ it is twice as much.
+ * has so many of a key (tuple_cost.c).  The part of it that is for changing
+ * runs is gone with a hundred alike, and twice as much where all differ.
  *
  * Each further run has a block, and in it a line and a page, that the
  * processor's caches have to hold as well when the merge comes back to it,
@@ -83,16 +84,17 @@
  */
 #define PRICED_RUNS			10
 #define PRICED_ALIKE		8
-#define CHANGE_PART			0.3
 #define RUN_FRACTION		0.009
 #define RUNS_FRACTION_MAX	6.7
 
 /*
- * It was measured through the page cache, too, whose copying leaves a block in
- * the processor's caches.  One that a device has written to memory has to be
- * fetched from there, as fast as one core can.
+ * Whoever reads the sorted tuples takes so long for one at the least, before
+ * it asks for the next: no part of the merge, but the device goes on.
  */
-#define FETCH_BYTE_NS		0.1
+#define READER_NS			12.0
+
+/* See at_once_part(): the root of 2 pi. */
+#define NORMAL_WIDTH		2.5066
 
 /*
  * Compressing: how many times smaller records get (rows of texts and numbers
@@ -245,15 +247,18 @@ alike_in_run(int runs, const FmsExpectedInput *input)
 		Max(input->tuples / input->keys / Max(runs, 1), 1) : PRICED_ALIKE;
 }
 
-/* What a tuple costs in such a merge, by the measured price. */
+/* What the tuples cost in a merge of so many runs, microseconds. */
 static double
-price_factor(int runs, const FmsExpectedInput *input)
+tuples_us(const FmsMergeCost *cost, int runs, const FmsExpectedInput *input)
 {
 	double		alike = alike_in_run(runs, input);
 	double		further = Max(0, runs - PRICED_RUNS);
-
-	return 1 - CHANGE_PART + CHANGE_PART * change_factor(alike) *
+	double		change = change_factor(alike) *
 		(1 + Min(RUN_FRACTION * further, RUNS_FRACTION_MAX));
+
+	return input->tuples / 1000 *
+		(cost->tuple_ns + cost->byte_ns * input->tuple_bytes +
+		 cost->change_ns * (change - 1));
 }
 
 /* How many tuples a block has. */
@@ -284,35 +289,31 @@ blocks_in_read(const FmsExpectedInput *input, const Volumes *volumes,
 					  FMS_IO_PARTS_MAX));
 }
 
-/*
- * What a block costs the processor.  From the page cache: alone, and its part
- * of being asked for with others.  Past it, its part of such a read at the
- * point measured just below.
- */
-static double
-block_cpu_us(const FmsTupleCost *cost, const FmsReadCost *read_cost,
-			 const FmsPrediction *prediction, double joined)
+/* What the merge was measured to cost there. */
+static const FmsMergeCost *
+merge_cost(const FmsTupleCost *cost, bool cached)
 {
-	int			block = 0;
-	int			depth = 0;
+	bool		measured = cost->direct.tuple_ns > 0 ||
+		cost->direct.byte_ns > 0;
 
-	if (prediction->cached)
-		return (cost->merge_block_ns + cost->merge_submit_ns /
-				fms_io_batch(prediction->assist_first)) / 1000;
-	while (block < FMS_DEVICE_BLOCKS - 1 &&
-		   FMS_DEVICE_BLOCK_BYTES(block + 1) <=
-		   prediction->block_bytes * joined)
-		block++;
-	while (depth < FMS_DEVICE_DEPTHS - 1 &&
-		   FMS_DEVICE_DEPTH(depth + 1) <= prediction->assist_blocks / joined)
-		depth++;
-	return read_cost->cpu_us[block][depth] / joined;
+	return cached || !measured ? &cost->cached : &cost->direct;
+}
+
+/* What a block costs: its part of a read, and of asking for some at once. */
+static double
+block_cost_us(const FmsMergeCost *cost, const FmsPrediction *prediction,
+			  double joined)
+{
+	return (cost->block_ns / joined + cost->submit_ns /
+			fms_io_batch(prediction->assist_first)) / 1000;
 }
 
 /*
  * What part of the reads cannot be ahead of the merge, as more blocks are
  * wanted at once than there are assist blocks?  After half of its blocks, a
- * run is off its pace by about the root of the tuples that have gone.
+ * run is off its pace by about the root of the tuples that have gone: that is
+ * the deviation of a normal distribution, which is as dense in its middle as
+ * an even one some times as wide.
  */
 static double
 at_once_part(const FmsExpectedInput *input, const Volumes *volumes,
@@ -323,7 +324,40 @@ at_once_part(const FmsExpectedInput *input, const Volumes *volumes,
 	double		drift = sqrt(in_run / 2) / in_block;
 	double		behind = volumes->fan_in - (double) prediction->assist_blocks;
 
-	return Max(0, behind / Max(volumes->fan_in, 1)) * Max(0, 1 - drift);
+	return Max(0, behind / Max(volumes->fan_in, 1)) *
+		Max(0, 1 - NORMAL_WIDTH * drift);
+}
+
+/*
+ * What part of the shorter of the two does not overlap, if blocks go round
+ * between the device and the processor, so many of them, and each takes its
+ * time for one by chance: a closed network of two queues.
+ */
+static double
+alone_part(double shorter, double longer, double blocks)
+{
+	double		ratio = shorter / longer;
+
+	/* the limit of what comes below */
+	if (ratio > 0.999)
+		return 1 / blocks;
+	return pow(ratio, blocks - 1) * (1 - ratio) / (1 - pow(ratio, blocks));
+}
+
+/* How long is the merge blocked, if it and the rest are busy that long? */
+static double
+blocked_us(double device_us, double busy_us, const FmsExpectedInput *input,
+		   const Volumes *volumes, const FmsPrediction *prediction)
+{
+	double		shorter = Min(device_us, busy_us);
+	double		longer = Max(device_us, busy_us);
+	double		blocks = Max(prediction->assist_blocks / volumes->joined, 1);
+
+	if (shorter <= 0)
+		return device_us;
+	return longer - busy_us + shorter *
+		Max(alone_part(shorter, longer, blocks),
+			at_once_part(input, volumes, prediction));
 }
 
 /* Microseconds for so many bytes at so many MB/s. */
@@ -335,13 +369,13 @@ transfer_us(double bytes, double mb)
 
 static void
 predict_times(const FmsOptions *options, const FmsTupleCost *cost,
-			  const FmsReadCost *read_cost, const FmsExpectedInput *input,
-			  const Volumes *volumes, FmsPrediction *prediction)
+			  const FmsExpectedInput *input, const Volumes *volumes,
+			  FmsPrediction *prediction)
 {
+	const FmsMergeCost *each = merge_cost(cost, prediction->cached);
 	double		formation = input->tuples / 1000 *
 		(cost->formation_ns + cost->formation_byte_ns * input->tuple_bytes);
-	double		merge = input->tuples / 1000 *
-		(cost->merge_ns + cost->merge_byte_ns * input->tuple_bytes);
+	double		merge = 0;
 	double		bytes = prediction->spilled_bytes;
 	double		rewritten = volumes->rewritten_bytes;
 	double		write_us = 0;
@@ -350,10 +384,10 @@ predict_times(const FmsOptions *options, const FmsTupleCost *cost,
 
 	if (bytes > 0)
 	{
-		merge *= price_factor(volumes->fan_in, input) +
-			price_factor(prediction->runs, input) * rewritten / bytes;
+		merge += tuples_us(each, volumes->fan_in, input) +
+			tuples_us(each, prediction->runs, input) * rewritten / bytes;
 		merge += (bytes + rewritten) / prediction->block_bytes *
-			block_cpu_us(cost, read_cost, prediction, volumes->joined);
+			block_cost_us(each, prediction, volumes->joined);
 		merge += rewritten * cost->formation_byte_ns * REWRITE_PART / 1000;
 	}
 	if (prediction->compressed)
@@ -365,27 +399,22 @@ predict_times(const FmsOptions *options, const FmsTupleCost *cost,
 	}
 	if (!prediction->cached)
 	{
-		/* an earlier pass: also what it writes to, there and back */
-		merge += (bytes + 3 * rewritten) * FETCH_BYTE_NS / 1000;
 		write_us = transfer_us(bytes, options->device.write_mb);
 		device_us = transfer_us(bytes, prediction->read_mb) +
 			fms_device_rewrite_us(&options->device, rewritten,
 								  prediction->read_mb);
 		alone_us = transfer_us(rewritten, options->device.give_back_mb);
 	}
-	if (device_us > 0)
-		prediction->blocked_us = Max(0, device_us - merge) +
-			Min(device_us, merge) *
-			Max(1 / sqrt(Max(prediction->assist_blocks / volumes->joined, 1)),
-				at_once_part(input, volumes, prediction));
+	prediction->blocked_us =
+		blocked_us(device_us, merge + input->tuples * READER_NS / 1000, input,
+				   volumes, prediction);
 	prediction->formation_us = Max(formation, write_us);
 	prediction->merge_us = merge + alone_us + prediction->blocked_us;
 }
 
 void
 fms_predict(const FmsOptions *options, const FmsTupleCost *cost,
-			const FmsReadCost *read_cost, const FmsExpectedInput *input,
-			FmsPrediction *prediction)
+			const FmsExpectedInput *input, FmsPrediction *prediction)
 {
 	FmsSizing	sizing;
 	Volumes		volumes = {0};
@@ -407,14 +436,13 @@ fms_predict(const FmsOptions *options, const FmsTupleCost *cost,
 		prediction->block_bytes = sizing.block_bytes;
 		prediction->cached = fms_medium_caches(options, sizing.block_bytes,
 											   prediction->spilled_bytes);
-		volumes.joined = prediction->cached ? 1 :
-			blocks_in_read(input, &volumes, prediction);
+		volumes.joined = blocks_in_read(input, &volumes, prediction);
 		prediction->read_mb =
 			fms_device_read_mb(&options->device,
 							   sizing.block_bytes * volumes.joined,
 							   prediction->assist_blocks / volumes.joined);
 	}
-	predict_times(options, cost, read_cost, input, &volumes, prediction);
+	predict_times(options, cost, input, &volumes, prediction);
 	if (!prediction->external)
 		prediction->merge_us = prediction->blocked_us = 0;
 }

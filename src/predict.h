@@ -46,7 +46,6 @@ typedef struct FmsExpectedInput
  * nor cost is known.
  */
 extern void fms_predict(const FmsOptions *options, const FmsTupleCost *cost,
-						const FmsReadCost *read_cost,
 						const FmsExpectedInput *input,
 						FmsPrediction *prediction);
 

@@ -56,6 +56,7 @@
 #include "utils/timestamp.h"
 
 #include "clock.h"
+#include "place.h"
 #include "probe.h"
 #include "tape.h"
 
@@ -150,52 +151,21 @@ close_io(void *arg)
 	fms_io_close(&((FmsProbe *) arg)->io);
 }
 
-/* fd.c's list, which says how long it is only if all of it was asked for. */
-static Oid *
-current_tablespaces(int *n)
+typedef struct Opening
 {
-	Oid		   *list = NULL;
-	int			size = 8;
+	FmsProbe   *probe;
+	uint32		sector_bytes;
+} Opening;
 
-	do
-	{
-		size *= 2;
-		list = MemoryContextAlloc(TopTransactionContext, size * sizeof(Oid));
-		*n = GetTempTablespaces(list, size);
-	} while (*n == size);
-	return list;
-}
-
-/*
- * Opens the tape there and nowhere else.  fd.c chooses among the temporary
- * tablespaces, so for the length of this call there is just one.
- */
-static FmsTape *
-open_tape(FmsProbe *probe, Oid tablespace, uint32 sector_bytes)
+static void
+open_tape(void *arg)
 {
-	FmsTape    *volatile tape = NULL;
-	Oid		   *chosen;
-	Oid		   *before;
-	int			nbefore;
+	const Opening *opening = arg;
+	FmsProbe   *probe = opening->probe;
 
-	/* fd.c keeps the pointers: where they point to must last as long */
-	PrepareTempTablespaces();
-	chosen = MemoryContextAlloc(TopTransactionContext, sizeof(Oid));
-	*chosen = tablespace == MyDatabaseTableSpace ? InvalidOid : tablespace;
-	before = current_tablespaces(&nbefore);
-	SetTempTablespaces(chosen, 1);
-	PG_TRY();
-	{
-		tape = fms_tape_open(&probe->io, probe->direct ? FMS_DIRECT_AUTO :
-							 FMS_DIRECT_OFF, sector_bytes, false,
-							 &probe->counters);
-	}
-	PG_FINALLY();
-	{
-		SetTempTablespaces(before, nbefore);
-	}
-	PG_END_TRY();
-	return tape;
+	probe->tape = fms_tape_open(&probe->io, probe->direct ? FMS_DIRECT_AUTO :
+								FMS_DIRECT_OFF, opening->sector_bytes, false,
+								&probe->counters);
 }
 
 /*
@@ -248,8 +218,10 @@ fms_probe_open(Oid tablespace, FmsIoChoice io_method, bool direct)
 	/* some devices have sectors of 4 kB */
 	for (i = 0; i < (int) lengthof(sectors); i++)
 	{
+		Opening		opening = {probe, sectors[i]};
+
 		probe->sector_bytes = sectors[i];
-		probe->tape = open_tape(probe, tablespace, sectors[i]);
+		fms_place_call(tablespace, open_tape, &opening);
 		check_place(probe->tape, tablespace);
 		if (!direct || fms_tape_is_direct(probe->tape))
 			break;

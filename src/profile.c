@@ -63,6 +63,9 @@
 #define PROFILE_TABLE	"fmsort_device_profile"
 #define RATE_TABLE		"fmsort_device_rate"
 
+/* Numbers in FmsMergeCost. */
+#define MERGE_COSTS		5
+
 /* Columns of fmsort_device_profile; see the SQL definition. */
 enum
 {
@@ -75,15 +78,14 @@ enum
 	PROFILE_FILE_BYTES,
 	PROFILE_FORMATION_NS,
 	PROFILE_FORMATION_BYTE_NS,
-	PROFILE_MERGE_NS,
-	PROFILE_MERGE_BYTE_NS,
-	PROFILE_MERGE_BLOCK_NS,
-	PROFILE_MERGE_SUBMIT_NS,
-	PROFILE_COLUMNS
+	PROFILE_MERGE_NS,			/* see FmsMergeCost: its members in order */
+	PROFILE_DIRECT_MERGE_NS = PROFILE_MERGE_NS + MERGE_COSTS,
+	PROFILE_COLUMNS = PROFILE_DIRECT_MERGE_NS + MERGE_COSTS
 };
 
 static const Oid profile_types[PROFILE_COLUMNS] = {
 	NAMEOID, TIMESTAMPTZOID, TEXTOID, TEXTOID, TEXTOID, FLOAT8OID, INT8OID,
+	FLOAT8OID, FLOAT8OID, FLOAT8OID, FLOAT8OID, FLOAT8OID, FLOAT8OID,
 	FLOAT8OID, FLOAT8OID, FLOAT8OID, FLOAT8OID, FLOAT8OID, FLOAT8OID
 };
 
@@ -249,13 +251,6 @@ read_rows(Relation table, const char *tablespace, RowReader reader, void *arg)
 	systable_endscan(scan);
 }
 
-/* What the rows of a tablespace go into. */
-typedef struct Rates
-{
-	FmsDevice  *device;
-	FmsReadCost *cost;			/* NULL: not wanted */
-} Rates;
-
 /* A cost from the table, or 0: nothing that could be one. */
 static double
 cost_at(const Datum *values, const bool *nulls, int column)
@@ -266,22 +261,9 @@ cost_at(const Datum *values, const bool *nulls, int column)
 }
 
 static void
-read_cost(const Datum *values, const bool *nulls, FmsReadCost *cost)
-{
-	int			block =
-		fms_device_block_index(DatumGetInt32(values[RATE_BLOCK_BYTES]));
-	int			depth =
-		fms_device_depth_index(DatumGetInt32(values[RATE_DEPTH]));
-
-	if (block >= 0 && depth >= 0)
-		cost->cpu_us[block][depth] = cost_at(values, nulls, RATE_CPU);
-}
-
-static void
 read_rate(const Datum *values, const bool *nulls, void *arg)
 {
-	Rates	   *rates = arg;
-	FmsDevice  *device = rates->device;
+	FmsDevice  *device = arg;
 	const char *pattern;
 
 	if (nulls[RATE_PATTERN] || nulls[RATE_BLOCK_BYTES] || nulls[RATE_DEPTH] ||
@@ -289,13 +271,9 @@ read_rate(const Datum *values, const bool *nulls, void *arg)
 		return;
 	pattern = TextDatumGetCString(values[RATE_PATTERN]);
 	if (strcmp(pattern, fms_probe_name(FMS_PROBE_RR)) == 0)
-	{
 		fms_device_note_read(device, DatumGetInt32(values[RATE_BLOCK_BYTES]),
 							 DatumGetInt32(values[RATE_DEPTH]),
 							 DatumGetFloat8(values[RATE_MB]));
-		if (rates->cost)
-			read_cost(values, nulls, rates->cost);
-	}
 	else if (strcmp(pattern, fms_probe_name(FMS_PROBE_RR_LASTING)) == 0)
 		fms_device_note_lasting(device,
 								DatumGetInt32(values[RATE_BLOCK_BYTES]),
@@ -306,6 +284,17 @@ read_rate(const Datum *values, const bool *nulls, void *arg)
 		fms_device_note_write(device, DatumGetFloat8(values[RATE_MB]));
 	else if (strcmp(pattern, fms_probe_name(FMS_PROBE_GIVE_BACK)) == 0)
 		fms_device_note_give_back(device, DatumGetFloat8(values[RATE_MB]));
+}
+
+static void
+read_merge_cost(const Datum *values, const bool *nulls, int column,
+				FmsMergeCost *cost)
+{
+	cost->tuple_ns = cost_at(values, nulls, column++);
+	cost->byte_ns = cost_at(values, nulls, column++);
+	cost->change_ns = cost_at(values, nulls, column++);
+	cost->block_ns = cost_at(values, nulls, column++);
+	cost->submit_ns = cost_at(values, nulls, column);
 }
 
 typedef struct Header
@@ -325,13 +314,9 @@ read_header(const Datum *values, const bool *nulls, void *arg)
 	header->cost.formation_ns = cost_at(values, nulls, PROFILE_FORMATION_NS);
 	header->cost.formation_byte_ns =
 		cost_at(values, nulls, PROFILE_FORMATION_BYTE_NS);
-	header->cost.merge_ns = cost_at(values, nulls, PROFILE_MERGE_NS);
-	header->cost.merge_byte_ns =
-		cost_at(values, nulls, PROFILE_MERGE_BYTE_NS);
-	header->cost.merge_block_ns =
-		cost_at(values, nulls, PROFILE_MERGE_BLOCK_NS);
-	header->cost.merge_submit_ns =
-		cost_at(values, nulls, PROFILE_MERGE_SUBMIT_NS);
+	read_merge_cost(values, nulls, PROFILE_MERGE_NS, &header->cost.cached);
+	read_merge_cost(values, nulls, PROFILE_DIRECT_MERGE_NS,
+					&header->cost.direct);
 }
 
 /* Reads one of the tables.  False: not now, ask again. */
@@ -389,7 +374,6 @@ static bool
 read_device(Oid tablespace, FmsDevice *device)
 {
 	uint64		before = changes;
-	Rates		rates = {device, NULL};
 	char	   *name = get_tablespace_name(tablespace);
 	bool		read;
 
@@ -397,7 +381,7 @@ read_device(Oid tablespace, FmsDevice *device)
 	find_tables();
 	read = name == NULL ||
 		read_table(rate_relation, rate_types, RATE_COLUMNS, name, read_rate,
-				   &rates);
+				   device);
 	return read && changes == before;
 }
 
@@ -418,19 +402,17 @@ fms_profile_device(FmsDevice *device)
 
 void
 fms_profile_look_up(Oid tablespace, FmsDevice *device, FmsTupleCost *cost,
-					FmsReadCost *read_cost, TimestampTz *measured_at)
+					TimestampTz *measured_at)
 {
 	char	   *name = get_tablespace_name(tablespace);
-	Rates		rates = {device, read_cost};
 	Header		header = {0};
 
 	memset(device, 0, sizeof(*device));
-	memset(read_cost, 0, sizeof(*read_cost));
 	find_tables();
 	if (name)
 	{
 		(void) read_table(rate_relation, rate_types, RATE_COLUMNS, name,
-						  read_rate, &rates);
+						  read_rate, device);
 		(void) read_table(profile_relation, profile_types, PROFILE_COLUMNS,
 						  name, read_header, &header);
 	}
@@ -479,6 +461,16 @@ execute(const char *format, Oid schema, const char *table, int nargs,
 }
 
 static void
+store_merge_cost(const FmsMergeCost *cost, Datum *values)
+{
+	*values++ = Float8GetDatum(cost->tuple_ns);
+	*values++ = Float8GetDatum(cost->byte_ns);
+	*values++ = Float8GetDatum(cost->change_ns);
+	*values++ = Float8GetDatum(cost->block_ns);
+	*values = Float8GetDatum(cost->submit_ns);
+}
+
+static void
 store_header(Oid schema, const FmsProfileFacts *facts, Datum tablespace)
 {
 	Datum		values[PROFILE_COLUMNS];
@@ -498,13 +490,9 @@ store_header(Oid schema, const FmsProfileFacts *facts, Datum tablespace)
 	values[PROFILE_FORMATION_NS] = Float8GetDatum(facts->cost.formation_ns);
 	values[PROFILE_FORMATION_BYTE_NS] =
 		Float8GetDatum(facts->cost.formation_byte_ns);
-	values[PROFILE_MERGE_NS] = Float8GetDatum(facts->cost.merge_ns);
-	values[PROFILE_MERGE_BYTE_NS] = Float8GetDatum(facts->cost.merge_byte_ns);
-	values[PROFILE_MERGE_BLOCK_NS] =
-		Float8GetDatum(facts->cost.merge_block_ns);
-	values[PROFILE_MERGE_SUBMIT_NS] =
-		Float8GetDatum(facts->cost.merge_submit_ns);
-	execute("INSERT INTO %s VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
+	store_merge_cost(&facts->cost.cached, &values[PROFILE_MERGE_NS]);
+	store_merge_cost(&facts->cost.direct, &values[PROFILE_DIRECT_MERGE_NS]);
+	execute("INSERT INTO %s VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)",
 			schema, PROFILE_TABLE, PROFILE_COLUMNS, profile_types, values);
 }
 

@@ -17,28 +17,29 @@
 #include "probe.h"
 
 /*
- * What sorting costs the processor: so much for each tuple, and so much for a
- * byte of it.  Nanoseconds, by sorts that were timed; waiting for the device
+ * What the merge costs the processor, in nanoseconds: for each tuple, each
+ * byte of it, each block, and each time it asks for one or several of these.
+ */
+typedef struct FmsMergeCost
+{
+	double		tuple_ns;
+	double		byte_ns;
+	double		change_ns;		/* of tuple_ns, for changing runs */
+	double		block_ns;
+	double		submit_ns;
+} FmsMergeCost;
+
+/*
+ * What sorting costs it, by sorts that were timed; waiting for the device
  * excluded.
  */
 typedef struct FmsTupleCost
 {
 	double		formation_ns;	/* to take it in, sort it, write it */
-	double		formation_byte_ns;
-	double		merge_ns;		/* to read and merge it */
-	double		merge_byte_ns;
-	double		merge_block_ns; /* to read a block from the page cache, */
-	double		merge_submit_ns;	/* and to ask for one or several at once */
+	double		formation_byte_ns;	/* and each byte of it */
+	FmsMergeCost cached;		/* where blocks come from the page cache */
+	FmsMergeCost direct;		/* past it; all zero: not measured */
 } FmsTupleCost;
-
-/*
- * What a random read costs the processor, microseconds, by block size and
- * depth (device.h); 0: not measured.
- */
-typedef struct FmsReadCost
-{
-	float		cpu_us[FMS_DEVICE_BLOCKS][FMS_DEVICE_DEPTHS];
-} FmsReadCost;
 
 /* How a profile was taken. */
 typedef struct FmsProfileFacts
@@ -73,12 +74,11 @@ extern void fms_profile_store(Oid schema, const FmsProfileFacts *facts,
 extern void fms_profile_device(FmsDevice *device);
 
 /*
- * The same for that tablespace, with what tuples and reads cost (0: not known)
- * and when it was measured (0: never).
+ * The same for that tablespace, with what tuples cost (0: not known) and when
+ * it was measured (0: never).
  */
 extern void fms_profile_look_up(Oid tablespace, FmsDevice *device,
-								FmsTupleCost *cost, FmsReadCost *read_cost,
-								TimestampTz *measured_at);
+								FmsTupleCost *cost, TimestampTz *measured_at);
 
 /*
  * The tablespace of that name, or NULL: the one that temporary files go to.

@@ -123,7 +123,6 @@ fmsort_recommend(PG_FUNCTION_ARGS)
 	FmsOptions	options;
 	FmsPrediction prediction;
 	FmsTupleCost cost;
-	FmsReadCost read_cost;
 	TimestampTz measured_at;
 	FmsExpectedInput input;
 	double		input_bytes;
@@ -159,9 +158,8 @@ fmsort_recommend(PG_FUNCTION_ARGS)
 						FMS_BLOCK_QUANTUM_BYTES)));
 	options.assist_blocks = bounded(PG_GETARG_INT32(5), FMS_ASSIST_MAX_BLOCKS,
 									"assist_blocks");
-	fms_profile_look_up(tablespace, &options.device, &cost, &read_cost,
-						&measured_at);
-	fms_predict(&options, &cost, &read_cost, &input, &prediction);
+	fms_profile_look_up(tablespace, &options.device, &cost, &measured_at);
+	fms_predict(&options, &cost, &input, &prediction);
 	return HeapTupleGetDatum(make_row(BlessTupleDesc(desc), &prediction,
 									  &options.device, &cost, measured_at));
 }

@@ -511,7 +511,10 @@ fms_spill_count(const FmsSpill *spill, FmsCounters *counters)
 	fms_fences_count(spill->fences, counters);
 	counters->merge_us = spill->finished_merges_us + spill->sampler.total_us;
 	if (spill->merge)
-		counters->merge_us += fms_merge_load_us(spill->merge);
+	{
+		counters->load_us = fms_merge_load_us(spill->merge);
+		counters->merge_us += counters->load_us;
+	}
 }
 
 void

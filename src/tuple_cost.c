@@ -8,12 +8,6 @@
  * middle counts: what else the machine does slows down the sorts, too, whose
  * time is foreseen.
  *
- * Of each key there are about eight in a run.  Where all differ, a merge
- * changes runs at every tuple and takes some quarter longer; where a run has a
- * hundred of each, as of dates, it stays with a run and takes as much less.
- * So this is half-way between the two, and off by less than what either would
- * be by the other.
- *
  * A line through the two lengths gives what a tuple and what a byte costs:
  *
  *	  ns a tuple   |			  x
@@ -22,16 +16,28 @@
  *				   +--------------------- bytes
  *					  40			400
  *
- * Two more sorts have the short tuples in small blocks, and ask for them one
- * by one or some at once.  By how much the merge of the one takes longer, and
- * how many times more it asks, is what asking costs.  By how much the other
- * takes longer than that of the large blocks, and how many blocks more it
- * reads, is what a block costs.  Both are taken off the line.
+ * Of each key there are about eight in a run.  Where all differ, a merge
+ * changes runs at every tuple and takes some quarter longer; where a run has a
+ * hundred of each, as of dates, it stays with a run and takes as much less.
+ * So this is half-way between the two.  A third sort has hundreds alike: by
+ * how much less its merge takes is what changing runs costs.
  *
- * All of them spill, eight runs and more, through the page cache, so that run
- * formation packs and writes blocks and the merge reads them; what the merge
- * waits is taken off.  A key of eight bytes is the cheap case: keys that need
- * a comparator cost more, and are not covered.
+ * Two more sorts have the short tuples in small blocks, and ask for them one
+ * by one or some at once.  By how much longer the one takes to get them, and
+ * how many times more it asks, is what asking costs.  By how much longer the
+ * other takes than with large blocks, and how many blocks more it reads, is
+ * what a block costs.
+ *
+ * All of them spill, eight runs and more, so that run formation packs and
+ * writes blocks and the merge reads them; what the merge waits is taken off.
+ * Each does so through the page cache and past it, where a block is not
+ * copied but asking for one costs ten times as much: a request goes down to
+ * the driver, and an interrupt comes back.  A processor that is busy meanwhile
+ * pays for all of that, so a read costs a merge up to twice what it costs
+ * somebody who asks and sleeps (probe.c).
+ *
+ * A key of eight bytes is the cheap case: keys that need a comparator cost
+ * more, and are not covered.
  *
  * Memory and files are the sorts' own (sort.c).
  *
@@ -52,52 +58,79 @@
 
 /* Enough for memories of some MB; about as many bytes of either. */
 #define SHORT_BYTES		40
-#define SHORT_TUPLES	200000
+#define SHORT_TUPLES	300000
 #define LONG_BYTES		400
-#define LONG_TUPLES		40000
-#define MEMORY_BYTES	((Size) 2 * 1024 * 1024)
-#define TUPLES_A_KEY	64		/* and some eight runs */
+#define LONG_TUPLES		60000
+#define MEMORY_BYTES	((Size) 4 * 1024 * 1024)
+#define SOME_ALIKE		64		/* tuples a key, and some eight runs */
+#define MANY_ALIKE		4096
 #define LARGE_BLOCK		((uint32) 32 * 1024)
 #define SMALL_BLOCK		((uint32) 4 * 1024)
-#define FEW_ASSIST		4		/* each is asked for by itself */
+#define FEW_ASSIST		8		/* each is asked for by itself */
+#define DIRECT_ASSIST	32		/* with the runs, in one huge page */
 #define MANY_ASSIST		64
 #define REPEAT			5
 
-/* What is sorted, and in which blocks, of which so many are asked for. */
+/* On a device that takes longer than that for less, so be it. */
+#define SECONDS_MAX		0.3
+
+/*
+ * What is sorted, and in which blocks, of which so many are asked for; 0: as
+ * the way has it.
+ */
 typedef struct Trial
 {
 	uint32		tuple_bytes;
 	int			tuples;
+	int			tuples_a_key;
 	uint32		block_bytes;
 	uint32		assist_blocks;
 } Trial;
 
+static const Trial few_small = {
+	SHORT_BYTES, SHORT_TUPLES, SOME_ALIKE, SMALL_BLOCK, FEW_ASSIST
+};
+static const Trial many_small = {
+	SHORT_BYTES, SHORT_TUPLES, SOME_ALIKE, SMALL_BLOCK, MANY_ASSIST
+};
+static const Trial short_tuples = {
+	SHORT_BYTES, SHORT_TUPLES, SOME_ALIKE, LARGE_BLOCK, 0
+};
+static const Trial alike_tuples = {
+	SHORT_BYTES, SHORT_TUPLES, MANY_ALIKE, LARGE_BLOCK, 0
+};
+static const Trial long_tuples = {
+	LONG_BYTES, LONG_TUPLES, SOME_ALIKE, LARGE_BLOCK, 0
+};
+
 typedef struct Timing
 {
 	double		formation_ns;	/* a tuple */
-	double		merge_ns;
+	double		merge_ns;		/* but for getting its blocks */
+	double		load_ns;		/* getting them, waiting excluded */
 	double		blocks;			/* a tuple */
 	double		batches;		/* in which they were asked for */
 } Timing;
 
 static void
-put_tuples(FmsSort *sort, TupleDesc desc, uint32 tuple_bytes, int tuples)
+put_tuples(FmsSort *sort, TupleDesc desc, const Trial *trial)
 {
 	TupleTableSlot *slot = MakeSingleTupleTableSlot(desc, &TTSOpsVirtual);
-	Size		bytes = tuple_bytes - sizeof(int64);
+	Size		bytes = trial->tuple_bytes - sizeof(int64);
 	bytea	   *load = palloc0(bytes);
 	pg_prng_state random;
 	int			i;
 
 	SET_VARSIZE(load, bytes);
-	pg_prng_seed(&random, tuples);
-	for (i = 0; i < tuples; i++)
+	pg_prng_seed(&random, trial->tuples);
+	for (i = 0; i < trial->tuples; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
 		ExecClearTuple(slot);
 		slot->tts_values[0] =
 			Int64GetDatum(pg_prng_uint64_range(&random, 1,
-											   tuples / TUPLES_A_KEY));
+											   trial->tuples /
+											   trial->tuples_a_key));
 		slot->tts_isnull[0] = false;
 		slot->tts_values[1] = PointerGetDatum(load);
 		slot->tts_isnull[1] = false;
@@ -108,8 +141,16 @@ put_tuples(FmsSort *sort, TupleDesc desc, uint32 tuple_bytes, int tuples)
 	pfree(load);
 }
 
+/* The way that its blocks go. */
+typedef struct Way
+{
+	FmsIoChoice io_method;
+	FmsDirectChoice direct;
+	uint32		assist_blocks;	/* 0: automatic */
+} Way;
+
 static void
-time_sort(const Trial *trial, Timing *timing)
+time_sort(const Trial *trial, const Way *way, Timing *timing)
 {
 	AttrNumber	attno = 1;
 	Oid			operator = Int8LessOperator;
@@ -126,23 +167,26 @@ time_sort(const Trial *trial, Timing *timing)
 	TupleDescInitEntry(desc, 1, "key", INT8OID, -1, 0);
 	TupleDescInitEntry(desc, 2, "load", BYTEAOID, -1, 0);
 	options.mode = FMS_MODE_FMSORT;
-	options.io_method = FMS_IO_AUTO;
-	options.direct_io = FMS_DIRECT_OFF;
+	options.io_method = way->io_method;
+	options.direct_io = way->direct;
 	options.memory_bytes = MEMORY_BYTES;
 	options.block_bytes = trial->block_bytes;
-	options.assist_blocks = trial->assist_blocks;
+	options.assist_blocks = trial->assist_blocks > 0 ?
+		trial->assist_blocks : way->assist_blocks;
 	options.expected_bytes = (double) trial->tuples * trial->tuple_bytes;
 
 	sort = fms_sort_begin(desc, &spec, &options, &counters, NULL);
 	start = fms_clock_now();
-	put_tuples(sort, desc, trial->tuple_bytes, trial->tuples);
+	put_tuples(sort, desc, trial);
 	fms_sort_perform(sort);
 	formation_us = fms_clock_since_us(start);
 	while (fms_sort_get(sort, true))
 		CHECK_FOR_INTERRUPTS();
 	/* by the clock that times all sorts: it is their time that is predicted */
 	fms_sort_count(sort, &counters);
-	timing->merge_ns = (counters.merge_us - counters.blocked_us) *
+	timing->merge_ns = (counters.merge_us - counters.load_us) *
+		1000 / trial->tuples;
+	timing->load_ns = (counters.load_us - counters.blocked_us) *
 		1000 / trial->tuples;
 	timing->formation_ns = formation_us * 1000 / trial->tuples;
 	timing->blocks = (double) counters.blocks / trial->tuples;
@@ -152,23 +196,25 @@ time_sort(const Trial *trial, Timing *timing)
 }
 
 static Timing
-usual_time(uint32 tuple_bytes, int tuples, uint32 block_bytes,
-		   uint32 assist_blocks)
+usual_time(const Trial *trial, const Way *way)
 {
-	Trial		trial = {tuple_bytes, tuples, block_bytes, assist_blocks};
+	instr_time	start = fms_clock_now();
 	Timing		timing;
 	double		formation_ns[REPEAT];
 	double		merge_ns[REPEAT];
-	int			i;
+	double		load_ns[REPEAT];
+	int			n = 0;
 
-	for (i = 0; i < REPEAT; i++)
+	do
 	{
-		time_sort(&trial, &timing);
-		formation_ns[i] = timing.formation_ns;
-		merge_ns[i] = timing.merge_ns;
-	}
-	timing.formation_ns = fms_median(formation_ns, REPEAT);
-	timing.merge_ns = fms_median(merge_ns, REPEAT);
+		time_sort(trial, way, &timing);
+		formation_ns[n] = timing.formation_ns;
+		load_ns[n] = timing.load_ns;
+		merge_ns[n++] = timing.merge_ns;
+	} while (n < REPEAT && fms_clock_since_us(start) < SECONDS_MAX * 1e6);
+	timing.formation_ns = fms_median(formation_ns, n);
+	timing.merge_ns = fms_median(merge_ns, n);
+	timing.load_ns = fms_median(load_ns, n);
 	return timing;
 }
 
@@ -187,60 +233,119 @@ submit_cost_ns(const Timing *few, const Timing *many)
 	/* without a ring none is asked for with others */
 	if (few->batches <= many->batches)
 		return 0;
-	return Max(0, (few->merge_ns - many->merge_ns) /
+	return Max(0, (few->load_ns - many->load_ns) /
 			   (few->batches - many->batches));
 }
 
-/* What a block costs beside that, by two merges of the same tuples. */
+/*
+ * What a block costs beside that: by how much more it takes to get the same
+ * bytes in more blocks, since they are copied either way.
+ */
 static double
 block_cost_ns(const Timing *small, const Timing *large, double submit_ns)
 {
 	Assert(small->blocks > large->blocks);
-	return Max(0, (small->merge_ns - large->merge_ns -
+	return Max(0, (small->load_ns - large->load_ns -
 				   (small->batches - large->batches) * submit_ns) /
 			   (small->blocks - large->blocks));
 }
 
-/* Without what its blocks cost. */
+/* What copying costs, a tuple. */
 static double
-merge_cost_ns(const Timing *timing, const FmsTupleCost *cost)
+copy_cost_ns(const Timing *timing, const FmsMergeCost *cost)
 {
-	return timing->merge_ns - timing->blocks * cost->merge_block_ns -
-		timing->batches * cost->merge_submit_ns;
+	return Max(0, timing->load_ns - timing->blocks * cost->block_ns -
+			   timing->batches * cost->submit_ns);
+}
+
+static void
+measure_formation(const Timing *of_short, const Timing *of_long,
+				  FmsTupleCost *cost)
+{
+	fit(of_short->formation_ns, of_long->formation_ns, &cost->formation_ns,
+		&cost->formation_byte_ns);
+}
+
+/* From the page cache all is copied. */
+static void
+measure_cached(const Way *way, FmsTupleCost *costs)
+{
+	FmsMergeCost *cost = &costs->cached;
+	Timing		few = usual_time(&few_small, way);
+	Timing		many = usual_time(&many_small, way);
+	Timing		of_short = usual_time(&short_tuples, way);
+	Timing		of_long = usual_time(&long_tuples, way);
+	Timing		alike = usual_time(&alike_tuples, way);
+
+	measure_formation(&of_short, &of_long, costs);
+	cost->submit_ns = submit_cost_ns(&few, &many);
+	cost->block_ns = block_cost_ns(&many, &of_short, cost->submit_ns);
+	fit(of_short.merge_ns + copy_cost_ns(&of_short, cost),
+		of_long.merge_ns + copy_cost_ns(&of_long, cost),
+		&cost->tuple_ns, &cost->byte_ns);
+	cost->change_ns = Max(0, of_short.merge_ns - alike.merge_ns);
+}
+
+/*
+ * Past it, what the merge does with a tuple is the time between getting
+ * blocks.  Getting large ones says nothing: so small a sort spends most of
+ * that on memory that it has not used before.
+ */
+static void
+measure_direct(const Way *way, FmsMergeCost *cost)
+{
+	static const Timing nothing = {0};
+	Timing		few = usual_time(&few_small, way);
+	Timing		many = usual_time(&many_small, way);
+	Timing		of_short = usual_time(&short_tuples, way);
+	Timing		of_long = usual_time(&long_tuples, way);
+	Timing		alike = usual_time(&alike_tuples, way);
+
+	cost->submit_ns = submit_cost_ns(&few, &many);
+	cost->block_ns = block_cost_ns(&many, &nothing, cost->submit_ns);
+	fit(of_short.merge_ns, of_long.merge_ns, &cost->tuple_ns,
+		&cost->byte_ns);
+	cost->change_ns = Max(0, of_short.merge_ns - alike.merge_ns);
 }
 
 void
-fms_tuple_cost_measure(FmsTupleCost *cost)
+fms_tuple_cost_measure(FmsIoChoice io_method, FmsTupleCost *cost)
 {
-	Timing		few = usual_time(SHORT_BYTES, SHORT_TUPLES, SMALL_BLOCK,
-								 FEW_ASSIST);
-	Timing		many = usual_time(SHORT_BYTES, SHORT_TUPLES, SMALL_BLOCK,
-								  MANY_ASSIST);
-	Timing		of_short = usual_time(SHORT_BYTES, SHORT_TUPLES, LARGE_BLOCK,
-									  0);
-	Timing		of_long = usual_time(LONG_BYTES, LONG_TUPLES, LARGE_BLOCK, 0);
+	Way			cached = {io_method, FMS_DIRECT_OFF, 0};
+	Way			direct = {io_method, FMS_DIRECT_ON, DIRECT_ASSIST};
 
-	cost->merge_submit_ns = submit_cost_ns(&few, &many);
-	cost->merge_block_ns = block_cost_ns(&many, &of_short,
-										 cost->merge_submit_ns);
-	fit(of_short.formation_ns, of_long.formation_ns, &cost->formation_ns,
-		&cost->formation_byte_ns);
-	fit(merge_cost_ns(&of_short, cost), merge_cost_ns(&of_long, cost),
-		&cost->merge_ns, &cost->merge_byte_ns);
+	measure_cached(&cached, cost);
+	measure_direct(&direct, &cost->direct);
 }
 
-/* What such a tuple of middling length takes, but for its blocks. */
+/* What a tuple of middling length takes, of such parts. */
 static double
-middling_ns(const FmsTupleCost *cost)
+middling_ns(double tuple_ns, double byte_ns)
 {
-	return cost->formation_ns + cost->merge_ns +
-		(cost->formation_byte_ns + cost->merge_byte_ns) *
-		(SHORT_BYTES + LONG_BYTES) / 2;
+	return tuple_ns + byte_ns * (SHORT_BYTES + LONG_BYTES) / 2;
+}
+
+static double
+cached_ns(const FmsTupleCost *cost)
+{
+	return middling_ns(cost->formation_ns + cost->cached.tuple_ns,
+					   cost->formation_byte_ns + cost->cached.byte_ns);
+}
+
+static double
+direct_ns(const FmsTupleCost *cost)
+{
+	return middling_ns(cost->direct.tuple_ns, cost->direct.byte_ns) +
+		cost->direct.block_ns + cost->direct.submit_ns;
 }
 
 void
 fms_tuple_cost_lower(FmsTupleCost *cost, const FmsTupleCost *other)
 {
-	if (middling_ns(other) < middling_ns(cost))
+	FmsMergeCost direct = direct_ns(other) < direct_ns(cost) ?
+		other->direct : cost->direct;
+
+	if (cached_ns(other) < cached_ns(cost))
 		*cost = *other;
+	cost->direct = direct;
 }

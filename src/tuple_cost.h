@@ -10,13 +10,16 @@
 
 #include "postgres.h"
 
+#include "options.h"
 #include "profile.h"
 
 /*
- * Sorts some tuples through the page cache; takes some tenths of a second and
- * some 20 MB of temporary file, gone when it returns or on ERROR.
+ * Sorts some tuples through the page cache and past it, which must be to be
+ * had; takes about a second, a few on a slow device, and some 20 MB of
+ * temporary file at a time, gone when it returns or on ERROR.
  */
-extern void fms_tuple_cost_measure(FmsTupleCost *cost);
+extern void fms_tuple_cost_measure(FmsIoChoice io_method,
+								   FmsTupleCost *cost);
 
 /*
  * Of two measurements some time apart, keeps the one by which a sort takes

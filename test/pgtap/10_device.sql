@@ -94,7 +94,8 @@ $$
 BEGIN
   DELETE FROM fmsort_device_profile;
   INSERT INTO fmsort_device_profile
-  SELECT spcname, now(), 'none', 'none', 'sync', 1, 1, 400, 1, 100, 0.5, 1000, 4000
+  SELECT spcname, now(), 'none', 'none', 'sync', 1, 1, 400, 1,
+    100, 0.5, 30, 1000, 4000, 100, 0.5, 30, 1000, 4000
   FROM pg_tablespace;
   EXECUTE 'INSERT INTO fmsort_device_rate
     SELECT spcname, ''RR'', block, depth, (' || rate || ')::float8, 1, 1, 1, 1, 1

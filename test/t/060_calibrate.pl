@@ -181,7 +181,8 @@ SKIP:
 
 		return "DELETE FROM fmsort_device_profile;
 		  INSERT INTO fmsort_device_profile SELECT spcname, now(), 'none',
-		    'none', 'sync', 1, 1, 400, 1, 100, 0.5, 1000, 500 FROM pg_tablespace;
+		    'none', 'sync', 1, 1, 400, 1, 100, 0.5, 30, 1000, 500,
+		    100, 0.5, 30, 1000, 500 FROM pg_tablespace;
 		  INSERT INTO fmsort_device_rate SELECT spcname, 'RR', 512 << b, 1 << d,
 		    $rate, 1, 1, 1, 1, 1 FROM pg_tablespace, generate_series(0, 13) b,
 		    generate_series(0, 6) d;";
