@@ -122,6 +122,7 @@ typedef struct Volumes
 	double		rewritten_bytes;	/* by intermediate passes */
 	double		gain;			/* how many times smaller than the records what
 								 * is written is; 1: not compressed */
+	int			pass_runs;		/* that an earlier merge takes, at most */
 	int			fan_in;			/* of the last merge */
 	double		joined;			/* blocks in one of its reads */
 } Volumes;
@@ -202,6 +203,7 @@ plan_passes(FmsSizing *sizing, Volumes *volumes, FmsPrediction *prediction)
 
 	sizing->rest_bytes = prediction->kept_bytes;
 	last = fms_sizing_fan_in(sizing, 0, false);
+	volumes->pass_runs = Min(most, now.runs);
 	prediction->merge_passes = 1;
 	while (now.runs + merged.runs > last)
 	{
@@ -247,11 +249,14 @@ alike_in_run(int runs, const FmsExpectedInput *input)
 		Max(input->tuples / input->keys / Max(runs, 1), 1) : PRICED_ALIKE;
 }
 
-/* What the tuples cost in a merge of so many runs, microseconds. */
+/*
+ * What the tuples cost in a merge of so many runs that have so many alike,
+ * microseconds.
+ */
 static double
-tuples_us(const FmsMergeCost *cost, int runs, const FmsExpectedInput *input)
+tuples_us(const FmsMergeCost *cost, int runs, double alike,
+		  const FmsExpectedInput *input)
 {
-	double		alike = alike_in_run(runs, input);
 	double		further = Max(0, runs - PRICED_RUNS);
 	double		change = change_factor(alike) *
 		(1 + Min(RUN_FRACTION * further, RUNS_FRACTION_MAX));
@@ -384,8 +389,11 @@ predict_times(const FmsOptions *options, const FmsTupleCost *cost,
 
 	if (bytes > 0)
 	{
-		merge += tuples_us(each, volumes->fan_in, input) +
-			tuples_us(each, prediction->runs, input) * rewritten / bytes;
+		merge += tuples_us(each, volumes->fan_in,
+						   alike_in_run(volumes->fan_in, input), input) +
+			tuples_us(each, volumes->pass_runs,
+					  alike_in_run(prediction->runs, input), input) *
+			rewritten / bytes;
 		merge += (bytes + rewritten) / prediction->block_bytes *
 			block_cost_us(each, prediction, volumes->joined);
 		merge += rewritten * cost->formation_byte_ns * REWRITE_PART / 1000;

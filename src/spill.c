@@ -28,11 +28,8 @@
  * that the last merge merely reads (options.materialize).
  *
  * The last merge can be begun again, at its start or anywhere it has been
- * before: the runs are still there, if it was said at the beginning that they
- * may be asked for again.  If not, and in every merge before the last, blocks
- * that have been read give their space on the disk back.  Not so in the last
- * merge of what is in the page cache: a page that the kernel is writing cannot
- * go before it has arrived, and for so long the merge would stand still.
+ * before: the runs are still there.  In every merge before it, blocks that have
+ * been read give their space on the disk back, as much is written elsewhere.
  *
  * Ownership.  Everything lies in one memory context of its own, a child of
  * the one current at the beginning.  Its reset callback closes the I/O
