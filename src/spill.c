@@ -28,8 +28,9 @@
  * that the last merge merely reads (options.materialize).
  *
  * The last merge can be begun again, at its start or anywhere it has been
- * before: the runs are still there.  In every merge before it, blocks that have
- * been read give their space on the disk back, as much is written elsewhere.
+ * before: the runs are still there.  In every merge before it, blocks that
+ * have been read give their space on the disk back, as much is written
+ * elsewhere.
  *
  * Ownership.  Everything lies in one memory context of its own, a child of
  * the one current at the beginning.  Its reset callback closes the I/O
