@@ -261,9 +261,10 @@ tuples_us(const FmsMergeCost *cost, int runs, double alike,
 	double		change = change_factor(alike) *
 		(1 + Min(RUN_FRACTION * further, RUNS_FRACTION_MAX));
 
+	/* changing runs is a part of a tuple, unless the table says otherwise */
 	return input->tuples / 1000 *
-		(cost->tuple_ns + cost->byte_ns * input->tuple_bytes +
-		 cost->change_ns * (change - 1));
+		Max(0, cost->tuple_ns + cost->byte_ns * input->tuple_bytes +
+			cost->change_ns * (change - 1));
 }
 
 /* How many tuples a block has. */

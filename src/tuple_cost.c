@@ -71,7 +71,7 @@
 #define MANY_ASSIST		64
 #define REPEAT			5
 
-/* On a device that takes longer than that for less, so be it. */
+/* No repetition begins after that: on a slow device, each takes long. */
 #define SECONDS_MAX		0.3
 
 /*
@@ -258,15 +258,7 @@ copy_cost_ns(const Timing *timing, const FmsMergeCost *cost)
 			   timing->batches * cost->submit_ns);
 }
 
-static void
-measure_formation(const Timing *of_short, const Timing *of_long,
-				  FmsTupleCost *cost)
-{
-	fit(of_short->formation_ns, of_long->formation_ns, &cost->formation_ns,
-		&cost->formation_byte_ns);
-}
-
-/* From the page cache all is copied. */
+/* From the page cache all is copied.  Run formation is measured here, too. */
 static void
 measure_cached(const Way *way, FmsTupleCost *costs)
 {
@@ -277,7 +269,8 @@ measure_cached(const Way *way, FmsTupleCost *costs)
 	Timing		of_long = usual_time(&long_tuples, way);
 	Timing		alike = usual_time(&alike_tuples, way);
 
-	measure_formation(&of_short, &of_long, costs);
+	fit(of_short.formation_ns, of_long.formation_ns, &costs->formation_ns,
+		&costs->formation_byte_ns);
 	cost->submit_ns = submit_cost_ns(&few, &many);
 	cost->block_ns = block_cost_ns(&many, &of_short, cost->submit_ns);
 	fit(of_short.merge_ns + copy_cost_ns(&of_short, cost),
