@@ -258,47 +258,29 @@ copy_cost_ns(const Timing *timing, const FmsMergeCost *cost)
 			   timing->batches * cost->submit_ns);
 }
 
-/* From the page cache all is copied.  Run formation is measured here, too. */
-static void
-measure_cached(const Way *way, FmsTupleCost *costs)
-{
-	FmsMergeCost *cost = &costs->cached;
-	Timing		few = usual_time(&few_small, way);
-	Timing		many = usual_time(&many_small, way);
-	Timing		of_short = usual_time(&short_tuples, way);
-	Timing		of_long = usual_time(&long_tuples, way);
-	Timing		alike = usual_time(&alike_tuples, way);
-
-	fit(of_short.formation_ns, of_long.formation_ns, &costs->formation_ns,
-		&costs->formation_byte_ns);
-	cost->submit_ns = submit_cost_ns(&few, &many);
-	cost->block_ns = block_cost_ns(&many, &of_short, cost->submit_ns);
-	fit(of_short.merge_ns + copy_cost_ns(&of_short, cost),
-		of_long.merge_ns + copy_cost_ns(&of_long, cost),
-		&cost->tuple_ns, &cost->byte_ns);
-	cost->change_ns = Max(0, of_short.merge_ns - alike.merge_ns);
-}
-
 /*
- * Past it, what the merge does with a tuple is the time between getting
- * blocks.  Getting large ones says nothing: so small a sort spends most of
- * that on memory that it has not used before.
+ * What the merge costs that way.  Through the page cache all is copied, which
+ * is by the byte.  Past it, what the merge does with a tuple is the time
+ * between getting blocks, and getting large ones says nothing: so small a sort
+ * spends most of that on memory that it has not used before.
  */
 static void
-measure_direct(const Way *way, FmsMergeCost *cost)
+measure_merge(const Way *way, const Timing *of_short, const Timing *of_long,
+			  FmsMergeCost *cost)
 {
 	static const Timing nothing = {0};
+	bool		copies = way->direct == FMS_DIRECT_OFF;
 	Timing		few = usual_time(&few_small, way);
 	Timing		many = usual_time(&many_small, way);
-	Timing		of_short = usual_time(&short_tuples, way);
-	Timing		of_long = usual_time(&long_tuples, way);
 	Timing		alike = usual_time(&alike_tuples, way);
 
 	cost->submit_ns = submit_cost_ns(&few, &many);
-	cost->block_ns = block_cost_ns(&many, &nothing, cost->submit_ns);
-	fit(of_short.merge_ns, of_long.merge_ns, &cost->tuple_ns,
-		&cost->byte_ns);
-	cost->change_ns = Max(0, of_short.merge_ns - alike.merge_ns);
+	cost->block_ns = block_cost_ns(&many, copies ? of_short : &nothing,
+								   cost->submit_ns);
+	fit(of_short->merge_ns + (copies ? copy_cost_ns(of_short, cost) : 0),
+		of_long->merge_ns + (copies ? copy_cost_ns(of_long, cost) : 0),
+		&cost->tuple_ns, &cost->byte_ns);
+	cost->change_ns = Max(0, of_short->merge_ns - alike.merge_ns);
 }
 
 void
@@ -306,9 +288,16 @@ fms_tuple_cost_measure(FmsIoChoice io_method, FmsTupleCost *cost)
 {
 	Way			cached = {io_method, FMS_DIRECT_OFF, 0};
 	Way			direct = {io_method, FMS_DIRECT_ON, DIRECT_ASSIST};
+	Timing		of_short = usual_time(&short_tuples, &cached);
+	Timing		of_long = usual_time(&long_tuples, &cached);
 
-	measure_cached(&cached, cost);
-	measure_direct(&direct, &cost->direct);
+	fit(of_short.formation_ns, of_long.formation_ns, &cost->formation_ns,
+		&cost->formation_byte_ns);
+	measure_merge(&cached, &of_short, &of_long, &cost->cached);
+
+	of_short = usual_time(&short_tuples, &direct);
+	of_long = usual_time(&long_tuples, &direct);
+	measure_merge(&direct, &of_short, &of_long, &cost->direct);
 }
 
 /* What a tuple of middling length takes, of such parts. */
