@@ -724,6 +724,8 @@ run(FmsProbe *probe, FmsProbePattern pattern, const FmsProbeSpec *spec,
 	cpu_us = processor_us();
 	do
 	{
+		/* a method that does not wait comes by no other place that looks */
+		CHECK_FOR_INTERRUPTS();
 		over = is_over(probe, &progress, fms_clock_since_us(start));
 		if (!over)
 			refill(probe, batch);

@@ -229,6 +229,8 @@ foreach my $method (uring_works($node) ? qw(io_uring sync) : 'sync')
 		{
 			$session->{stderr} = '';
 			is($session->query('SELECT 1'), 1, "$method, $way: the session goes on");
+			unlike($session->{stderr}, qr/ of 600 s/,
+				"$method, $way: ... not only when it has told how far it is");
 			is_deeply(
 				backend_state($pid),
 				{ io_uring => 0, temporary => 0, rings_mapped => 0 },
