@@ -273,13 +273,3 @@ disk_below() {
     say "${name:-unknown} (file system ${fs/#-/unknown})," \
         "read_ahead_kb ${ahead:-unknown}"
 }
-
-# device_reads BLOCK DEPTH SIZE SECONDS: MB/s that fio gets from the file system
-# below the cluster with random direct reads of that size, that many at once.
-device_reads() {
-    fio --name=reads --filename="$CLUSTER_DIR/fio.data" --size="$3" \
-        --rw=randread --bs="$1" --iodepth="$2" --ioengine=io_uring \
-        --direct=1 --norandommap --runtime="$4" --time_based \
-        --output-format=json |
-        jq '.jobs[0].read.bw_bytes / 1000000'
-}

@@ -46,6 +46,9 @@
 # papers_sort CONTENDER
 #     One sort of COMPARE_QUERY under COMPARE_WORK_MEM as that contender of
 #     compare.sh; the columns of its table "measured" are then in SORT.
+# papers_drive NAME COMMAND
+#     $OUT/NAME.csv: MB/s that the drive alone makes of random direct reads, by
+#     fio, for the cells that COMMAND prints: 1, block bytes, how many at once.
 # papers_size FULL QUICK TINY
 #     One of the three, by the settings below: for defaults.
 # papers_chart NAME OPTION...
@@ -72,6 +75,7 @@ PAPERS_ROOT=${PAPERS_DIR%/test/bench/*}
 . "$PAPERS_ROOT/script/lib/common.sh"
 . "$PAPERS_ROOT/script/lib/cluster.sh"
 . "$PAPERS_ROOT/script/lib/tpch.sh"
+. "$PAPERS_ROOT/script/lib/fio.sh"
 . "$PAPERS_ROOT/script/lib/compare.sh"
 
 QUICK=${QUICK:-0}
@@ -336,6 +340,23 @@ papers_sort() {
         sql -c "SELECT key || ' ' || value FROM json_each_text(
             (SELECT to_json(m) FROM measured m
              ORDER BY position DESC LIMIT 1))")
+}
+
+# A second for each, in a file of 512 MB.
+papers_drive_cell() {
+    csv_row "$1" "$2" \
+        "$(fio_rate "$CLUSTER_DIR/fio.data" 512 randread "$1" "$2" 1s)"
+}
+
+papers_drive() {
+    headline "The drive alone, fio"
+    if ((!DRAW)); then
+        fio_buffers
+        fio_file "$CLUSTER_DIR/fio.data" 512
+        papers_fact fio "buffers registered, $FIO_MEMORY"
+    fi
+    csv_open "$1" block_bytes,queue_depth mb_per_s
+    "$2" | papers_measure papers_drive_cell
 }
 
 # ---- charts -----------------------------------------------------------------
