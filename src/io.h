@@ -54,6 +54,13 @@ fms_io_batch(uint32 depth)
 	return Max(1, depth / (depth < 64 ? 8 : 4));
 }
 
+/* And as long as the device is ahead of whoever needs them? */
+static inline uint32
+fms_io_batch_at_leisure(uint32 depth)
+{
+	return Max(1, depth / 4);
+}
+
 /* What sync_file_range() is to do for a request without a buffer. */
 #define FMS_IO_WRITE_OUT_FLAGS \
 	(SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | \

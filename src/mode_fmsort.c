@@ -35,7 +35,9 @@
  * many are used.
  *
  * Submitting costs a system call, so freed frames are collected until a
- * fraction of l has come together (fms_io_batch).  No more than that are
+ * fraction of l has come together: a larger one when the merge has not waited
+ * for long, as the processor is then what takes the time (fms_io_batch and
+ * fms_io_batch_at_leisure).  No more than that are
  * submitted at once, either, as long as the device has others to work on:
  * reads that begin together end together, l of them, and the device has
  * nothing to do until the merge has seen that.  Nor when that has happened and
@@ -57,6 +59,13 @@
 
 #include "mode.h"
 
+/*
+ * The merge is at leisure to collect frames when it has taken so many times l
+ * blocks without waiting.  Should that make it wait, it costs the latency of
+ * one read in as many.
+ */
+#define LEISURE_ROUNDS		4
+
 typedef struct FmsQueue
 {
 	FmsFrame  **frames;			/* ring of `size` */
@@ -64,6 +73,7 @@ typedef struct FmsQueue
 	uint32		oldest;
 	uint32		count;
 	uint32		depth;			/* reads at once now, <= l */
+	uint64		unwaited;		/* blocks since the merge last waited */
 	int			upcoming;		/* run of the order's next block, or -1 */
 } FmsQueue;
 
@@ -102,6 +112,14 @@ startable(FmsInput *input)
 	return Min(pool->nfree, queue->depth - pool->reading);
 }
 
+/* How many reads to submit together? */
+static inline uint32
+batch_of(const FmsQueue *queue)
+{
+	return queue->unwaited >= LEISURE_ROUNDS * queue->depth ?
+		fms_io_batch_at_leisure(queue->depth) : fms_io_batch(queue->depth);
+}
+
 /* Does the merge have to wait for that read? */
 static inline bool
 is_late(FmsInput *input, const FmsFrame *frame)
@@ -117,6 +135,7 @@ read_further_ahead(FmsInput *input)
 {
 	FmsQueue   *queue = queue_of(input);
 
+	queue->unwaited = 0;
 	queue->depth = Min(2 * queue->depth, input->assist_blocks);
 	input->assist_used = queue->depth;
 }
@@ -164,7 +183,7 @@ static inline void
 refill(FmsInput *input, bool waited)
 {
 	const FmsQueue *queue = queue_of(input);
-	uint32		batch = fms_io_batch(queue->depth);
+	uint32		batch = batch_of(queue);
 	bool		together = input->pool->reading == 0 && !waited;
 
 	if (startable(input) >= batch)
@@ -202,6 +221,7 @@ fmsort_next(FmsInput *input, int run)
 	queue->oldest = (queue->oldest + 1) % queue->size;
 	queue->count--;
 
+	queue->unwaited++;
 	waited = is_late(input, frame);
 	if (waited)
 		read_further_ahead(input);
@@ -216,7 +236,7 @@ static void
 fmsort_exhausted(FmsInput *input, FmsFrame *frame)
 {
 	FmsPool    *pool = input->pool;
-	uint32		batch = fms_io_batch(queue_of(input)->depth);
+	uint32		batch = batch_of(queue_of(input));
 
 	fms_pool_release(pool, frame);
 

@@ -285,7 +285,7 @@ static double
 blocks_in_read(const FmsExpectedInput *input, const Volumes *volumes,
 			   const FmsPrediction *prediction)
 {
-	double		batch = fms_io_batch(prediction->assist_first);
+	double		batch = fms_io_batch_at_leisure(prediction->assist_first);
 	double		stretch = alike_in_run(volumes->fan_in, input) /
 		tuples_in_block(input, volumes, prediction);
 	double		most = (double) FMS_IO_JOINED_MAX_BYTES /
@@ -305,13 +305,17 @@ merge_cost(const FmsTupleCost *cost, bool cached)
 	return cached || !measured ? &cost->cached : &cost->direct;
 }
 
-/* What a block costs: its part of a read, and of asking for some at once. */
+/*
+ * What a block costs: its part of a read, and of asking for some at once: as
+ * many as if the device were ahead, since otherwise it decides.
+ */
 static double
 block_cost_us(const FmsMergeCost *cost, const FmsPrediction *prediction,
 			  double joined)
 {
-	return (cost->block_ns / joined + cost->submit_ns /
-			fms_io_batch(prediction->assist_first)) / 1000;
+	double		batch = fms_io_batch_at_leisure(prediction->assist_first);
+
+	return (cost->block_ns / joined + cost->submit_ns / batch) / 1000;
 }
 
 /*

@@ -22,8 +22,8 @@
  * So this is half-way between the two.  A third sort has hundreds alike: by
  * how much less its merge takes is what changing runs costs.
  *
- * Two more sorts have the short tuples in small blocks, and ask for them one
- * by one or some at once.  By how much longer the one takes to get them, and
+ * Two more sorts have the short tuples in small blocks, and ask for few
+ * or for many at once.  By how much longer the one takes to get them, and
  * how many times more it asks, is what asking costs.  By how much longer the
  * other takes than with large blocks, and how many blocks more it reads, is
  * what a block costs.
@@ -66,7 +66,7 @@
 #define MANY_ALIKE		4096
 #define LARGE_BLOCK		((uint32) 32 * 1024)
 #define SMALL_BLOCK		((uint32) 4 * 1024)
-#define FEW_ASSIST		8		/* each is asked for by itself */
+#define FEW_ASSIST		8		/* one or two are asked for at once */
 #define DIRECT_ASSIST	32		/* with the runs, in one huge page */
 #define MANY_ASSIST		64
 #define REPEAT			5

@@ -66,6 +66,9 @@ SELECT sorted('flash 100', 'flash', 100) \g /dev/null
 SELECT sorted('flash auto', 'flash', 0) \g /dev/null
 SELECT sorted('multi auto', 'multi_block', 0) \g /dev/null
 SELECT sorted('fmsort', 'fmsort', 7) \g /dev/null
+SET LOCAL fmsort.io_method = sync;
+SELECT sorted('fmsort 16', 'fmsort', 16) \g /dev/null
+RESET fmsort.io_method;
 
 -- ---- what they have in common ------------------------------------------------
 
@@ -110,6 +113,12 @@ SELECT ok(reads = blocks AND
   format('%s: %s operations for %s blocks in %s runs, %s at a time', name,
     operations, blocks, runs, assist))
 FROM done WHERE mode = 'flash';
+
+-- who never waits asks for two batches at a time, once that has been seen
+SELECT ok(reads = blocks AND
+    operations BETWEEN blocks / 4 - 16 AND blocks / 4 + 64,
+  format('%s: %s operations for %s blocks', name, operations, blocks))
+FROM done WHERE name = 'fmsort 16';
 
 -- automatic: the memory of run formation
 SELECT ok((runs + assist) * block_size BETWEEN 0.7 * 1048576 AND 1048576,

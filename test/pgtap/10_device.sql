@@ -163,11 +163,11 @@ SELECT is(merge_passes, 1, '... that fit into one merge')
 FROM fmsort_recommend('4MB', 200000000);
 SELECT cmp_ok(d.blocked_ms, '>', 10 * f.blocked_ms, '... and waits')
 FROM flash f, fmsort_recommend('16MB', 200000000, block_size => 16384) d;
--- from the page cache: what asking for blocks one by one costs, 4 us each, eight
--- of 8 assist blocks' and one of 64's
+-- from the page cache: what asking for blocks costs, 4 us each time: two of 8
+-- assist blocks are asked for at once, and sixteen of 64
 SET fmsort.direct_io = off;
 SELECT is(round(((few.merge_ms - many.merge_ms) * 1e6 / few.bytes_spilled)::numeric, 2),
-  round((4000 * (1 - 1 / 16.0) / 8192)::numeric, 2),
+  round((4000 * (1 / 2.0 - 1 / 16.0) / 8192)::numeric, 2),
   'small submissions cost more')
 FROM fmsort_recommend('64MB', 200000000, block_size => 8192, assist_blocks => 8) few,
   fmsort_recommend('64MB', 200000000, block_size => 8192, assist_blocks => 64) many;
