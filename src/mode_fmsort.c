@@ -36,14 +36,14 @@
  *
  * Submitting costs a system call, so freed frames are collected until a
  * fraction of l has come together: a larger one when the merge has not waited
- * for long, as the processor is then what takes the time (fms_io_batch and
- * fms_io_batch_at_leisure).  No more than that are
- * submitted at once, either, as long as the device has others to work on:
- * reads that begin together end together, l of them, and the device has
- * nothing to do until the merge has seen that.  Nor when that has happened and
- * the merge has waited, or it would again; the merge comes by twice a block,
- * so the device is busy soon.  If it did not have to wait (the page cache has
- * them), all at once is a system call for all.
+ * for l blocks, as the processor is then what takes the time (fms_io_batch and
+ * fms_io_batch_at_leisure).  No more than that are submitted at once, either,
+ * as long as the device has others to work on: reads that begin together end
+ * together, l of them, and the device has nothing to do until the merge has
+ * seen that.  Nor when that has happened and the merge has waited, or it would
+ * again; the merge comes by twice a block, so the device is busy soon.  If it
+ * did not have to wait (the page cache has them), all at once is a system call
+ * for all.
  *
  *	  all at once:	|l reads|.....|l reads|.....|l reads|	. idle
  *	  by batches:	|a|b|c|d|a|b|c|d|a|b|c|d|a|b|c|d|a|b|
@@ -58,13 +58,6 @@
 #include "postgres.h"
 
 #include "mode.h"
-
-/*
- * The merge is at leisure to collect frames when it has taken so many times l
- * blocks without waiting.  Should that make it wait, it costs the latency of
- * one read in as many.
- */
-#define LEISURE_ROUNDS		4
 
 typedef struct FmsQueue
 {
@@ -112,11 +105,15 @@ startable(FmsInput *input)
 	return Min(pool->nfree, queue->depth - pool->reading);
 }
 
-/* How many reads to submit together? */
+/*
+ * How many reads to submit together?  The merge is at leisure to collect
+ * frames if it has taken l blocks without waiting.  Should that make it wait,
+ * it costs a part of one read's latency in as many.
+ */
 static inline uint32
 batch_of(const FmsQueue *queue)
 {
-	return queue->unwaited >= LEISURE_ROUNDS * queue->depth ?
+	return queue->unwaited >= queue->depth ?
 		fms_io_batch_at_leisure(queue->depth) : fms_io_batch(queue->depth);
 }
 
