@@ -344,8 +344,10 @@ papers_sort() {
 
 # A second for each, in a file of 512 MB.
 papers_drive_cell() {
-    csv_row "$1" "$2" \
-        "$(fio_rate "$CLUSTER_DIR/fio.data" 512 randread "$1" "$2" 1s)"
+    local rate
+    rate=$(fio_rate "$CLUSTER_DIR/fio.data" 512 randread "$1" "$2" 1s)
+
+    csv_row "$1" "$2" "$rate"
 }
 
 papers_drive() {
@@ -353,7 +355,7 @@ papers_drive() {
     if ((!DRAW)); then
         fio_buffers
         fio_file "$CLUSTER_DIR/fio.data" 512
-        papers_fact fio "buffers registered, $FIO_MEMORY"
+        papers_fact fio "buffers registered as far as allowed, $FIO_MEMORY"
     fi
     csv_open "$1" block_bytes,queue_depth mb_per_s
     "$2" | papers_measure papers_drive_cell
