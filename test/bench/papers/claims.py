@@ -40,6 +40,17 @@ def is_wide(contender):
         int(contender.split("-")[1]) >= 8
 
 
+def order_percents(rows):
+    """What the block read order takes, in percent of run formation."""
+    return [100 * float(r["block_order_ms"]) / float(r["run_formation_ms"])
+            for r in rows]
+
+
+def order_block_ns(rows):
+    """... and in nanoseconds a block."""
+    return [1e6 * float(r["block_order_ms"]) / int(r["blocks"]) for r in rows]
+
+
 class Cells:
     """(data, base block) -> runs -> contender -> medians"""
 
@@ -58,12 +69,8 @@ class Cells:
                 "merge": statistics.median(float(r["merge_ms"])
                                            for r in same),
                 "alone": rate and float(first["bytes_read"]) / rate / 1000,
-                "order": statistics.median(
-                    100 * float(r["block_order_ms"])
-                    / float(r["run_formation_ms"]) for r in same),
-                "block_ns": statistics.median(
-                    1e6 * float(r["block_order_ms"]) / int(r["blocks"])
-                    for r in same),
+                "order": statistics.median(order_percents(same)),
+                "block_ns": statistics.median(order_block_ns(same)),
                 "percent_ns": statistics.median(
                     1e4 * float(r["run_formation_ms"]) / int(r["blocks"])
                     for r in same),

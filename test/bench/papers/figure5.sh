@@ -34,6 +34,12 @@ measure_figure5() {
         "${SORT[run_formation_ms]}" "${SORT[block_order_ms]}"
 }
 
+figure5() {
+    sort_cell "$1" "$FIGURE5_BLOCK" "$2" "$3"
+    csv_row "$@" "${SORT[runs]}" "${SORT[block_size]}" "${SORT[blocks]}" \
+        "${SORT[run_formation_ms]}" "${SORT[block_order_ms]}"
+}
+
 figure5_panels() {
     local data
 
@@ -44,7 +50,7 @@ figure5_panels() {
 
 figure5() {
     local panels
-    mapfile -t panels < <(figure5_panels)
+    mapfile -t panels < <(papers_panels "${DATASETS//D/}")
 
     headline "Figure 5, run formation in blocks of 4 kB"
     ((${#panels[@]})) && csv_there fmsort-formation || return 0

@@ -8,16 +8,14 @@ import collections
 import sys
 from statistics import median
 
-from claims import read, spread
+from claims import order_block_ns, order_percents, read, spread
 
 
 def medians(rows):
-    formation = [float(r["run_formation_ms"]) for r in rows]
-    order = [float(r["block_order_ms"]) for r in rows]
-    return {"formation": median(formation), "order": median(order),
-            "percent": median(100 * o / f for o, f in zip(order, formation)),
-            "block_ns": median(1e6 * o / int(r["blocks"])
-                               for o, r in zip(order, rows))}
+    return {"formation": median(float(r["run_formation_ms"]) for r in rows),
+            "order": median(float(r["block_order_ms"]) for r in rows),
+            "percent": median(order_percents(rows)),
+            "block_ns": median(order_block_ns(rows))}
 
 
 def main(path):

@@ -51,6 +51,8 @@
 #     fio, for the cells that COMMAND prints: 1, block bytes, how many at once.
 # papers_size FULL QUICK TINY
 #     One of the three, by the settings below: for defaults.
+# papers_panels "DATA..."
+#     The options of papers_chart for a panel a data set, a line each.
 # papers_chart NAME OPTION...
 #     $OUT/NAME.svg from the CSV file that is open; options: report.py.
 #
@@ -342,10 +344,18 @@ papers_sort() {
              ORDER BY position DESC LIMIT 1))")
 }
 
-# A second for each, in a file of 512 MB.
+DRIVE_FILE_MB=512
+
+drive_file() { echo "$CLUSTER_DIR/fio.data"; }
+
+papers_drive_prepare() {
+    [[ -e $(drive_file) ]] || fio_file "$(drive_file)" "$DRIVE_FILE_MB"
+}
+
+# A second for each.
 papers_drive_cell() {
     local rate
-    rate=$(fio_rate "$CLUSTER_DIR/fio.data" 512 randread "$1" "$2" 1s)
+    rate=$(fio_rate "$(drive_file)" "$DRIVE_FILE_MB" randread "$1" "$2" 1s)
 
     csv_row "$1" "$2" "$rate"
 }
@@ -354,16 +364,23 @@ papers_drive() {
     headline "The drive alone, fio"
     if ((!DRAW)); then
         fio_buffers
-        fio_file "$CLUSTER_DIR/fio.data" 512
         papers_fact fio "buffers registered as far as allowed, $FIO_MEMORY"
     fi
     csv_open "$1" block_bytes,queue_depth mb_per_s
-    "$2" | papers_measure papers_drive_cell
+    "$2" | papers_measure papers_drive_cell papers_drive_prepare
 }
 
 # ---- charts -----------------------------------------------------------------
 
 papers_report() { python "$PAPERS_DIR/report.py" "$1" "$CSV" "${@:2}"; }
+
+papers_panels() {
+    local data
+
+    for data in $1; do
+        printf '%s\n' --panel "Data $data: data=$data"
+    done
+}
 
 papers_chart() {
     local svg=$OUT/$1.svg

@@ -8,7 +8,7 @@ import collections
 import sys
 from statistics import median
 
-from claims import read, spread
+from claims import order_block_ns, order_percents, read, spread
 
 
 def main(path):
@@ -21,12 +21,10 @@ def main(path):
     print("|" + " --- |" * 6)
     for (rate, block, contender), rows in sorted(cells.items()):
         formation = [float(r["run_formation_ms"]) for r in rows]
-        order = [float(r["block_order_ms"]) for r in rows]
         print("| %s | %d bytes | %s | %s | %s | %.0f |" % (
             "%d MB/s" % rate if rate else "not held", block, contender,
-            spread(formation, 0),
-            spread([100 * o / f for o, f in zip(order, formation)], 2),
-            median(1e6 * o / int(r["blocks"]) for o, r in zip(order, rows))))
+            spread(formation, 0), spread(order_percents(rows), 2),
+            median(order_block_ns(rows))))
 
 
 if __name__ == "__main__":
