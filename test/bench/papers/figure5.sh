@@ -35,20 +35,6 @@ measure_figure5() {
 }
 
 figure5() {
-    sort_cell "$1" "$FIGURE5_BLOCK" "$2" "$3"
-    csv_row "$@" "${SORT[runs]}" "${SORT[block_size]}" "${SORT[blocks]}" \
-        "${SORT[run_formation_ms]}" "${SORT[block_order_ms]}"
-}
-
-figure5_panels() {
-    local data
-
-    for data in ${DATASETS//D/}; do
-        printf '%s\n' --panel "Data $data: data=$data"
-    done
-}
-
-figure5() {
     local panels
     mapfile -t panels < <(papers_panels "${DATASETS//D/}")
 
