@@ -411,7 +411,7 @@ give_back(Calibration *calibration)
 	if (wish->patterns[FMS_PROBE_GIVE_BACK] &&
 		fms_probe_give_back(calibration->probe,
 							wish->seconds * GIVE_BACK_FRACTION, &result))
-		add_single(calibration, FMS_PROBE_GIVE_BACK, FMS_TAPE_GIVE_BACK_BYTES,
+		add_single(calibration, FMS_PROBE_GIVE_BACK, FMS_PROBE_HOLE_BYTES,
 				   1, &result);
 }
 

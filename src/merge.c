@@ -86,7 +86,7 @@ typedef struct FmsLeaf
 									 * its end: there is none */
 	uint32		records_left;	/* in this block, the head not counted */
 	uint32		blocks_left;	/* of the run, not asked for yet */
-	uint32		given_back;		/* blocks whose space on the disk has been */
+	uint32		freed;			/* blocks whose place on the tape is free */
 
 	char	   *assembly;		/* head, if it did not fit into one block */
 	Size		assembly_bytes;
@@ -196,28 +196,28 @@ load_block(FmsMerge *merge, int run)
 
 /*
  * The run's blocks up to that number have been read.  In a merge that writes
- * as much elsewhere their space goes back, in pieces or at the run's end.
+ * as much they are free, in pieces or at their extent's end.
  *
- * Not in the last one: a hole waits for the reads under way, and none begins
- * until it is made and, on some file systems, the device has been told of it.
- * Deleting the file does all of that at once, when nobody reads any more.
+ * Not in the last one: what writes nothing needs no room, and it may be begun
+ * again.
  */
 static void
-give_back(FmsMerge *merge, FmsLeaf *leaf, uint32 number)
+free_blocks(FmsMerge *merge, FmsLeaf *leaf, uint32 number)
 {
 	const FmsMergePlan *plan = merge->plan;
 	const FmsRun *run = merge->input.runs[leaf - merge->leaves];
-	uint64		from = run->offset_bytes +
-		(uint64) leaf->given_back * plan->block_bytes;
-	Size		bytes = (Size) (number + 1 - leaf->given_back) *
-		plan->block_bytes;
+	uint32		n = number + 1 - leaf->freed;
+	uint32		in_a_row;
+	uint64		from;
 
-	if (!plan->gives_back ||
-		(bytes < fms_tape_give_back_bytes(plan->tape, from) &&
-		 number + 1 < run->nblocks))
+	if (!plan->frees)
 		return;
-	(void) fms_tape_give_back(plan->tape, from, bytes);
-	leaf->given_back = number + 1;
+	from = fms_run_place(run, leaf->freed, plan->block_bytes, &in_a_row);
+	if (n < in_a_row &&
+		(Size) n * plan->block_bytes < fms_tape_free_bytes(plan->tape))
+		return;
+	fms_tape_free(plan->tape, from, (Size) n * plan->block_bytes);
+	leaf->freed += n;
 }
 
 static void
@@ -228,7 +228,7 @@ drop_block(FmsMerge *merge, FmsLeaf *leaf)
 
 	merge->plan->mode->exhausted(&merge->input, leaf->frame);
 	leaf->frame = NULL;
-	give_back(merge, leaf, number);
+	free_blocks(merge, leaf, number);
 	merge->load_us += fms_clock_since_us(start);
 }
 

@@ -28,8 +28,8 @@ typedef struct FmsMergePlan
 	uint32		assist_blocks;	/* l, if the mode uses it */
 	uint32		assist_first;	/* 1 .. l, those used before any wait */
 
-	/* what it has read, which it writes elsewhere and nobody reads again */
-	bool		gives_back;
+	/* what it has read, as it writes as much and nobody reads that again */
+	bool		frees;
 
 	/* sorted tuples in memory that arrived after all runs, or NULL */
 	const FmsFormation *rest;

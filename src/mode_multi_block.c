@@ -15,7 +15,8 @@
  *
  * A share stays the run's, so its frames lie next to each other in memory as
  * its blocks do on the tape, and one request can read them all.  No read is
- * longer than READ_MAX_BYTES; frames beyond that stay empty.
+ * longer than READ_MAX_BYTES, or than blocks lie in a row on the tape; frames
+ * beyond that stay empty.
  *
  * Owns a struct a run, palloc'd.
  *
@@ -82,9 +83,13 @@ refill(FmsInput *input, int run)
 {
 	FmsShare   *share = share_of(input, run);
 	uint32		block = input->next_block[run];
+	uint32		in_a_row;
 	uint32		n = Min(share->size, input->runs[run]->nblocks - block);
 
 	n = Min(n, Max(READ_MAX_BYTES / input->pool->block_bytes, 1));
+	(void) fms_run_place(input->runs[run], block, input->pool->block_bytes,
+						 &in_a_row);
+	n = Min(n, in_a_row);
 	fms_pool_assign_neighbours(input->pool, share->frames, n, run,
 							   input->runs[run], block);
 	input->next_block[run] += n;

@@ -10,11 +10,10 @@
  *
  *	  device		x * c_R(block, l)  +  y * c_W
  *	  processor		tuples * (a + b * bytes + w(runs, keys)) + x * d(l)
- *	  holes			x * g
  *
- *	  processor  |####|####|oo|####|####|		  the longer is what it takes,
- *	  device	 |======|======|oo|======|======| and what of the shorter does
- *				 |       merge         |blocked|  not overlap
+ *	  processor  |####|####|####|####|		  the longer is what it takes,
+ *	  device	 |======|======|======|======| and what of the shorter does
+ *				 |       merge    |blocked|  not overlap
  *
  * The two overlap because the merge reads ahead and runs are written while the
  * next tuples are sorted.  The l assist blocks go round, from the device to
@@ -32,9 +31,6 @@
  * Blocks that begin with the same key lie one behind the other in the block
  * read order as in their run.  If they are asked for at once, they are one
  * read.
- *
- * Giving space back (o) overlaps with nothing: the kernel changes the file's
- * map when all reads that are under way have come, and lets no other begin.
  *
  * A tuple costs most where the merge changes runs, which it does the less
  * often the more alike keys a run has: it takes them all before it looks
@@ -390,7 +386,6 @@ predict_times(const FmsOptions *options, const FmsTupleCost *cost,
 	double		rewritten = volumes->rewritten_bytes;
 	double		write_us = 0;
 	double		device_us = 0;	/* in the merge */
-	double		alone_us = 0;	/* in which nothing else goes on */
 
 	if (bytes > 0)
 	{
@@ -416,13 +411,12 @@ predict_times(const FmsOptions *options, const FmsTupleCost *cost,
 		device_us = transfer_us(bytes, prediction->read_mb) +
 			fms_device_rewrite_us(&options->device, rewritten,
 								  prediction->read_mb);
-		alone_us = transfer_us(rewritten, options->device.give_back_mb);
 	}
 	prediction->blocked_us =
 		blocked_us(device_us, merge + input->tuples * READER_NS / 1000, input,
 				   volumes, prediction);
 	prediction->formation_us = Max(formation, write_us);
-	prediction->merge_us = merge + alone_us + prediction->blocked_us;
+	prediction->merge_us = merge + prediction->blocked_us;
 }
 
 void

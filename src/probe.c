@@ -436,7 +436,7 @@ fms_probe_fill(FmsProbe *probe, uint64 file_bytes, double seconds,
 bool
 fms_probe_give_back(FmsProbe *probe, double seconds, FmsProbeResult *result)
 {
-	uint64		pieces = fms_tape_end(probe->tape) / FMS_TAPE_GIVE_BACK_BYTES;
+	uint64		pieces = fms_tape_end(probe->tape) / FMS_PROBE_HOLE_BYTES;
 	instr_time	start = fms_clock_now();
 	Half		half = {0};
 	double		cpu_us = processor_us();
@@ -450,12 +450,12 @@ fms_probe_give_back(FmsProbe *probe, double seconds, FmsProbeResult *result)
 		CHECK_FOR_INTERRUPTS();
 		look_for_half(&half, n, fms_clock_since_us(start), seconds,
 					  n >= pieces / 2);
-		if (!fms_tape_give_back(probe->tape, n * FMS_TAPE_GIVE_BACK_BYTES,
-								FMS_TAPE_GIVE_BACK_BYTES))
+		if (!fms_tape_make_hole(probe->tape, n * FMS_PROBE_HOLE_BYTES,
+								FMS_PROBE_HOLE_BYTES))
 			return false;
 		note_latency(probe, fms_clock_since_us(began));
 	}
-	fill_in(probe, result, n - half.requests, FMS_TAPE_GIVE_BACK_BYTES,
+	fill_in(probe, result, n - half.requests, FMS_PROBE_HOLE_BYTES,
 			fms_clock_since_us(start) - half.us);
 	result->cpu_us = (processor_us() - cpu_us) / Max(n, 1);
 	return n > 0;

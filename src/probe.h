@@ -34,6 +34,9 @@ typedef enum FmsProbePattern
 #define FMS_PROBE_APPEND_BYTES	(256 * 1024)
 #define FMS_PROBE_APPEND_DEPTH	4
 
+/* Their space is given back in pieces of this. */
+#define FMS_PROBE_HOLE_BYTES	(4 * 1024 * 1024)
+
 /* A file smaller than this is not worth measuring. */
 #define FMS_PROBE_FILE_MIN_BYTES	((uint64) 16 * 1024 * 1024)
 

@@ -6,10 +6,13 @@
  * The writer packs records into blocks, notes each block's first key for the
  * block read order, and hands the blocks to a stream, which writes them while
  * the next ones are being packed.  A run begins on a page of its own; its
- * blocks follow each other without a gap, whatever their size.
+ * blocks follow each other without a gap, whatever their size, as far as the
+ * tape does: a run that is written where earlier ones were lies in several
+ * extents.
  *
- *	  | block 0 | block 1 | block 2 | .. | pad |  next run ..
- *	  ^ page                                   ^ page
+ *	  | block 0 | block 1 | pad |  another run  | block 2 | block 3 | pad |
+ *	  ^ page                    ^ page          ^ page
+ *	  |<------ extent --------->|               |<------ extent --------->|
  *
  * A record starts a new block if it does not fit into the rest of this one.
  * A record that is larger than a block starts one and continues through as
@@ -30,8 +33,8 @@
  * than a block is not, nor one in a bundle, so of such a one a copy of the key
  * is kept.
  *
- * Memory: writer and bundler are palloc'd, the rest is the stream's.  On ERROR
- * nothing is done here: see io.c.
+ * Memory: writer, bundler and a run's extents are palloc'd, the rest is the
+ * stream's.  On ERROR nothing is done here: see io.c.
  *
  *-------------------------------------------------------------------------
  */
@@ -56,6 +59,7 @@ struct FmsRunWriter
 	uint32		block_bytes;
 	FmsBlockHeader *block;		/* open block, a piece of the stream */
 	FmsRun	   *run;			/* open run, or NULL */
+	uint64		next_bytes;		/* where its next block is, if in a row */
 	FmsBundler *bundler;		/* NULL: no run has been compressed */
 	bool		bundling;		/* this one is, so far */
 	const FmsRecord *last;		/* by last keys: the record appended last, in
@@ -139,13 +143,66 @@ fms_run_begin(FmsRunWriter *writer, FmsRun *run, uint32 id, uint32 level,
 	memset(run, 0, sizeof(*run));
 	run->id = id;
 	run->level = level;
-	run->offset_bytes = fms_stream_position(writer->stream);
 	writer->run = run;
+}
+
+uint64
+fms_run_place(const FmsRun *run, uint32 number, uint32 block_bytes,
+			  uint32 *in_a_row)
+{
+	uint32		low = 0;
+	uint32		high = run->nextents;
+
+	Assert(number < run->nblocks);
+
+	/* the last one that begins there or before */
+	while (high - low > 1)
+	{
+		uint32		middle = low + (high - low) / 2;
+
+		if (run->extents[middle].first <= number)
+			low = middle;
+		else
+			high = middle;
+	}
+	*in_a_row = (high < run->nextents ? run->extents[high].first :
+				 run->nblocks) - number;
+	return run->extents[low].offset_bytes +
+		(uint64) (number - run->extents[low].first) * block_bytes;
+}
+
+void
+fms_run_forget(FmsRun *run)
+{
+	if (run->extents)
+		pfree(run->extents);
+	run->extents = NULL;
+	run->nextents = run->extents_size = 0;
+}
+
+/* The run's next block lies there, and not behind the one before it. */
+static void
+begin_extent(FmsRun *run, uint64 offset_bytes)
+{
+	if (run->nextents == run->extents_size)
+	{
+		run->extents_size = Max(1, 2 * run->extents_size);
+		if (run->extents == NULL)
+			run->extents = palloc(run->extents_size * sizeof(FmsExtent));
+		else
+			run->extents = repalloc(run->extents,
+									run->extents_size * sizeof(FmsExtent));
+	}
+	run->extents[run->nextents++] = (FmsExtent) {
+		.offset_bytes = offset_bytes,.first = run->nblocks
+	};
 }
 
 static void
 open_block(FmsRunWriter *writer, uint32 magic)
 {
+	uint64		offset_bytes;
+
 	writer->block = (FmsBlockHeader *) fms_stream_piece(writer->stream,
 														writer->block_bytes);
 	writer->block->magic = magic;
@@ -154,6 +211,10 @@ open_block(FmsRunWriter *writer, uint32 magic)
 	writer->block->used_bytes = sizeof(FmsBlockHeader);
 	writer->block->continued_bytes = 0;
 	writer->block->records = 0;
+	offset_bytes = fms_stream_position(writer->stream);
+	if (writer->run->nblocks == 0 || offset_bytes != writer->next_bytes)
+		begin_extent(writer->run, offset_bytes);
+	writer->next_bytes = offset_bytes + writer->block_bytes;
 	writer->run->nblocks++;
 }
 

@@ -14,16 +14,35 @@
 #include "order.h"
 #include "tape.h"
 
+/* Blocks of a run that lie one behind the other. */
+typedef struct FmsExtent
+{
+	uint64		offset_bytes;	/* of the first of them */
+	uint32		first;			/* its number in the run */
+} FmsExtent;
+
 typedef struct FmsRun
 {
 	uint32		id;				/* unique in its sort; stands in its blocks */
 	uint32		nblocks;
 	uint32		level;			/* 0: from run formation; else passes that its
 								 * tuples have been through */
-	uint64		offset_bytes;	/* of block 0; the others follow at once */
+	FmsExtent  *extents;		/* in order; NULL: no blocks yet */
+	uint32		nextents;
+	uint32		extents_size;	/* room for so many */
 	uint32		largest_bytes;	/* of any record; sizes assembly buffers */
 	FmsFences	fences;			/* one per chain of blocks */
 } FmsRun;
+
+/*
+ * Where a block of the run begins, and how many lie there in a row, it and
+ * those behind it.
+ */
+extern uint64 fms_run_place(const FmsRun *run, uint32 number,
+							uint32 block_bytes, uint32 *in_a_row);
+
+/* Frees what the run holds, but not itself. */
+extern void fms_run_forget(FmsRun *run);
 
 typedef struct FmsRunWriter FmsRunWriter;
 
@@ -49,8 +68,8 @@ extern FmsRunWriter *fms_run_writer_create(FmsIo *io, FmsTape *tape,
 extern void fms_run_writer_destroy(FmsRunWriter *writer);
 
 /*
- * Begins an empty run at the end of the tape.  Compressed, its blocks hold
- * bundles as long as no record is too large for them.  May ERROR.
+ * Begins an empty run.  Compressed, its blocks hold bundles as long as no
+ * record is too large for them.  Current context; may ERROR.
  */
 extern void fms_run_begin(FmsRunWriter *writer, FmsRun *run, uint32 id,
 						  uint32 level, bool compressed);

@@ -28,9 +28,9 @@
  * that the last merge merely reads (options.materialize).
  *
  * The last merge can be begun again, at its start or anywhere it has been
- * before: the runs are still there.  In every merge before it, blocks that
- * have been read give their space on the disk back, as much is written
- * elsewhere.
+ * before: the runs are still there.  In every merge before it, what has been
+ * read is free to be written again, so that no more than the tuples once is on
+ * the disk.
  *
  * Ownership.  Everything lies in one memory context of its own, a child of
  * the one current at the beginning.  Its reset callback closes the I/O
@@ -289,7 +289,7 @@ begin_merge(FmsSpill *spill, int first, int n, bool writes,
 	plan->counters = spill->counters;
 	plan->block_bytes = spill->sizing->block_bytes;
 	plan->rest = writes ? NULL : spill->rest;
-	plan->gives_back = writes;
+	plan->frees = writes;
 	plan->assist_blocks =
 		fms_sizing_assist(spill->sizing, n, spill->largest_bytes, writes);
 	plan->assist_first = fms_sizing_assist_first(spill->sizing,
@@ -333,6 +333,7 @@ merge_into_run(FmsSpill *spill, int first, int n)
 	for (i = first; i < first + n; i++)
 	{
 		fms_fences_forget(spill->fences, &spill->runs[i]->fences);
+		fms_run_forget(spill->runs[i]);
 		pfree(spill->runs[i]);
 	}
 	spill->nruns -= n;

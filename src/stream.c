@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * stream.c
- *	  Writing to the end of a tape piece by piece, while the pieces before
- *	  are being written.
+ *	  Writing to a tape piece by piece, while the pieces before are being
+ *	  written.
  *
  *	  pieces --> [piece|piece|piece|..]  buffer 0: being filled
  *	             [piece|piece|piece|..]  buffer 1: being written
@@ -14,6 +14,10 @@
  * edges).  So pieces are laid out back to back in the buffer, whole pages of
  * it are written, and the rest, less than a page, moves to the front of the
  * next buffer.  Only fms_stream_end_page() pads.
+ *
+ * A piece lies in a row on the tape.  Where the tape's position does not hold
+ * it, the stream ends the page and goes on elsewhere; also where it is at the
+ * end though something is free, but then between two buffers.
  *
  * Memory: buffers are mapped through the channel, the stream and its requests
  * palloc'd.  On ERROR nothing is done here: see io.c.
@@ -105,7 +109,7 @@ fms_stream_bytes(const FmsStream *stream)
 uint64
 fms_stream_position(const FmsStream *stream)
 {
-	return fms_tape_end(stream->tape) + stream->filled_bytes;
+	return fms_tape_position(stream->tape) + stream->filled_bytes;
 }
 
 /*
@@ -145,13 +149,36 @@ grow_buffers(FmsStream *stream, Size buffer_bytes)
 	fms_io_unmap(stream->io, old_memory);
 }
 
+/* Has the current buffer no room for a piece of that size? */
+static inline bool
+is_full(const FmsStream *stream, Size bytes)
+{
+	return stream->buffer_bytes - stream->filled_bytes < bytes;
+}
+
+/* Is a piece of that size to go elsewhere on the tape? */
+static inline bool
+is_to_move_on(const FmsStream *stream, Size bytes)
+{
+	bool		writes_now = stream->filled_bytes == 0 ||
+		is_full(stream, bytes);
+
+	return !fms_tape_holds(stream->tape, stream->filled_bytes + bytes) ||
+		(writes_now && fms_tape_has_free(stream->tape, bytes));
+}
+
 char *
 fms_stream_piece(FmsStream *stream, Size bytes)
 {
 	Assert(!stream->open);
-	if (stream->buffer_bytes - stream->filled_bytes < bytes)
+	if (is_to_move_on(stream, bytes))
+	{
+		fms_stream_end_page(stream);
+		fms_tape_move_on(stream->tape, bytes);
+	}
+	else if (is_full(stream, bytes))
 		write_pages(stream);
-	if (stream->buffer_bytes - stream->filled_bytes < bytes)
+	if (is_full(stream, bytes))
 		grow_buffers(stream, FMS_STREAM_BUFFER_BYTES(bytes));
 	stream->open = true;
 	return stream->buffers[stream->current].base + stream->filled_bytes;

@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * stream.h
- *	  Writing to the end of a tape piece by piece, while the pieces before
- *	  are being written.
+ *	  Writing to a tape piece by piece, while the pieces before are being
+ *	  written.
  *
  *-------------------------------------------------------------------------
  */
@@ -38,7 +38,10 @@ extern void fms_stream_forget(FmsStream *stream);
 /* Memory its buffers take now. */
 extern Size fms_stream_bytes(const FmsStream *stream);
 
-/* Where on the tape the next piece will be. */
+/*
+ * Where on the tape the next piece will be, unless it takes the tape's position
+ * elsewhere; where an open one is.
+ */
 extern uint64 fms_stream_position(const FmsStream *stream);
 
 /*

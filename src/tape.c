@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * tape.c
- *	  A temporary file that is written at its end and read anywhere, both
- *	  asynchronously, and the format of the blocks in it.
+ *	  A temporary file that is written at its end, or again where it is free,
+ *	  and read anywhere, both asynchronously; the format of the blocks in it.
  *
  * The file is PostgreSQL's own: OpenTemporaryFile() makes it, so the right
  * tablespace, temp_file_limit, log_temp_files, pg_stat_database, deletion at
@@ -34,8 +34,10 @@
  *	  |<-- page cache -->|<-------- direct -------->|<-- page cache -->|
  *	                     ^ turn                     ^ turn
  *
- * What a pass has read and written elsewhere gives its space back: a hole in
- * the file.  fd.c charges for it all the same, till the file goes.
+ * What is not needed any more is free (space.c), and is written again before
+ * the end moves on.  It stays in the page cache, or past it, where it was; but
+ * what is free in the page cache while the end is past it, since memory is
+ * short, becomes a hole in the file, so that the memory is free as well.
  *
  * Descriptors are resolved right before a submission and never kept: fd.c
  * may close any file when it needs its descriptor for another one.  Once a
@@ -61,6 +63,7 @@
 
 #include "clock.h"
 #include "compat.h"
+#include "space.h"
 #include "tape.h"
 
 /*
@@ -72,8 +75,13 @@
  */
 #define CACHED_WRITE_BYTES	32768
 
-/* Such memory goes back in pieces of this: it is soon taken again (tape.h). */
-#define CACHED_GIVE_BACK_BYTES	((Size) 256 * 1024)
+/*
+ * What is free is written again in pieces of this, and of this part of the
+ * tape, at least: large enough for any device, and so few that to remember
+ * where all of them are takes no memory that would count.
+ */
+#define FREE_MIN_BYTES		((Size) 256 * 1024)
+#define FREE_FRACTION		4096
 
 /*
  * Up to here, a write to the page cache is a copy that we make ourselves.  To
@@ -103,11 +111,21 @@ struct FmsTape
 	uint32		salt;			/* in the seal of all that is written */
 	bool		checksums;		/* likewise */
 	uint64		end_bytes;		/* written or being written */
+	FmsSpace	free;			/* before it, to be written again */
+	FmsStretch	here;			/* the rest of what is being written again;
+								 * empty: the end is what moves */
 	uint64		charged_bytes;	/* reserved; end_bytes <= charged_bytes */
 	bool		makes_holes;	/* the file system has not refused yet */
 	uint64		uncounted_read_bytes;	/* not yet a whole block in */
 	uint64		uncounted_write_bytes;	/* pgBufferUsage; < BLCKSZ */
 };
+
+/* Does what is appended next move the end? */
+static inline bool
+is_at_end(const FmsTape *tape)
+{
+	return tape->here.from_bytes == tape->here.upto_bytes;
+}
 
 /* The file that transfers at that place use. */
 static inline File
@@ -321,12 +339,14 @@ fms_tape_close(FmsTape *tape)
 	if (tape->direct_file > 0)
 		FileClose(tape->direct_file);
 	FileClose(tape->file);
+	fms_space_clear(&tape->free);
 	pfree(tape);
 }
 
 bool
 fms_tape_set_direct(FmsTape *tape, bool direct)
 {
+	Assert(is_at_end(tape));
 	if (is_direct_at(tape, tape->end_bytes) == direct)
 		return true;
 	if (tape->nturns == TURNS_MAX ||
@@ -406,7 +426,7 @@ start_write(FmsTape *tape, FmsIoRequest *request)
 		return;
 	}
 
-	if (request->offset_bytes < WORKERS_FROM_BYTES || IsInParallelMode())
+	if (tape->end_bytes < WORKERS_FROM_BYTES || IsInParallelMode())
 		fms_io_carry_out(tape->io, request);
 	else
 		fms_io_submit(tape->io, &request, 1);
@@ -422,12 +442,18 @@ fms_tape_append(FmsTape *tape, FmsIoRequest *request, char *buffer,
 	Assert(length_bytes > 0 && length_bytes % FMS_IO_ALIGN_BYTES == 0);
 	Assert(request->state != FMS_IO_IN_FLIGHT);
 
-	reserve(tape, tape->end_bytes + length_bytes);
+	Assert(fms_tape_holds(tape, length_bytes));
 
 	request->buffer = buffer;
 	request->length_bytes = length_bytes;
-	request->offset_bytes = tape->end_bytes;
-	tape->end_bytes += length_bytes;
+	request->offset_bytes = fms_tape_position(tape);
+	if (is_at_end(tape))
+	{
+		reserve(tape, tape->end_bytes + length_bytes);
+		tape->end_bytes += length_bytes;
+	}
+	else
+		tape->here.from_bytes += length_bytes;
 	tape->counters->writes++;
 	tape->counters->written_bytes += length_bytes;
 	start_write(tape, request);
@@ -463,15 +489,61 @@ fms_tape_trim(FmsTape *tape)
 	tape->charged_bytes = tape->end_bytes;
 }
 
-Size
-fms_tape_give_back_bytes(const FmsTape *tape, uint64 offset_bytes)
+uint64
+fms_tape_position(const FmsTape *tape)
 {
-	return is_direct_at(tape, offset_bytes) ?
-		FMS_TAPE_GIVE_BACK_BYTES : CACHED_GIVE_BACK_BYTES;
+	return is_at_end(tape) ? tape->end_bytes : tape->here.from_bytes;
 }
 
 bool
-fms_tape_give_back(FmsTape *tape, uint64 offset_bytes, Size length_bytes)
+fms_tape_holds(const FmsTape *tape, Size bytes)
+{
+	return is_at_end(tape) ||
+		bytes <= tape->here.upto_bytes - tape->here.from_bytes;
+}
+
+Size
+fms_tape_free_bytes(const FmsTape *tape)
+{
+	return Max(FREE_MIN_BYTES, tape->end_bytes / FREE_FRACTION);
+}
+
+bool
+fms_tape_has_free(const FmsTape *tape, Size bytes)
+{
+	return is_at_end(tape) &&
+		fms_space_has(&tape->free, Max(bytes, FREE_MIN_BYTES));
+}
+
+void
+fms_tape_move_on(FmsTape *tape, Size bytes)
+{
+	FmsStretch	left = tape->here;
+
+	tape->here = (FmsStretch) {0};
+	if (left.from_bytes < left.upto_bytes)
+		fms_space_add(&tape->free, left);
+	(void) fms_space_take(&tape->free, Max(bytes, FREE_MIN_BYTES),
+						  &tape->here);
+	Assert(fms_tape_holds(tape, bytes));
+}
+
+void
+fms_tape_free(FmsTape *tape, uint64 offset_bytes, Size length_bytes)
+{
+	FmsStretch	stretch = {offset_bytes, offset_bytes + length_bytes};
+
+	Assert(stretch.upto_bytes <= tape->end_bytes);
+
+	if (is_direct_at(tape, tape->end_bytes) &&
+		!is_direct_at(tape, offset_bytes))
+		(void) fms_tape_make_hole(tape, offset_bytes, length_bytes);
+	else
+		fms_space_add(&tape->free, stretch);
+}
+
+bool
+fms_tape_make_hole(FmsTape *tape, uint64 offset_bytes, Size length_bytes)
 {
 	uint64		from = FMS_IO_ALIGN(offset_bytes);
 	uint64		to = FMS_IO_ALIGN_DOWN(offset_bytes + length_bytes);

@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * tape.h
- *	  A temporary file that is written at its end and read anywhere, both
- *	  asynchronously, and the format of the blocks in it.
+ *	  A temporary file that is written at its end, or again where it is free,
+ *	  and read anywhere, both asynchronously; the format of the blocks in it.
  *
  *-------------------------------------------------------------------------
  */
@@ -89,13 +89,39 @@ extern bool fms_tape_is_direct(const FmsTape *tape);
 extern const char *fms_tape_path(const FmsTape *tape);
 
 /*
- * Starts writing at the end of the tape, and moves the end.  Length must be
- * a multiple of FMS_IO_ALIGN_BYTES.  Raises temp_file_limit's error, or one
- * for a full disk if that is known already (else fms_tape_wait() does).
+ * Starts writing at the tape's position, and moves it on.  Length must be a
+ * multiple of FMS_IO_ALIGN_BYTES, and as much be left there.  Raises
+ * temp_file_limit's error, or one for a full disk if that is known already
+ * (else fms_tape_wait() does).
  */
 extern void fms_tape_append(FmsTape *tape, FmsIoRequest *request,
 							char *buffer, uint32 length_bytes);
+
+/*
+ * The position is the end of all that has been written, or, once something of
+ * that is free, in there; does it hold so many bytes, one behind the other?
+ */
+extern uint64 fms_tape_position(const FmsTape *tape);
+extern bool fms_tape_holds(const FmsTape *tape, Size bytes);
 extern uint64 fms_tape_end(const FmsTape *tape);
+
+/* Is the position at the end, though so many bytes in a row are free? */
+extern bool fms_tape_has_free(const FmsTape *tape, Size bytes);
+
+/*
+ * Moves the position to where it holds so many bytes: free ones, if there are
+ * as many in a row, else at the end.
+ */
+extern void fms_tape_move_on(FmsTape *tape, Size bytes);
+
+/*
+ * What lies there is not needed any more: it is written again.  Best done in
+ * pieces of fms_tape_free_bytes().  Must not be in flight.  Current context,
+ * which must be that of the tape; may ERROR.
+ */
+extern void fms_tape_free(FmsTape *tape, uint64 offset_bytes,
+						  Size length_bytes);
+extern Size fms_tape_free_bytes(const FmsTape *tape);
 
 /*
  * Has the device write a stretch that was written through the page cache and
@@ -109,23 +135,11 @@ extern void fms_tape_write_out(FmsTape *tape, FmsIoRequest *request,
 extern void fms_tape_trim(FmsTape *tape);
 
 /*
- * In which pieces is space best given back?  Past the page cache in large
- * ones, of this: each is a change of the file's map, and holds up the reads
- * that are going on.  From the page cache in small ones, as a merge of many
- * runs stands in the middle of a piece of each, and what is kept there is
- * memory: a pass that writes as it reads takes new memory for as much.
+ * What lies there is not needed any more, nor will it be written again: its
+ * whole pages' space goes back to the file system.  temp_file_limit counts it
+ * all the same.  Must not be in flight.  False: the file system cannot do it.
  */
-#define FMS_TAPE_GIVE_BACK_BYTES	((Size) 4 * 1024 * 1024)
-
-extern Size fms_tape_give_back_bytes(const FmsTape *tape,
-									 uint64 offset_bytes);
-
-/*
- * What lies there is not needed any more: its whole pages' space goes back to
- * the file system.  temp_file_limit counts it all the same.  Must not be in
- * flight.  False: the file system cannot do it.
- */
-extern bool fms_tape_give_back(FmsTape *tape, uint64 offset_bytes,
+extern bool fms_tape_make_hole(FmsTape *tape, uint64 offset_bytes,
 							   Size length_bytes);
 
 /* Starts reads; offset, length and buffer stand in the requests. */

@@ -1,5 +1,5 @@
 /* links: naming packed */
-/* links: merge mode_* pool run bundle order fences stream tape seal io* */
+/* links: merge mode_* pool run bundle order fences stream tape space seal io* */
 /*
  * The block reader: runs are written as a sort writes them, then the fuzzer
  * changes what is on disk, then they are merged.  Whatever the bytes: an
@@ -249,7 +249,7 @@ write_runs(bool checksums, Size share_bytes)
 	plan.block_bytes = block_sizes[shim_below(lengthof(block_sizes))];
 	plan.assist_blocks = 1 + shim_below(8);
 	plan.assist_first = 1 + shim_below(plan.assist_blocks);
-	plan.gives_back = shim_below(2);
+	plan.frees = shim_below(2);
 	plan.io = &io;
 	plan.counters = &counters;
 	plan.tape = fms_tape_open(&io, FMS_DIRECT_OFF, plan.block_bytes,
@@ -301,7 +301,7 @@ change_block(void)
 
 	if (run->nblocks == 0)
 		return;
-	offset = run->offset_bytes +
+	offset = run->extents[0].offset_bytes +
 		(uint64) shim_below(run->nblocks) * plan.block_bytes;
 	/* the file may have been cut off before */
 	if (pread(descriptors[1], block.bytes, plan.block_bytes, offset) !=
@@ -363,7 +363,7 @@ merge_runs(void)
 {
 	FmsMerge   *merge = fms_merge_begin(&plan, nruns, run_list, NULL);
 	/* what has given its space back cannot be read again */
-	int			again = plan.gives_back ? -1 : (int) shim_below(200);
+	int			again = plan.frees ? -1 : (int) shim_below(200);
 	const FmsRecord *record;
 	uint64		last = 0;
 	uint64		sum = 0;

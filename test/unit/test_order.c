@@ -145,6 +145,30 @@ fms_tape_end(const FmsTape *tape)
 	return tape->end_bytes;
 }
 
+uint64
+fms_tape_position(const FmsTape *tape)
+{
+	return tape->end_bytes;
+}
+
+bool
+fms_tape_holds(const FmsTape *tape, Size bytes)
+{
+	return true;
+}
+
+bool
+fms_tape_has_free(const FmsTape *tape, Size bytes)
+{
+	return false;
+}
+
+void
+fms_tape_move_on(FmsTape *tape, Size bytes)
+{
+	abort();
+}
+
 void
 fms_tape_trim(FmsTape *tape)
 {

@@ -87,14 +87,38 @@ fms_tape_trim(FmsTape *tape)
 	abort();
 }
 
-Size
-fms_tape_give_back_bytes(const FmsTape *tape, uint64 offset_bytes)
+uint64
+fms_tape_position(const FmsTape *tape)
 {
 	abort();
 }
 
 bool
-fms_tape_give_back(FmsTape *tape, uint64 offset_bytes, Size length_bytes)
+fms_tape_holds(const FmsTape *tape, Size bytes)
+{
+	abort();
+}
+
+bool
+fms_tape_has_free(const FmsTape *tape, Size bytes)
+{
+	abort();
+}
+
+void
+fms_tape_move_on(FmsTape *tape, Size bytes)
+{
+	abort();
+}
+
+Size
+fms_tape_free_bytes(const FmsTape *tape)
+{
+	abort();
+}
+
+void
+fms_tape_free(FmsTape *tape, uint64 offset_bytes, Size length_bytes)
 {
 	abort();
 }
