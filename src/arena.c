@@ -28,6 +28,9 @@
  *	  | entries ->|touch>                     <touch|   <- records     |
  *	              ^ low_reached                     ^ high_reached
  *
+ * In front of a mapped arena there may be a head, which somebody who writes
+ * what is in the arena takes for his buffers (io.c): address space, till then.
+ *
  * Ownership: an arena's memory goes when the arena is freed or its context is
  * reset, whichever comes first; so nothing has to be done on ERROR.  The
  * process keeps one spare piece, which one arena at a time may have.
@@ -71,12 +74,14 @@ give_back(void *arg)
 	FmsArena   *arena = arg;
 
 	if (arena->mapped)
-		munmap(arena->base, arena->size_bytes);
+		munmap(arena->base - arena->head_bytes,
+			   arena->head_bytes + arena->size_bytes);
 	else if (arena->base)
 		spare_taken = false;
 	arena->mapped = false;
 	arena->base = NULL;
 	arena->size_bytes = 0;
+	arena->head_bytes = 0;
 }
 
 void
@@ -95,12 +100,20 @@ fms_arena_free(FmsArena *arena)
 	give_back(arena);
 }
 
+/*
+ * Maps so many bytes and returns where those behind the head begin.  A head
+ * begins where a huge page does.
+ */
 static char *
-map(Size bytes)
+map(Size head_bytes, Size size_bytes)
 {
-	char	   *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+	Size		page = sysconf(_SC_PAGESIZE);
+	Size		bytes = TYPEALIGN(page, head_bytes + size_bytes);
+	Size		slack = head_bytes > 0 ? HUGE_PAGE_BYTES - page : 0;
+	char	   *base = mmap(NULL, bytes + slack, PROT_READ | PROT_WRITE,
 							MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
 							-1, 0);
+	char	   *aligned;
 
 	if (base == MAP_FAILED)
 		ereport(ERROR,
@@ -108,7 +121,14 @@ map(Size bytes)
 				 errmsg("out of memory"),
 				 errdetail("Failed to map %zu bytes of sort memory.",
 						   bytes)));
-	return base;
+	if (slack == 0)
+		return base;
+	aligned = (char *) TYPEALIGN(HUGE_PAGE_BYTES, base);
+	if (aligned > base)
+		munmap(base, aligned - base);
+	if (aligned < base + slack)
+		munmap(aligned + bytes, base + slack - aligned);
+	return aligned + head_bytes;
 }
 
 /* From now on nobody has to look. */
@@ -128,7 +148,8 @@ ask_for_huge_pages(FmsArena *arena, Size low_bytes, Size high_bytes)
 	arena->touch_us = 0;
 	reach_all(arena);
 	if (!arena->mapped || arena->size_bytes < HUGE_FROM_BYTES ||
-		madvise(arena->base, arena->size_bytes, MADV_HUGEPAGE) != 0)
+		madvise(arena->base - arena->head_bytes,
+				arena->head_bytes + arena->size_bytes, MADV_HUGEPAGE) != 0)
 		return;
 	arena->low_reached = arena->base + low_bytes;
 	arena->high_reached = fms_arena_end(arena) - high_bytes;
@@ -232,6 +253,7 @@ fms_arena_grow(FmsArena *arena, Size low_bytes, Size high_bytes,
 {
 	Size		size = MAXALIGN(Max(limit_bytes, needed_bytes));
 	char	   *base = NULL;
+	Size		head = 0;
 	bool		mapped = false;
 
 	Assert(low_bytes + high_bytes <= arena->size_bytes);
@@ -242,7 +264,9 @@ fms_arena_grow(FmsArena *arena, Size low_bytes, Size high_bytes,
 		size = Min(size, SPARE_BYTES);
 	else
 	{
-		base = map(size);
+		if (arena->wanted_bytes + size >= HUGE_PAGE_BYTES)
+			head = arena->wanted_bytes;
+		base = map(head, size);
 		mapped = true;
 	}
 
@@ -255,8 +279,29 @@ fms_arena_grow(FmsArena *arena, Size low_bytes, Size high_bytes,
 	give_back(arena);
 	arena->base = base;
 	arena->size_bytes = size;
+	arena->head_bytes = head;
 	arena->mapped = mapped;
 	ask_for_huge_pages(arena, low_bytes, high_bytes);
+}
+
+void
+fms_arena_want_head(FmsArena *arena, Size bytes)
+{
+	Assert(bytes % sysconf(_SC_PAGESIZE) == 0);
+	/* larger ones have huge pages of their own */
+	arena->wanted_bytes = bytes < HUGE_PAGE_BYTES ? bytes : 0;
+}
+
+char *
+fms_arena_take_head(FmsArena *arena, Size *bytes)
+{
+	char	   *head = arena->base - arena->head_bytes;
+
+	if (arena->head_bytes == 0)
+		return NULL;
+	*bytes = arena->head_bytes;
+	arena->head_bytes = 0;
+	return head;
 }
 
 void

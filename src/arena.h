@@ -11,13 +11,16 @@
 #include "postgres.h"
 
 /*
- *	  base                                              base + size_bytes
- *	  |  low: grows upwards -->  |  free  |  <-- high: grows downwards  |
+ *	          base                                      base + size_bytes
+ *	  | head  |  low: grows upwards -->  |  free  |  <-- high: downwards  |
  */
 typedef struct FmsArena
 {
 	char	   *base;			/* NULL: nothing allocated yet */
 	Size		size_bytes;
+	Size		head_bytes;		/* mapped with it, in front of base; 0: none,
+								 * or it has been taken */
+	Size		wanted_bytes;	/* of head, in the next mapping */
 	bool		mapped;			/* else the process's spare piece */
 	MemoryContextCallback on_reset;
 
@@ -46,6 +49,19 @@ extern void fms_arena_free(FmsArena *arena);
  */
 extern void fms_arena_grow(FmsArena *arena, Size low_bytes, Size high_bytes,
 						   Size needed_bytes, Size limit_bytes);
+
+/*
+ * So many bytes, a multiple of a page, will be wanted in front of the arena,
+ * by somebody who takes them once it is full, to share a huge page with it.
+ * To be said before it grows.
+ */
+extern void fms_arena_want_head(FmsArena *arena, Size bytes);
+
+/*
+ * Takes them: unmapping them is the caller's from then on.  NULL: there are
+ * none, as the arena is small.
+ */
+extern char *fms_arena_take_head(FmsArena *arena, Size *bytes);
 
 /*
  * What lies at either end has become less: gives the memory between them

@@ -64,8 +64,8 @@
 /* Nor may giving it back, which some devices take their time for. */
 #define GIVE_BACK_FRACTION	0.1
 
-/* What lasts of reads is measured with so much for each of its points. */
-#define LASTING_FRACTION	0.05
+/* What is no point of the grid is measured with so much, each. */
+#define LONGER_FRACTION	0.05
 
 /* If pricing tuples took no more than this, it is done again at the end. */
 #define TUPLES_FRACTION		0.3
@@ -108,16 +108,21 @@ typedef struct Point
 
 /*
  * What lasts: at the most requests and at the most bytes a second that a sort
- * might want.
+ * might want.  And the smallest blocks that are likely to be joined.
  */
 static const struct
 {
+	FmsProbePattern pattern;
 	uint32		block_bytes;
 	uint32		depth;
-}			lasting[] = {{4096, 64}, {1048576, 8}};
+}			longer[] = {
+	{FMS_PROBE_RR_LASTING, 4096, 64},
+	{FMS_PROBE_RR_LASTING, 1048576, 8},
+	{FMS_PROBE_RR_JOINED, 4096, 64}
+};
 
 /* These, writing the file, and giving it back. */
-#define SINGLES_MAX		((int) lengthof(lasting) + 2)
+#define SINGLES_MAX		((int) lengthof(longer) + 2)
 
 typedef struct Calibration
 {
@@ -207,7 +212,7 @@ choose_patterns(FunctionCallInfo fcinfo, int argument, bool *chosen)
 			ereport(ERROR,
 					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 					 errmsg("invalid pattern \"%s\"", name),
-					 errhint("Patterns are SR, RR, SW, RW, \"RR misaligned\", \"RW misaligned\", \"SW after RW\", \"RR with SW\", \"RR lasting\", append and \"give back\".")));
+					 errhint("Patterns are SR, RR, SW, RW, \"RR misaligned\", \"RW misaligned\", \"SW after RW\", \"RR with SW\", \"RR lasting\", \"RR joined\", append and \"give back\".")));
 		chosen[index] = true;
 	}
 	return false;
@@ -416,18 +421,18 @@ give_back(Calibration *calibration)
 }
 
 static void
-measure_lasting(Calibration *calibration, double mb)
+measure_longer(Calibration *calibration, double mb)
 {
 	const Wish *wish = &calibration->wish;
 	int			i;
 
-	for (i = 0; i < (int) lengthof(lasting); i++)
+	for (i = 0; i < (int) lengthof(longer); i++)
 	{
 		FmsProbeSpec spec = {
-			.pattern = FMS_PROBE_RR_LASTING,
-			.block_bytes = lasting[i].block_bytes,
-			.depth = lasting[i].depth,
-			.seconds = wish->seconds * LASTING_FRACTION
+			.pattern = longer[i].pattern,
+			.block_bytes = longer[i].block_bytes,
+			.depth = longer[i].depth,
+			.seconds = wish->seconds * LONGER_FRACTION
 		};
 		FmsProbeResult result;
 
@@ -585,7 +590,7 @@ fmsort_calibrate(PG_FUNCTION_ARGS)
 		tuples_us = fms_clock_since_us(calibration.start);
 	}
 	written_mb = fill(&calibration);
-	measure_lasting(&calibration, written_mb);
+	measure_longer(&calibration, written_mb);
 	make_points(&calibration);
 	measure_points(&calibration);
 	facts.file_bytes = fms_probe_file_bytes(calibration.probe);

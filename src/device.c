@@ -45,9 +45,10 @@
  * disk, another limit of a cloud's).  The bound says how wrong it is at least,
  * not what is right, so nothing of it counts any more.
  *
- * What has been read gives its space back.  To a file system that is cheap,
- * unless it tells the device of each stretch (the mount option "discard"): then
- * it may take as long as reading did, and is a part of the round trip.
+ * In the end, a sort's files give their space back.  To a file system that is
+ * cheap, unless it tells the device of each stretch (the mount option
+ * "discard"): then it may take as long as reading did, and is a part of the
+ * round trip.
  *
  * Pure arithmetic over numbers that may be nonsense; nothing is owned and
  * nothing can fail.
@@ -126,6 +127,14 @@ fms_device_note_lasting(FmsDevice *device, int64 block_bytes, double mb)
 	device->lasting_mb = Max(device->lasting_mb, mb);
 	device->lasting_requests = Max(device->lasting_requests,
 								   mb / block_bytes);
+}
+
+void
+fms_device_note_joined(FmsDevice *device, int64 block_bytes, double mb)
+{
+	if (fms_device_block_index(block_bytes) < 0 || !is_rate(mb))
+		return;
+	device->joined_blocks = Max(device->joined_blocks, mb / block_bytes);
 }
 
 void
@@ -227,6 +236,20 @@ fms_device_read_mb(const FmsDevice *device, uint32 block_bytes, uint32 depth)
 }
 
 double
+fms_device_joined_mb(const FmsDevice *device, uint32 block_bytes,
+					 uint32 depth, double joined)
+{
+	double		alone = fms_device_read_mb(device, block_bytes, depth);
+	double		together = fms_device_read_mb(device, block_bytes * joined,
+											  depth / joined);
+
+	if (device->joined_blocks > 0)
+		together = Min(together, (double) device->joined_blocks *
+					   block_bytes);
+	return joined > 1 ? Max(alone, together) : alone;
+}
+
+double
 fms_device_best_mb(const FmsDevice *device, uint32 block_bytes)
 {
 	return fms_device_read_mb(device, block_bytes,
@@ -291,6 +314,7 @@ scale(FmsDevice *device, double factor)
 	device->mixed_mb *= factor;
 	device->lasting_mb *= factor;
 	device->lasting_requests *= factor;
+	device->joined_blocks *= factor;
 	for (i = 0; i < FMS_DEVICE_BLOCKS; i++)
 	{
 		for (j = 0; j < FMS_DEVICE_DEPTHS; j++)

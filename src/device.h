@@ -33,6 +33,9 @@ typedef struct FmsDevice
 	float		lasting_mb;		/* MB/s, whatever their size */
 	float		lasting_requests;	/* millions a second, likewise */
 
+	float		joined_blocks;	/* millions a second that are parts of a larger
+								 * read; 0: not measured */
+
 	float		write_mb;		/* writing runs, MB/s; 0: not measured */
 	float		mixed_mb;		/* reading and writing by turns, MB/s of both;
 								 * 0: not measured */
@@ -56,6 +59,8 @@ extern void fms_device_note_read(FmsDevice *device, int64 block_bytes,
 								 int64 depth, double mb);
 extern void fms_device_note_lasting(FmsDevice *device, int64 block_bytes,
 									double mb);
+extern void fms_device_note_joined(FmsDevice *device, int64 block_bytes,
+								   double mb);
 extern void fms_device_note_write(FmsDevice *device, double mb);
 extern void fms_device_note_mixed(FmsDevice *device, double mb);
 extern void fms_device_note_give_back(FmsDevice *device, double mb);
@@ -67,6 +72,15 @@ extern void fms_device_note_give_back(FmsDevice *device, double mb);
  */
 extern double fms_device_read_mb(const FmsDevice *device, uint32 block_bytes,
 								 uint32 depth);
+
+/*
+ * The same where so many blocks on average are one read, into buffers that lie
+ * apart: more than by themselves, but for each of them the device has to look
+ * up a piece of memory.
+ */
+extern double fms_device_joined_mb(const FmsDevice *device,
+								   uint32 block_bytes, uint32 depth,
+								   double joined);
 
 /* Reads at once that bring nearly all that any number brings; 0: not known. */
 extern uint32 fms_device_enough_depth(const FmsDevice *device,

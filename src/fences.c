@@ -408,7 +408,7 @@ turn_to_tape(FmsFenceStore *store, FmsFences *fences)
 									&store->counters);
 		store->stream = fms_stream_create(store->io, store->tape,
 										  BUFFER_BYTES,
-										  FMS_STREAM_MIN_BUFFERS);
+										  FMS_STREAM_MIN_BUFFERS, false);
 	}
 	fences->tape_offset_bytes = fms_stream_position(store->stream);
 }

@@ -154,6 +154,18 @@ fms_formation_create(FmsKeys *keys)
 }
 
 void
+fms_formation_want_head(FmsFormation *formation, Size bytes)
+{
+	fms_arena_want_head(&formation->arena, bytes);
+}
+
+char *
+fms_formation_take_head(FmsFormation *formation, Size *bytes)
+{
+	return fms_arena_take_head(&formation->arena, bytes);
+}
+
+void
 fms_formation_set_bound(FmsFormation *formation, uint64 bound)
 {
 	Assert(formation->count == 0);

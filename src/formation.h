@@ -24,6 +24,14 @@ typedef struct FmsFormation FmsFormation;
 extern FmsFormation *fms_formation_create(FmsKeys *keys);
 
 /*
+ * While they are being written, so many bytes will be wanted in front of them,
+ * and that is where they are, the caller's to unmap.  NULL: nowhere.  See
+ * arena.h.
+ */
+extern void fms_formation_want_head(FmsFormation *formation, Size bytes);
+extern char *fms_formation_take_head(FmsFormation *formation, Size *bytes);
+
+/*
  * Adds a tuple, if all tuples together then stay within the budget; a first
  * tuple always fits.  Returns false, with nothing changed, if it does not
  * fit: write a run, then put it again.

@@ -24,6 +24,15 @@
  *	  huge page     huge page     small pages
  *	  |[block][block][block][block][block]...|[FmsMapping]|
  *
+ * A sort with little memory cannot give each of its buffers a huge page.  Then
+ * two share one: behind the input buffer there is room for the output's, and
+ * while runs are formed, in front of the tuples (arena.c), whose mapping the
+ * channel adopts so much of.  Its pages have been used by then, as small ones,
+ * and become a huge one once transfers go past the page cache.
+ *
+ *	  huge page     huge page			  huge page   small pages
+ *	  |[block][block][block][ output ]|	  |[ output ]| tuples ...
+ *
  * Who calls fms_io_close(): the sort when it ends, or, after an error, the
  * reset callback of the sort's memory context, whichever comes first.  So it
  * must not raise, must not palloc, and must do nothing the second time.
@@ -47,20 +56,46 @@
 /* Smaller buffers are not worth one. */
 #define HUGE_FROM_BYTES		((Size) 64 * 1024)
 
+/* Rounding up may take so much more memory than is left over. */
+#define HUGE_ROUNDING_BYTES	((Size) 512 * 1024)
+
+/* Since Linux 6.1; older headers do not know it, older kernels refuse it. */
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
+
 /* Stands in the mapping's own last page, behind the buffers. */
 typedef struct FmsMapping
 {
 	dlist_node	link;
 	char	   *buffers;		/* where the mapping begins */
 	Size		buffer_bytes;	/* up to the mapping's own page */
+	Size		room_at;		/* from there on, room for one more buffer */
+	bool		room_taken;
+	bool		adopted;		/* it is part of somebody else's pages */
 } FmsMapping;
 
 StaticAssertDecl(sizeof(FmsMapping) <= FMS_IO_ALIGN_BYTES,
 				 "what describes a mapping must fit into its last page");
 
+/*
+ * Small pages that hold something become a huge one.  It need not be possible,
+ * nor does the kernel have to know how: then transfers are slower.
+ */
+static void
+collapse(const FmsMapping *mapping)
+{
+	char	   *page = (char *) TYPEALIGN_DOWN(HUGE_BYTES, mapping->buffers);
+
+	(void) madvise(page, HUGE_BYTES, MADV_COLLAPSE);
+}
+
 static void
 pin_mapping(FmsIo *io, FmsMapping *mapping)
 {
+	/* pages that are held cannot be moved, so first */
+	if (io->pins && mapping->adopted)
+		collapse(mapping);
 	if (io->pins && io->method->pin)
 		io->method->pin(mapping->buffers, mapping->buffer_bytes);
 }
@@ -206,26 +241,75 @@ round_up(FmsIo *io, Size bytes)
 		FMS_IO_ALIGN_BYTES;
 
 	if (!io->pins || bytes < HUGE_FROM_BYTES ||
-		rounded - bytes > io->spare_bytes)
+		rounded - bytes > io->spare_bytes + HUGE_ROUNDING_BYTES)
 		return bytes;
-	io->spare_bytes -= rounded - bytes;
+	io->spare_bytes -= Min(rounded - bytes, io->spare_bytes);
 	return rounded;
+}
+
+/* What begins there and has so many bytes for buffers is the channel's. */
+static FmsMapping *
+add_mapping(FmsIo *io, char *buffers, Size buffer_bytes, Size room_at,
+			bool adopted)
+{
+	FmsMapping *mapping = (FmsMapping *) (buffers + buffer_bytes);
+
+	Assert((uintptr_t) buffers % FMS_IO_ALIGN_BYTES == 0);
+	Assert(room_at <= buffer_bytes);
+	mapping->buffers = buffers;
+	mapping->buffer_bytes = buffer_bytes;
+	mapping->room_at = room_at;
+	mapping->room_taken = false;
+	mapping->adopted = adopted;
+	dlist_push_head(&io->mappings, &mapping->link);
+	pin_mapping(io, mapping);
+	return mapping;
+}
+
+char *
+fms_io_map_with_room(FmsIo *io, Size bytes, Size room_bytes)
+{
+	Size		room_at = FMS_IO_ALIGN(bytes);
+	Size		buffer_bytes = round_up(io, room_at +
+										FMS_IO_ALIGN(room_bytes));
+	char	   *buffers = map_aligned(buffer_bytes + FMS_IO_ALIGN_BYTES);
+
+	Assert(buffer_bytes < HUGE_BYTES ||
+		   (uintptr_t) buffers % HUGE_BYTES == 0);
+	(void) add_mapping(io, buffers, buffer_bytes, room_at, false);
+	return buffers;
 }
 
 char *
 fms_io_map(FmsIo *io, Size bytes)
 {
-	Size		buffer_bytes = round_up(io, FMS_IO_ALIGN(bytes));
-	char	   *buffers = map_aligned(buffer_bytes + FMS_IO_ALIGN_BYTES);
-	FmsMapping *mapping = (FmsMapping *) (buffers + buffer_bytes);
+	return fms_io_map_with_room(io, bytes, 0);
+}
 
-	Assert(buffer_bytes < HUGE_BYTES ||
-		   (uintptr_t) buffers % HUGE_BYTES == 0);
-	mapping->buffers = buffers;
-	mapping->buffer_bytes = buffer_bytes;
-	dlist_push_head(&io->mappings, &mapping->link);
-	pin_mapping(io, mapping);
-	return buffers;
+void
+fms_io_adopt(FmsIo *io, char *memory, Size bytes)
+{
+	Assert(bytes > FMS_IO_ALIGN_BYTES && bytes % FMS_IO_ALIGN_BYTES == 0);
+	(void) add_mapping(io, memory, bytes - FMS_IO_ALIGN_BYTES, 0, true);
+}
+
+char *
+fms_io_map_in_room(FmsIo *io, Size bytes)
+{
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &io->mappings)
+	{
+		FmsMapping *mapping = dlist_container(FmsMapping, link, iter.cur);
+
+		if (!mapping->room_taken &&
+			mapping->buffer_bytes - mapping->room_at >= bytes)
+		{
+			mapping->room_taken = true;
+			return mapping->buffers + mapping->room_at;
+		}
+	}
+	return fms_io_map(io, bytes);
 }
 
 void
@@ -240,6 +324,23 @@ fms_io_pin(FmsIo *io)
 	{
 		pin_mapping(io, dlist_container(FmsMapping, link, iter.cur));
 	}
+}
+
+/* The one whose room is that buffer's, or NULL. */
+static FmsMapping *
+find_room(FmsIo *io, const char *buffer)
+{
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &io->mappings)
+	{
+		FmsMapping *mapping = dlist_container(FmsMapping, link, iter.cur);
+
+		if (mapping->room_taken &&
+			mapping->buffers + mapping->room_at == buffer)
+			return mapping;
+	}
+	return NULL;
 }
 
 /* There are a few of them at a time. */
@@ -262,10 +363,17 @@ find_mapping(FmsIo *io, const char *buffer)
 void
 fms_io_unmap(FmsIo *io, char *buffer)
 {
-	FmsMapping *mapping = find_mapping(io, buffer);
+	FmsMapping *mapping = find_room(io, buffer);
 
 	while (io->in_flight > 0)
 		(void) fms_io_wait(io);
+	if (mapping)
+		mapping->room_taken = false;
+	if (mapping && !mapping->adopted)
+		return;
+	if (mapping == NULL)
+		mapping = find_mapping(io, buffer);
+	Assert(!mapping->room_taken);
 	dlist_delete(&mapping->link);
 	give_back_mapping(io, mapping);
 }

@@ -194,6 +194,20 @@ extern char *fms_io_map(FmsIo *io, Size bytes);
 extern void fms_io_unmap(FmsIo *io, char *buffer);
 
 /*
+ * The same, with room behind it, in the same huge pages, for one more buffer;
+ * memory that was mapped elsewhere and is nothing but such room, which is the
+ * channel's from now on, FMS_IO_ROOM_BYTES() of it, page-aligned; and that
+ * buffer, or, where there is no room for it, any.  It need not be zeroed, and
+ * goes by fms_io_unmap(), before the one in front of it does.
+ */
+#define FMS_IO_ROOM_BYTES(bytes) \
+	((Size) (FMS_IO_ALIGN(bytes) + FMS_IO_ALIGN_BYTES))
+
+extern char *fms_io_map_with_room(FmsIo *io, Size bytes, Size room_bytes);
+extern void fms_io_adopt(FmsIo *io, char *memory, Size bytes);
+extern char *fms_io_map_in_room(FmsIo *io, Size bytes);
+
+/*
  * From now on transfers go past the page cache: buffers, those that are there
  * already as well, are made ready for that as the method can.
  */

@@ -519,7 +519,8 @@ fms_merge_begin(const FmsMergePlan *plan, int nruns, FmsRun **runs,
 	input->assist_first = plan->assist_first;
 	input->pool = fms_pool_create(plan->io, plan->tape, plan->block_bytes,
 								  plan->mode->blocks(nruns,
-													 plan->assist_blocks));
+													 plan->assist_blocks),
+								  plan->writer_bytes);
 	if (plan->mode->order != FMS_ORDER_NONE)
 	{
 		const FmsFences **fences = palloc(nruns * sizeof(FmsFences *));

@@ -28,6 +28,8 @@ typedef struct FmsMergePlan
 	uint32		assist_blocks;	/* l, if the mode uses it */
 	uint32		assist_first;	/* 1 .. l, those used before any wait */
 
+	Size		writer_bytes;	/* of who writes the result, beside it; or 0 */
+
 	/* what it has read, as it writes as much and nobody reads that again */
 	bool		frees;
 

@@ -27,7 +27,8 @@ fms_pool_bytes(uint32 nframes, uint32 block_bytes)
 }
 
 FmsPool *
-fms_pool_create(FmsIo *io, FmsTape *tape, uint32 block_bytes, uint32 nframes)
+fms_pool_create(FmsIo *io, FmsTape *tape, uint32 block_bytes, uint32 nframes,
+				Size room_bytes)
 {
 	FmsPool    *pool = palloc0(sizeof(FmsPool));
 	uint32		i;
@@ -44,7 +45,8 @@ fms_pool_create(FmsIo *io, FmsTape *tape, uint32 block_bytes, uint32 nframes)
 	pool->free = palloc(nframes * sizeof(FmsFrame *));
 	pool->batch = palloc(nframes * sizeof(FmsFrame *));
 	pool->requests = palloc(nframes * sizeof(FmsIoRequest *));
-	pool->memory = fms_io_map(io, (Size) nframes * block_bytes);
+	pool->memory = fms_io_map_with_room(io, (Size) nframes * block_bytes,
+										room_bytes);
 	for (i = 0; i < nframes; i++)
 	{
 		FmsFrame   *frame = &pool->frames[i];

@@ -57,8 +57,10 @@ typedef struct FmsPool
 /* Memory a pool of so many blocks takes. */
 extern Size fms_pool_bytes(uint32 nframes, uint32 block_bytes);
 
+/* With room for another buffer behind the blocks, see io.h. */
 extern FmsPool *fms_pool_create(FmsIo *io, FmsTape *tape,
-								uint32 block_bytes, uint32 nframes);
+								uint32 block_bytes, uint32 nframes,
+								Size room_bytes);
 
 /* Drains what is being read, and frees the pool. */
 extern void fms_pool_destroy(FmsPool *pool);

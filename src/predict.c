@@ -89,6 +89,12 @@
  */
 #define READER_NS			12.0
 
+/*
+ * So much of what a block costs in the page cache it costs as a part of a
+ * larger read, too: it is copied all the same, page by page.
+ */
+#define CACHED_PART			0.4
+
 /* See at_once_part(): the root of 2 pi. */
 #define NORMAL_WIDTH		2.5066
 
@@ -102,9 +108,12 @@
 
 /*
  * In an earlier pass a tuple is neither taken in nor sorted, only copied and
- * written: so much of what a byte costs in run formation.
+ * written: so much of what a byte costs in run formation.  In the page cache
+ * that was measured with pages which were made for it, while a pass writes
+ * over those that it has read.
  */
-#define REWRITE_PART		0.8
+#define REWRITE_PART		0.6
+#define REWRITE_CACHED_PART	0.35
 
 /* See sort.c: the first runs are parts of memory, and a small rest is none. */
 #define FIRST_RUNS			4
@@ -311,7 +320,10 @@ block_cost_us(const FmsMergeCost *cost, const FmsPrediction *prediction,
 {
 	double		batch = fms_io_batch_at_leisure(prediction->assist_first);
 
-	return (cost->block_ns / joined + cost->submit_ns / batch) / 1000;
+	double		part = prediction->cached ?
+		CACHED_PART + (1 - CACHED_PART) / joined : 1 / joined;
+
+	return (cost->block_ns * part + cost->submit_ns / batch) / 1000;
 }
 
 /*
@@ -396,7 +408,8 @@ predict_times(const FmsOptions *options, const FmsTupleCost *cost,
 			rewritten / bytes;
 		merge += (bytes + rewritten) / prediction->block_bytes *
 			block_cost_us(each, prediction, volumes->joined);
-		merge += rewritten * cost->formation_byte_ns * REWRITE_PART / 1000;
+		merge += rewritten * cost->formation_byte_ns / 1000 *
+			(prediction->cached ? REWRITE_CACHED_PART : REWRITE_PART);
 	}
 	if (prediction->compressed)
 	{
@@ -445,9 +458,8 @@ fms_predict(const FmsOptions *options, const FmsTupleCost *cost,
 											   prediction->spilled_bytes);
 		volumes.joined = blocks_in_read(input, &volumes, prediction);
 		prediction->read_mb =
-			fms_device_read_mb(&options->device,
-							   sizing.block_bytes * volumes.joined,
-							   prediction->assist_blocks / volumes.joined);
+			fms_device_joined_mb(&options->device, sizing.block_bytes,
+								 prediction->assist_blocks, volumes.joined);
 	}
 	predict_times(options, cost, input, &volumes, prediction);
 	if (!prediction->external)

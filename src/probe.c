@@ -68,6 +68,9 @@
 /* Latencies kept of one measurement; of more, a random choice. */
 #define LATENCIES_MAX	16384
 
+/* Buffers of neighbours on the tape are so many buffers apart. */
+#define JOINED_APART	97
+
 /* Part of a measurement that goes to the writes which come before it. */
 #define BURST_FRACTION	0.5
 
@@ -103,6 +106,7 @@ struct FmsProbe
 	uint32		depth;
 	uint64		next_read;		/* blocks of the sequential ones */
 	uint64		next_write;
+	uint32		joined;			/* blocks since the last place by chance */
 	bool		reads_next;		/* of two by turns */
 	uint64		nlatencies;		/* seen; LATENCIES_MAX of them are kept */
 	float		latencies_us[LATENCIES_MAX];
@@ -130,6 +134,7 @@ static const char *const pattern_names[] = {
 	[FMS_PROBE_SW_AFTER_RW] = "SW after RW",
 	[FMS_PROBE_RR_WITH_SW] = "RR with SW",
 	[FMS_PROBE_RR_LASTING] = "RR lasting",
+	[FMS_PROBE_RR_JOINED] = "RR joined",
 	[FMS_PROBE_APPEND] = "append",
 	[FMS_PROBE_GIVE_BACK] = "give back"
 };
@@ -490,6 +495,9 @@ fms_probe_can(const FmsProbe *probe, FmsProbePattern pattern,
 	/* one at a time is all that it can do */
 	if (probe->io.method->submit_blocks && depth > 1)
 		return false;
+	if (pattern == FMS_PROBE_RR_JOINED &&
+		block_count(probe, pattern, block_bytes) < FMS_IO_PARTS_MAX)
+		return false;
 	return block_count(probe, pattern, block_bytes) > 0;
 }
 
@@ -502,6 +510,7 @@ next_is_write(FmsProbe *probe)
 		case FMS_PROBE_RR:
 		case FMS_PROBE_RR_MISALIGNED:
 		case FMS_PROBE_RR_LASTING:
+		case FMS_PROBE_RR_JOINED:
 			return false;
 		case FMS_PROBE_RR_WITH_SW:
 			probe->reads_next = !probe->reads_next;
@@ -531,6 +540,8 @@ next_is_random(const FmsProbe *probe, bool is_write)
 			return true;
 		case FMS_PROBE_RR_WITH_SW:
 			return !is_write;
+		case FMS_PROBE_RR_JOINED:
+			return probe->joined % FMS_IO_PARTS_MAX == 0;
 		case FMS_PROBE_SR:
 		case FMS_PROBE_SW:
 		case FMS_PROBE_SW_AFTER_RW:
@@ -548,7 +559,11 @@ next_offset(FmsProbe *probe, bool is_write)
 	uint64		block;
 
 	if (next_is_random(probe, is_write))
+	{
 		block = pg_prng_uint64_range(&probe->random, 0, n - 1);
+		/* the neighbours of the last one begin the file */
+		probe->next_read = block + 1;
+	}
 	else if (is_write)
 		block = probe->next_write++ % n;
 	else
@@ -567,6 +582,11 @@ prepare(FmsProbe *probe, Slot *slot)
 	request->is_write = next_is_write(probe);
 	request->length_bytes = probe->block_bytes;
 	request->offset_bytes = next_offset(probe, request->is_write);
+	if (probe->pattern == FMS_PROBE_RR_JOINED)
+	{
+		number *= JOINED_APART;
+		probe->joined++;
+	}
 	request->buffer = probe->buffers + (number % room) * probe->block_bytes;
 	if (request->is_write && probe->depth <= room)
 		renew(probe, request->buffer, probe->block_bytes);
@@ -575,8 +595,9 @@ prepare(FmsProbe *probe, Slot *slot)
 /*
  * Submits what has been prepared: reads and writes apart.  The last one first:
  * of neighbours the other way round the channel would make one operation
- * (fms_io_join()), and what is to be measured are requests of this size.  The
- * kernel may still put them together, as it does for others.
+ * (fms_io_join()), and what is to be measured are requests of this size,
+ * unless it is just that.  The kernel may still put them together, as it does
+ * for others.
  */
 static void
 submit(FmsProbe *probe, FmsIoRequest **requests, uint32 n)
@@ -586,17 +607,19 @@ submit(FmsProbe *probe, FmsIoRequest **requests, uint32 n)
 	instr_time	now = fms_clock_now();
 	int			nreads = 0;
 	int			nwrites = 0;
+	bool		joins = probe->pattern == FMS_PROBE_RR_JOINED;
 	uint32		i;
 
-	for (i = n; i-- > 0;)
+	for (i = 0; i < n; i++)
 	{
-		Slot	   *slot = (Slot *) requests[i];
+		FmsIoRequest *request = requests[joins ? i : n - 1 - i];
+		Slot	   *slot = (Slot *) request;
 
 		slot->start = now;
-		if (requests[i]->is_write)
-			writes[nwrites++] = requests[i];
+		if (request->is_write)
+			writes[nwrites++] = request;
 		else
-			reads[nreads++] = requests[i];
+			reads[nreads++] = request;
 	}
 	if (nreads > 0)
 		fms_tape_read(probe->tape, reads, nreads);
@@ -689,6 +712,7 @@ refill(FmsProbe *probe, uint32 batch)
 	uint32		nready = 0;
 	uint32		i;
 
+	probe->joined = 0;
 	for (i = 0; i < probe->depth && nready < batch; i++)
 	{
 		Slot	   *slot = &probe->slots[i];

@@ -106,7 +106,7 @@ fms_run_writer_create(FmsIo *io, FmsTape *tape, FmsFenceStore *fences,
 	writer->stream = fms_stream_create(io, tape,
 									   buffer_size(output_bytes, block_bytes),
 									   buffer_count(output_bytes,
-													block_bytes));
+													block_bytes), true);
 	return writer;
 }
 
@@ -115,6 +115,14 @@ fms_run_flush(FmsRunWriter *writer)
 {
 	fms_stream_flush(writer->stream);
 	fms_fences_flush(writer->fences);
+}
+
+void
+fms_run_writer_rest(FmsRunWriter *writer)
+{
+	Assert(writer->run == NULL);
+	fms_run_flush(writer);
+	fms_stream_rest(writer->stream);
 }
 
 void

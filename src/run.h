@@ -64,6 +64,12 @@ extern FmsRunWriter *fms_run_writer_create(FmsIo *io, FmsTape *tape,
 										   uint32 block_bytes,
 										   Size output_bytes);
 
+/*
+ * Waits for what is still being written, and gives the buffers back until
+ * another run is written.
+ */
+extern void fms_run_writer_rest(FmsRunWriter *writer);
+
 /* Waits for what is still being written, and frees the writer. */
 extern void fms_run_writer_destroy(FmsRunWriter *writer);
 

@@ -125,6 +125,8 @@ start(FmsSort *sort, const FmsOptions *options)
 	sort->mark_at_end = false;
 	fms_formation_set_bound(sort->formation, options->bound);
 	fms_sizing_init(&sort->sizing, mode_of(options->mode), options);
+	fms_formation_want_head(sort->formation,
+							FMS_IO_ROOM_BYTES(sort->sizing.writer_bytes));
 	sort->counters->began = fms_clock_now();
 }
 
@@ -199,7 +201,7 @@ begin_spill(FmsSort *sort)
 		fms_counters_end_change(sort->counters);
 	}
 	sort->spill = fms_spill_begin(sort->keys, options, &sort->sizing,
-								  sort->counters);
+								  sort->counters, sort->formation);
 	/* what it will be if no record is larger than a block */
 	sort->counters->runs_at_last = fms_sizing_fan_in(&sort->sizing, 0, false);
 }

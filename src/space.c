@@ -17,11 +17,11 @@
  * it is not garbage any longer; and a hole waits for the reads that are under
  * way.  Writing over what is there is what devices and file systems do best.
  *
- * Stretches that touch are one.  They are of bytes, since blocks may be smaller
- * than a page; what is taken is whole pages.  The largest is taken first: so
- * the pieces that the result lies in are few.  Since a merge frees what it
- * reads piece by piece, there are never many more stretches than runs that it
- * reads, so they stand in an array.
+ * Stretches that touch are one.  They are of bytes, since blocks may be
+ * smaller than a page; what is taken is whole pages.  The largest is taken
+ * first: so the pieces that the result lies in are few.  Since a merge frees
+ * what it reads piece by piece, there are never many more stretches than runs
+ * that it reads, so they stand in an array.
  *
  * Why not a number a block, in a heap, as in logtape.c?  There any block may
  * follow any other, and has room for the number of the next.  Here writes are

@@ -180,9 +180,20 @@ open_files(FmsSpill *spill, const FmsOptions *options)
 								 options->block_bytes, block_bytes)));
 }
 
+/* The memory in front of the tuples: output buffers will lie there. */
+static void
+adopt_head(FmsSpill *spill, FmsFormation *formation)
+{
+	Size		bytes;
+	char	   *head = fms_formation_take_head(formation, &bytes);
+
+	if (head)
+		fms_io_adopt(&spill->io, head, bytes);
+}
+
 FmsSpill *
 fms_spill_begin(FmsKeys *keys, const FmsOptions *options, FmsSizing *sizing,
-				FmsCounters *counters)
+				FmsCounters *counters, FmsFormation *formation)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
 												  "fmsort spill",
@@ -198,6 +209,7 @@ fms_spill_begin(FmsKeys *keys, const FmsOptions *options, FmsSizing *sizing,
 	spill->sizing = sizing;
 	spill->counters = counters;
 	open_files(spill, options);
+	adopt_head(spill, formation);
 	MemoryContextSwitchTo(caller);
 	return spill;
 }
@@ -290,6 +302,7 @@ begin_merge(FmsSpill *spill, int first, int n, bool writes,
 	plan->block_bytes = spill->sizing->block_bytes;
 	plan->rest = writes ? NULL : spill->rest;
 	plan->frees = writes;
+	plan->writer_bytes = writes ? spill->sizing->writer_bytes : 0;
 	plan->assist_blocks =
 		fms_sizing_assist(spill->sizing, n, spill->largest_bytes, writes);
 	plan->assist_first = fms_sizing_assist_first(spill->sizing,
@@ -319,6 +332,8 @@ merge_into_run(FmsSpill *spill, int first, int n)
 	uint32		level = highest_level(&spill->runs[first], n);
 	int			i;
 
+	/* it will find room for its buffers beside those of the merge */
+	fms_run_writer_rest(spill->writer);
 	begin_merge(spill, first, n, true, NULL);
 	begin_run(spill, result, level + 1);
 	while ((record = fms_merge_next(spill->merge)) != NULL)
@@ -327,7 +342,7 @@ merge_into_run(FmsSpill *spill, int first, int n)
 		fms_run_append(spill->writer, record);
 	}
 	fms_run_finish(spill->writer);
-	fms_run_flush(spill->writer);
+	fms_run_writer_rest(spill->writer);
 	end_merge(spill);
 
 	for (i = first; i < first + n; i++)

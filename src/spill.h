@@ -18,13 +18,15 @@
 typedef struct FmsSpill FmsSpill;
 
 /*
- * Opens the I/O channel and the tape.  Memory is a child of the current
- * context; when that goes, the channel is drained and closed.  The files go
- * with the current resource owner, or by fms_spill_end().  The other
+ * Opens the I/O channel and the tape, for writing what is in that formation:
+ * output buffers lie in front of it, if they may.  Memory is a child of the
+ * current context; when that goes, the channel is drained and closed.  The
+ * files go with the current resource owner, or by fms_spill_end().  The other
  * arguments must stay while it is used.
  */
 extern FmsSpill *fms_spill_begin(FmsKeys *keys, const FmsOptions *options,
-								 FmsSizing *sizing, FmsCounters *counters);
+								 FmsSizing *sizing, FmsCounters *counters,
+								 FmsFormation *formation);
 
 /*
  * Writes the tuples that came first as a run, so many that at least so many

@@ -19,8 +19,9 @@
  * it, the stream ends the page and goes on elsewhere; also where it is at the
  * end though something is free, but then between two buffers.
  *
- * Memory: buffers are mapped through the channel, the stream and its requests
- * palloc'd.  On ERROR nothing is done here: see io.c.
+ * Memory: buffers are mapped through the channel, when the first piece comes;
+ * the stream and its requests are palloc'd.  On ERROR nothing is done here:
+ * see io.c.
  *
  *-------------------------------------------------------------------------
  */
@@ -38,9 +39,10 @@ struct FmsStream
 {
 	FmsIo	   *io;
 	FmsTape    *tape;
-	char	   *memory;			/* mapped: all buffers */
+	char	   *memory;			/* mapped: all buffers; NULL: not now */
 	Size		buffer_bytes;	/* of each, a multiple of a page */
 	int			nbuffers;
+	bool		in_room;		/* that others have left, if it is enough */
 	FmsStreamBuffer buffers[FMS_STREAM_MAX_BUFFERS];
 	int			current;		/* the one being filled */
 	Size		filled_bytes;	/* of it, by pieces that are done */
@@ -53,14 +55,17 @@ map_buffers(FmsStream *stream, Size buffer_bytes)
 	int			i;
 
 	stream->buffer_bytes = buffer_bytes;
-	stream->memory = fms_io_map(stream->io, stream->nbuffers * buffer_bytes);
+	stream->memory = stream->in_room ?
+		fms_io_map_in_room(stream->io, stream->nbuffers * buffer_bytes) :
+		fms_io_map(stream->io, stream->nbuffers * buffer_bytes);
 	for (i = 0; i < stream->nbuffers; i++)
 		stream->buffers[i].base = stream->memory + i * buffer_bytes;
 	stream->current = 0;
 }
 
 FmsStream *
-fms_stream_create(FmsIo *io, FmsTape *tape, Size buffer_bytes, int nbuffers)
+fms_stream_create(FmsIo *io, FmsTape *tape, Size buffer_bytes, int nbuffers,
+				  bool in_room)
 {
 	FmsStream  *stream = palloc0(sizeof(FmsStream));
 
@@ -69,7 +74,8 @@ fms_stream_create(FmsIo *io, FmsTape *tape, Size buffer_bytes, int nbuffers)
 	stream->io = io;
 	stream->tape = tape;
 	stream->nbuffers = nbuffers;
-	map_buffers(stream, FMS_IO_ALIGN(buffer_bytes));
+	stream->in_room = in_room;
+	stream->buffer_bytes = FMS_IO_ALIGN(buffer_bytes);
 	return stream;
 }
 
@@ -86,11 +92,19 @@ fms_stream_flush(FmsStream *stream)
 }
 
 void
-fms_stream_destroy(FmsStream *stream)
+fms_stream_rest(FmsStream *stream)
 {
 	Assert(!stream->open && stream->filled_bytes == 0);
 	fms_stream_flush(stream);
-	fms_io_unmap(stream->io, stream->memory);
+	if (stream->memory)
+		fms_io_unmap(stream->io, stream->memory);
+	stream->memory = NULL;
+}
+
+void
+fms_stream_destroy(FmsStream *stream)
+{
+	fms_stream_rest(stream);
 	pfree(stream);
 }
 
@@ -171,6 +185,8 @@ char *
 fms_stream_piece(FmsStream *stream, Size bytes)
 {
 	Assert(!stream->open);
+	if (stream->memory == NULL)
+		map_buffers(stream, stream->buffer_bytes);
 	if (is_to_move_on(stream, bytes))
 	{
 		fms_stream_end_page(stream);
@@ -200,6 +216,8 @@ fms_stream_end_page(FmsStream *stream)
 	Size		padded = FMS_IO_ALIGN(stream->filled_bytes);
 
 	Assert(!stream->open);
+	if (stream->filled_bytes == 0)
+		return;
 	memset(base + stream->filled_bytes, 0, padded - stream->filled_bytes);
 	stream->filled_bytes = padded;
 	write_pages(stream);

@@ -24,10 +24,18 @@ typedef struct FmsStream FmsStream;
 
 /*
  * Current context, whose owner drains the channel.  The tape must have no
- * other writer.
+ * other writer.  Its buffers may take room that others have left (io.h), or
+ * not.
  */
 extern FmsStream *fms_stream_create(FmsIo *io, FmsTape *tape,
-									Size buffer_bytes, int nbuffers);
+									Size buffer_bytes, int nbuffers,
+									bool in_room);
+
+/*
+ * Waits for what is being written, all of which has been started, and gives
+ * the buffers back until there is another piece.
+ */
+extern void fms_stream_rest(FmsStream *stream);
 
 /* Waits for what is being written, and frees the stream and its buffers. */
 extern void fms_stream_destroy(FmsStream *stream);
@@ -39,8 +47,8 @@ extern void fms_stream_forget(FmsStream *stream);
 extern Size fms_stream_bytes(const FmsStream *stream);
 
 /*
- * Where on the tape the next piece will be, unless it takes the tape's position
- * elsewhere; where an open one is.
+ * Where on the tape the next piece will be, unless it takes the tape's
+ * position elsewhere; where an open one is.
  */
 extern uint64 fms_stream_position(const FmsStream *stream);
 

@@ -1,5 +1,5 @@
-/* links: naming packed */
-/* links: merge mode_* pool run bundle order fences stream tape space seal io* */
+/* links: naming packed merge mode_* pool run bundle order fences */
+/* links: stream tape space seal io* */
 /*
  * The block reader: runs are written as a sort writes them, then the fuzzer
  * changes what is on disk, then they are merged.  Whatever the bytes: an

@@ -132,6 +132,30 @@ check_rewrite(void)
 			"but no faster than either of them");
 }
 
+/* Blocks that are one read: more than each alone, but 300,000 a second. */
+static void
+check_joined(void)
+{
+	memset(&device, 0, sizeof(device));
+	fms_device_note_read(&device, 4096, 1, 100);
+	fms_device_note_read(&device, 4096, 16, 600);
+	fms_device_note_read(&device, 32768, 1, 2000);
+	fms_device_note_read(&device, 32768, 2, 3000);
+	shim_ok(fms_device_joined_mb(&device, 4096, 16, 1) == 600,
+			"one block is one read");
+	shim_ok(fabs(fms_device_joined_mb(&device, 4096, 16, 8) - 3000) < 0.01,
+			"not known: eight of 4 kB are one of 32 kB");
+	fms_device_note_joined(&device, 4096, NAN);
+	fms_device_note_joined(&device, 4000, 100);
+	fms_device_note_joined(&device, 4096, 1228.8);
+	fms_device_note_joined(&device, 4096, 1000);
+	shim_ok(fabs(fms_device_joined_mb(&device, 4096, 16, 8) - 1228.8) < 0.01,
+			"known: as many pieces as it looks up");
+	fms_device_note_read(&device, 4096, 16, 1500);
+	shim_ok(fabs(fms_device_joined_mb(&device, 4096, 16, 8) - 1500) < 0.01,
+			"but no slower than by themselves");
+}
+
 /* 1,000 MB/s at first, then 125 and 3,000 requests a second. */
 static void
 check_lasting(void)
@@ -166,6 +190,7 @@ main(void)
 	check_round_trip();
 	check_lasting();
 	check_rewrite();
+	check_joined();
 	check_depths();
 	check_nonsense();
 	return shim_done();

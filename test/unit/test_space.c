@@ -116,8 +116,8 @@ test_against_map(void)
 	for (i = 0; i < 20000; i++)
 	{
 		FmsStretch	stretch;
-		Size		bytes = (1 + shim_below(8 * FMS_IO_ALIGN_BYTES / QUANTUM)) *
-			QUANTUM;
+		Size		bytes = QUANTUM *
+			(1 + shim_below(8 * FMS_IO_ALIGN_BYTES / QUANTUM));
 
 		if (shim_below(3) > 0)
 		{
