@@ -56,9 +56,6 @@
 /* Smaller buffers are not worth one. */
 #define HUGE_FROM_BYTES		((Size) 64 * 1024)
 
-/* Rounding up may take so much more memory than is left over. */
-#define HUGE_ROUNDING_BYTES	((Size) 512 * 1024)
-
 /* Since Linux 6.1; older headers do not know it, older kernels refuse it. */
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25
@@ -241,9 +238,9 @@ round_up(FmsIo *io, Size bytes)
 		FMS_IO_ALIGN_BYTES;
 
 	if (!io->pins || bytes < HUGE_FROM_BYTES ||
-		rounded - bytes > io->spare_bytes + HUGE_ROUNDING_BYTES)
+		rounded - bytes > io->spare_bytes)
 		return bytes;
-	io->spare_bytes -= Min(rounded - bytes, io->spare_bytes);
+	io->spare_bytes -= rounded - bytes;
 	return rounded;
 }
 

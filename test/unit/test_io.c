@@ -1,4 +1,4 @@
-/* links: io io_uring io_pinned io_sync */
+/* links: io io_uring io_pinned io_sync arena */
 /*
  * Channels on a temporary file, by both methods: what is written comes back,
  * whatever the order of waiting; errors are results; closing drains.
@@ -6,7 +6,8 @@
  * Seen to fail with: fms_io_complete() without the group; drain() returning at
  * once; uring_submit() giving up when the submission ring is full; a slot that
  * keeps its buffer when that is unmapped; no regard to the limit; parts of a
- * joined read all given its whole result.
+ * joined read all given its whole result; room given twice, or kept when its
+ * buffer goes; an arena that unmaps its head after it was taken.
  */
 #include "postgres.h"
 
@@ -14,9 +15,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "utils/memutils.h"
+
+#include "arena.h"
 #include "io.h"
 #include "io_pinned.h"
 #include "shim.h"
@@ -499,6 +504,145 @@ test_write_out(void)
 	fms_io_close(&io);
 }
 
+/* ---- room beside other buffers ---- */
+
+#define HUGE_BYTES		((Size) 2 * 1024 * 1024)
+#define ARENA_BYTES		((Size) 3 * 1024 * 1024)
+
+/* The arenas here are freed, not reset. */
+void
+MemoryContextRegisterResetCallback(MemoryContext context,
+								   MemoryContextCallback *callback)
+{
+}
+
+static bool
+is_mapped(char *page)
+{
+	return msync(page, PIECE_BYTES, MS_ASYNC) == 0;
+}
+
+static void
+test_room(void)
+{
+	Size		bytes = 100 * PIECE_BYTES;
+	Size		room = 3 * PIECE_BYTES;
+	FmsIo		io;
+	char	   *front;
+	char	   *buffer;
+	char	   *other;
+
+	fms_io_open(&io, choice);
+	fms_io_pin(&io);
+	front = fms_io_map_with_room(&io, bytes, room);
+	buffer = fms_io_map_in_room(&io, room);
+	shim_ok(buffer == front + bytes, "%s: room is behind the buffer",
+			method->name);
+	other = fms_io_map_in_room(&io, PIECE_BYTES);
+	shim_ok(other < front || other >= buffer + room,
+			"%s: ... for one more only", method->name);
+	shim_ok(goes_and_comes(&io, buffer + room - PIECE_BYTES, 1) &&
+			goes_and_comes(&io, front, 2), "%s: both can be used",
+			method->name);
+	fms_io_unmap(&io, buffer);
+	shim_ok(is_mapped(front) && is_mapped(buffer),
+			"%s: what goes leaves the one in front", method->name);
+	shim_ok(fms_io_map_in_room(&io, PIECE_BYTES) == buffer,
+			"%s: ... and there is room again", method->name);
+	fms_io_unmap(&io, buffer);
+	fms_io_unmap(&io, front);
+	shim_ok(!is_mapped(front) && !is_mapped(buffer),
+			"%s: all goes when that goes", method->name);
+	fms_io_close(&io);
+	shim_ok(!is_mapped(other), "%s: closing leaves no buffer", method->name);
+}
+
+/* Is it what fill_arena() has put there? */
+static bool
+is_as_filled(const FmsArena *arena)
+{
+	Size		i;
+
+	for (i = 0; i < arena->size_bytes / sizeof(uint32); i++)
+	{
+		if (((uint32 *) arena->base)[i] != (uint32) i * 2654435761u)
+			return false;
+	}
+	return true;
+}
+
+static void
+fill_arena(FmsArena *arena)
+{
+	Size		i;
+
+	fms_arena_init(arena);
+	fms_arena_want_head(arena, FMS_IO_ROOM_BYTES(3 * PIECE_BYTES));
+	fms_arena_grow(arena, 0, 0, ARENA_BYTES, ARENA_BYTES);
+	for (i = 0; i < arena->size_bytes / sizeof(uint32); i++)
+		((uint32 *) arena->base)[i] = (uint32) i * 2654435761u;
+}
+
+/* The room in front of what is to be written. */
+static void
+test_adopted(bool closes)
+{
+	FmsArena	arena;
+	FmsIo		io;
+	Size		bytes;
+	char	   *head;
+	char	   *buffer;
+
+	fill_arena(&arena);
+	head = fms_arena_take_head(&arena, &bytes);
+	shim_ok(head != NULL && head + bytes == arena.base &&
+			(uintptr_t) head % HUGE_BYTES == 0 &&
+			bytes == FMS_IO_ROOM_BYTES(3 * PIECE_BYTES),
+			"%s: an arena's head begins where a huge page does",
+			method->name);
+	shim_ok(fms_arena_take_head(&arena, &bytes) == NULL,
+			"%s: ... and is given once", method->name);
+	fms_io_open(&io, choice);
+	fms_io_adopt(&io, head, FMS_IO_ROOM_BYTES(3 * PIECE_BYTES));
+	buffer = fms_io_map_in_room(&io, 3 * PIECE_BYTES);
+	fms_io_pin(&io);
+	shim_ok(buffer == head && goes_and_comes(&io, buffer, 3),
+			"%s: ... to be used for a buffer", method->name);
+	shim_ok(is_as_filled(&arena), "%s: what is behind it stays",
+			method->name);
+	fms_arena_free(&arena);
+	shim_ok(is_mapped(head) && goes_and_comes(&io, buffer, 4),
+			"%s: it outlives the arena", method->name);
+	if (!closes)
+		fms_io_unmap(&io, buffer);
+	shim_ok(is_mapped(head) == closes, "%s: and goes with its buffer",
+			method->name);
+	fms_io_close(&io);
+	shim_ok(!is_mapped(head), "%s: ... or when the channel is closed",
+			method->name);
+}
+
+/* An arena that shares no huge page has none, nor has one that is not full. */
+static void
+test_no_head(void)
+{
+	FmsArena	arena;
+	Size		bytes;
+	char	   *head;
+
+	fms_arena_init(&arena);
+	fms_arena_want_head(&arena, FMS_IO_ROOM_BYTES(3 * PIECE_BYTES));
+	fms_arena_grow(&arena, 0, 0, HUGE_BYTES / 2, HUGE_BYTES / 2);
+	shim_ok(fms_arena_take_head(&arena, &bytes) == NULL,
+			"a small arena has no head");
+	fms_arena_free(&arena);
+	fill_arena(&arena);
+	head = arena.base - FMS_IO_ROOM_BYTES(3 * PIECE_BYTES);
+	shim_ok(is_mapped(head), "one that nobody takes is mapped");
+	fms_arena_free(&arena);
+	shim_ok(!is_mapped(head), "... and goes with the arena");
+}
+
 static void
 test_method(const FmsIoMethod *which, FmsIoChoice how)
 {
@@ -512,6 +656,9 @@ test_method(const FmsIoMethod *which, FmsIoChoice how)
 	test_joined();
 	test_files();
 	test_pinned();
+	test_room();
+	test_adopted(false);
+	test_adopted(true);
 }
 
 int
@@ -560,6 +707,7 @@ main(void)
 		shim_ok(shim_logged == 1, "auto: says so once");
 		fms_io_close(&io);
 	}
+	test_no_head();
 	shim_ok(shim_live_chunks == 0, "nothing was left in memory");
 	return shim_done();
 }
