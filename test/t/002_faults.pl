@@ -96,6 +96,16 @@ SELECT count(CASE WHEN k = 5000 THEN pg_sleep(600)::text ELSE pay END)
 FROM (SELECT id, k, pay FROM t ORDER BY k) s
 EOT
 
+# What a sort of several passes takes: so many kB of runs, and of the file in the
+# end, which is little more, as a pass writes where it has read.
+my $passes = 'SET fmsort.block_size = 16384; SET fmsort.assist_blocks = 1;';
+my ($runs_kb, $file_kb) = split /\|/,
+  (split /\n/, $node->safe_psql('postgres', "$passes $check;
+	SELECT blocks * block_size / 1024, bytes_spilled / 1024
+	FROM fmsort_last_sort()"))[1];
+cmp_ok($file_kb, '>', $runs_kb + 16, 'a merge pass needs room of its own');
+my $between_kb = int(($runs_kb + $file_kb) / 2);
+
 # ---- faults: SQL, and the message that has to come -----------------------------
 
 my %faults = (
@@ -104,8 +114,7 @@ my %faults = (
 		qr/ERROR:  53400: temporary file size exceeds "?temp_file_limit/
 	],
 	'temp_file_limit in a merge pass' => [
-		"SET temp_file_limit = '3MB'; SET fmsort.block_size = 16384;
-		 SET fmsort.assist_blocks = 1; $check;
+		"SET temp_file_limit = $between_kb; $passes $check;
 		 RESET temp_file_limit; RESET fmsort.block_size;
 		 RESET fmsort.assist_blocks",
 		qr/ERROR:  53400: temporary file size exceeds "?temp_file_limit/
