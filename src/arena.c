@@ -287,9 +287,11 @@ fms_arena_grow(FmsArena *arena, Size low_bytes, Size high_bytes,
 void
 fms_arena_want_head(FmsArena *arena, Size bytes)
 {
-	Assert(bytes % sysconf(_SC_PAGESIZE) == 0);
+	Size		page = sysconf(_SC_PAGESIZE);
+	Size		whole = TYPEALIGN(page, bytes);
+
 	/* larger ones have huge pages of their own */
-	arena->wanted_bytes = bytes < HUGE_PAGE_BYTES ? bytes : 0;
+	arena->wanted_bytes = whole < HUGE_PAGE_BYTES ? whole : 0;
 }
 
 char *

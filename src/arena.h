@@ -51,7 +51,7 @@ extern void fms_arena_grow(FmsArena *arena, Size low_bytes, Size high_bytes,
 						   Size needed_bytes, Size limit_bytes);
 
 /*
- * So many bytes, a multiple of a page, will be wanted in front of the arena,
+ * So many bytes, made up to whole pages, will be wanted in front of the arena,
  * by somebody who takes them once it is full, to share a huge page with it.
  * To be said before it grows.
  */

@@ -245,7 +245,7 @@ round_up(FmsIo *io, Size bytes)
 }
 
 /* What begins there and has so many bytes for buffers is the channel's. */
-static FmsMapping *
+static void
 add_mapping(FmsIo *io, char *buffers, Size buffer_bytes, Size room_at,
 			bool adopted)
 {
@@ -260,7 +260,6 @@ add_mapping(FmsIo *io, char *buffers, Size buffer_bytes, Size room_at,
 	mapping->adopted = adopted;
 	dlist_push_head(&io->mappings, &mapping->link);
 	pin_mapping(io, mapping);
-	return mapping;
 }
 
 char *
@@ -273,7 +272,7 @@ fms_io_map_with_room(FmsIo *io, Size bytes, Size room_bytes)
 
 	Assert(buffer_bytes < HUGE_BYTES ||
 		   (uintptr_t) buffers % HUGE_BYTES == 0);
-	(void) add_mapping(io, buffers, buffer_bytes, room_at, false);
+	add_mapping(io, buffers, buffer_bytes, room_at, false);
 	return buffers;
 }
 
@@ -287,7 +286,7 @@ void
 fms_io_adopt(FmsIo *io, char *memory, Size bytes)
 {
 	Assert(bytes > FMS_IO_ALIGN_BYTES && bytes % FMS_IO_ALIGN_BYTES == 0);
-	(void) add_mapping(io, memory, bytes - FMS_IO_ALIGN_BYTES, 0, true);
+	add_mapping(io, memory, bytes - FMS_IO_ALIGN_BYTES, 0, true);
 }
 
 char *
