@@ -39,21 +39,17 @@
  */
 #include "postgres.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include "utils/memutils.h"
 
 #include "arena.h"
 #include "clock.h"
+#include "huge_page.h"
 
 #define SPARE_BYTES		((Size) 256 * 1024)
 
 /* Memory from that size on asks for huge pages. */
 #define HUGE_FROM_BYTES	((Size) 4 * 1024 * 1024)
-/* Where theirs is another one, they are timed more or less often. */
-#define HUGE_PAGE_BYTES	((Size) 2 * 1024 * 1024)
-/* What the faults for as many small pages take. */
+/* What the faults for as many small pages as a huge one take. */
 #define SMALL_PAGES_US	500.0
 /* So much longer they may have taken. */
 #define PATIENCE_US		10000.0
@@ -107,28 +103,17 @@ fms_arena_free(FmsArena *arena)
 static char *
 map(Size head_bytes, Size size_bytes)
 {
-	Size		page = sysconf(_SC_PAGESIZE);
-	Size		bytes = TYPEALIGN(page, head_bytes + size_bytes);
-	Size		slack = head_bytes > 0 ? HUGE_PAGE_BYTES - page : 0;
-	char	   *base = mmap(NULL, bytes + slack, PROT_READ | PROT_WRITE,
-							MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-							-1, 0);
-	char	   *aligned;
+	Size		bytes = head_bytes + size_bytes;
+	char	   *mapped = fms_huge_page_map(bytes, head_bytes > 0,
+										   MAP_NORESERVE);
 
-	if (base == MAP_FAILED)
+	if (mapped == MAP_FAILED)
 		ereport(ERROR,
 				(errcode(ERRCODE_OUT_OF_MEMORY),
 				 errmsg("out of memory"),
 				 errdetail("Failed to map %zu bytes of sort memory.",
 						   bytes)));
-	if (slack == 0)
-		return base;
-	aligned = (char *) TYPEALIGN(HUGE_PAGE_BYTES, base);
-	if (aligned > base)
-		munmap(base, aligned - base);
-	if (aligned < base + slack)
-		munmap(aligned + bytes, base + slack - aligned);
-	return aligned + head_bytes;
+	return mapped + head_bytes;
 }
 
 /* From now on nobody has to look. */
@@ -173,13 +158,14 @@ reach_huge_page(FmsArena *arena, char *low_end, char *high_start)
 	if (low_end > arena->low_reached)
 	{
 		touch(arena, low_end - 1);
-		arena->low_reached = (char *) TYPEALIGN(HUGE_PAGE_BYTES, low_end);
+		arena->low_reached =
+			(char *) TYPEALIGN(FMS_HUGE_PAGE_BYTES, low_end);
 	}
 	if (high_start < arena->high_reached)
 	{
 		touch(arena, high_start);
 		arena->high_reached =
-			(char *) TYPEALIGN_DOWN(HUGE_PAGE_BYTES, high_start);
+			(char *) TYPEALIGN_DOWN(FMS_HUGE_PAGE_BYTES, high_start);
 	}
 	if (arena->touch_us > arena->touches * SMALL_PAGES_US + PATIENCE_US)
 	{
@@ -264,7 +250,7 @@ fms_arena_grow(FmsArena *arena, Size low_bytes, Size high_bytes,
 		size = Min(size, SPARE_BYTES);
 	else
 	{
-		if (arena->wanted_bytes + size >= HUGE_PAGE_BYTES)
+		if (arena->wanted_bytes + size >= FMS_HUGE_PAGE_BYTES)
 			head = arena->wanted_bytes;
 		base = map(head, size);
 		mapped = true;
@@ -291,7 +277,7 @@ fms_arena_want_head(FmsArena *arena, Size bytes)
 	Size		whole = TYPEALIGN(page, bytes);
 
 	/* larger ones have huge pages of their own */
-	arena->wanted_bytes = whole < HUGE_PAGE_BYTES ? whole : 0;
+	arena->wanted_bytes = whole < FMS_HUGE_PAGE_BYTES ? whole : 0;
 }
 
 char *

@@ -43,15 +43,10 @@
  */
 #include "postgres.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include "miscadmin.h"
 
+#include "huge_page.h"
 #include "io.h"
-
-/* Of this size, and beginning at a multiple of it, is a huge page. */
-#define HUGE_BYTES			((Size) 2 * 1024 * 1024)
 
 /* Smaller buffers are not worth one. */
 #define HUGE_FROM_BYTES		((Size) 64 * 1024)
@@ -82,9 +77,10 @@ StaticAssertDecl(sizeof(FmsMapping) <= FMS_IO_ALIGN_BYTES,
 static void
 collapse(const FmsMapping *mapping)
 {
-	char	   *page = (char *) TYPEALIGN_DOWN(HUGE_BYTES, mapping->buffers);
+	char	   *page = (char *) TYPEALIGN_DOWN(FMS_HUGE_PAGE_BYTES,
+											   mapping->buffers);
 
-	(void) madvise(page, HUGE_BYTES, MADV_COLLAPSE);
+	(void) madvise(page, FMS_HUGE_PAGE_BYTES, MADV_COLLAPSE);
 }
 
 static void
@@ -202,12 +198,8 @@ fms_io_close(FmsIo *io)
 static char *
 map_aligned(Size bytes)
 {
-	Size		page = sysconf(_SC_PAGESIZE);
-	Size		whole = TYPEALIGN(page, bytes);
-	Size		slack = whole >= HUGE_BYTES ? HUGE_BYTES - page : 0;
-	char	   *mapped = mmap(NULL, whole + slack, PROT_READ | PROT_WRITE,
-							  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	char	   *aligned;
+	bool		is_large = bytes >= FMS_HUGE_PAGE_BYTES;
+	char	   *mapped = fms_huge_page_map(bytes, is_large, 0);
 
 	if (mapped == MAP_FAILED)
 		ereport(ERROR,
@@ -215,16 +207,9 @@ map_aligned(Size bytes)
 				 errmsg("out of memory"),
 				 errdetail("Failed to map %zu bytes of sort buffers.",
 						   bytes)));
-	if (slack == 0)
-		return mapped;
-
-	aligned = (char *) TYPEALIGN(HUGE_BYTES, mapped);
-	if (aligned > mapped)
-		munmap(mapped, aligned - mapped);
-	if (aligned < mapped + slack)
-		munmap(aligned + whole, mapped + slack - aligned);
-	(void) madvise(aligned, whole, MADV_HUGEPAGE);
-	return aligned;
+	if (is_large)
+		(void) madvise(mapped, bytes, MADV_HUGEPAGE);
+	return mapped;
 }
 
 /*
@@ -234,7 +219,8 @@ map_aligned(Size bytes)
 static Size
 round_up(FmsIo *io, Size bytes)
 {
-	Size		rounded = TYPEALIGN(HUGE_BYTES, bytes + FMS_IO_ALIGN_BYTES) -
+	Size		rounded = TYPEALIGN(FMS_HUGE_PAGE_BYTES,
+									bytes + FMS_IO_ALIGN_BYTES) -
 		FMS_IO_ALIGN_BYTES;
 
 	if (!io->pins || bytes < HUGE_FROM_BYTES ||
@@ -270,8 +256,8 @@ fms_io_map_with_room(FmsIo *io, Size bytes, Size room_bytes)
 										FMS_IO_ALIGN(room_bytes));
 	char	   *buffers = map_aligned(buffer_bytes + FMS_IO_ALIGN_BYTES);
 
-	Assert(buffer_bytes < HUGE_BYTES ||
-		   (uintptr_t) buffers % HUGE_BYTES == 0);
+	Assert(buffer_bytes < FMS_HUGE_PAGE_BYTES ||
+		   (uintptr_t) buffers % FMS_HUGE_PAGE_BYTES == 0);
 	add_mapping(io, buffers, buffer_bytes, room_at, false);
 	return buffers;
 }

@@ -207,16 +207,14 @@ free_blocks(FmsMerge *merge, FmsLeaf *leaf, uint32 number)
 	const FmsMergePlan *plan = merge->plan;
 	const FmsRun *run = merge->input.runs[leaf - merge->leaves];
 	uint32		n = number + 1 - leaf->freed;
-	uint32		in_a_row;
-	uint64		from;
+	Size		bytes = (Size) n * plan->block_bytes;
 
-	if (!plan->frees)
+	if (!plan->frees ||
+		(bytes < fms_tape_free_bytes(plan->tape) &&
+		 n < fms_run_in_a_row(run, leaf->freed)))
 		return;
-	from = fms_run_place(run, leaf->freed, plan->block_bytes, &in_a_row);
-	if (n < in_a_row &&
-		(Size) n * plan->block_bytes < fms_tape_free_bytes(plan->tape))
-		return;
-	fms_tape_free(plan->tape, from, (Size) n * plan->block_bytes);
+	fms_tape_free(plan->tape,
+				  fms_run_place(run, leaf->freed, plan->block_bytes), bytes);
 	leaf->freed += n;
 }
 

@@ -83,13 +83,10 @@ refill(FmsInput *input, int run)
 {
 	FmsShare   *share = share_of(input, run);
 	uint32		block = input->next_block[run];
-	uint32		in_a_row;
 	uint32		n = Min(share->size, input->runs[run]->nblocks - block);
 
 	n = Min(n, Max(READ_MAX_BYTES / input->pool->block_bytes, 1));
-	(void) fms_run_place(input->runs[run], block, input->pool->block_bytes,
-						 &in_a_row);
-	n = Min(n, in_a_row);
+	n = Min(n, fms_run_in_a_row(input->runs[run], block));
 	fms_pool_assign_neighbours(input->pool, share->frames, n, run,
 							   input->runs[run], block);
 	input->next_block[run] += n;

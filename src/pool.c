@@ -97,8 +97,6 @@ void
 fms_pool_assign(FmsPool *pool, FmsFrame *frame, int run_number,
 				const FmsRun *run, uint32 number)
 {
-	uint32		in_a_row;
-
 	Assert(frame->state == FMS_FRAME_FREE);
 	Assert(number < run->nblocks);
 
@@ -106,7 +104,7 @@ fms_pool_assign(FmsPool *pool, FmsFrame *frame, int run_number,
 	frame->run = run_number;
 	frame->number = number;
 	frame->request.offset_bytes =
-		fms_run_place(run, number, pool->block_bytes, &in_a_row);
+		fms_run_place(run, number, pool->block_bytes);
 	frame->request.length_bytes = pool->block_bytes;
 }
 

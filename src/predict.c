@@ -319,7 +319,6 @@ block_cost_us(const FmsMergeCost *cost, const FmsPrediction *prediction,
 			  double joined)
 {
 	double		batch = fms_io_batch_at_leisure(prediction->assist_first);
-
 	double		part = prediction->cached ?
 		CACHED_PART + (1 - CACHED_PART) / joined : 1 / joined;
 

@@ -106,7 +106,7 @@ struct FmsProbe
 	uint32		depth;
 	uint64		next_read;		/* blocks of the sequential ones */
 	uint64		next_write;
-	uint32		joined;			/* blocks since the last place by chance */
+	uint32		joined;			/* of a batch, blocks that have got a place */
 	bool		reads_next;		/* of two by turns */
 	uint64		nlatencies;		/* seen; LATENCIES_MAX of them are kept */
 	float		latencies_us[LATENCIES_MAX];

@@ -154,16 +154,15 @@ fms_run_begin(FmsRunWriter *writer, FmsRun *run, uint32 id, uint32 level,
 	writer->run = run;
 }
 
-uint64
-fms_run_place(const FmsRun *run, uint32 number, uint32 block_bytes,
-			  uint32 *in_a_row)
+/* The extent that has the block: the last that begins there or before. */
+static uint32
+find_extent(const FmsRun *run, uint32 number)
 {
 	uint32		low = 0;
 	uint32		high = run->nextents;
 
 	Assert(number < run->nblocks);
 
-	/* the last one that begins there or before */
 	while (high - low > 1)
 	{
 		uint32		middle = low + (high - low) / 2;
@@ -173,10 +172,25 @@ fms_run_place(const FmsRun *run, uint32 number, uint32 block_bytes,
 		else
 			high = middle;
 	}
-	*in_a_row = (high < run->nextents ? run->extents[high].first :
-				 run->nblocks) - number;
-	return run->extents[low].offset_bytes +
-		(uint64) (number - run->extents[low].first) * block_bytes;
+	return low;
+}
+
+uint64
+fms_run_place(const FmsRun *run, uint32 number, uint32 block_bytes)
+{
+	const FmsExtent *extent = &run->extents[find_extent(run, number)];
+
+	return extent->offset_bytes +
+		(uint64) (number - extent->first) * block_bytes;
+}
+
+uint32
+fms_run_in_a_row(const FmsRun *run, uint32 number)
+{
+	uint32		next = find_extent(run, number) + 1;
+
+	return (next < run->nextents ? run->extents[next].first : run->nblocks) -
+		number;
 }
 
 void

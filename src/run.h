@@ -34,12 +34,12 @@ typedef struct FmsRun
 	FmsFences	fences;			/* one per chain of blocks */
 } FmsRun;
 
-/*
- * Where a block of the run begins, and how many lie there in a row, it and
- * those behind it.
- */
+/* Where a block of the run begins. */
 extern uint64 fms_run_place(const FmsRun *run, uint32 number,
-							uint32 block_bytes, uint32 *in_a_row);
+							uint32 block_bytes);
+
+/* How many lie there in a row, it and those behind it? */
+extern uint32 fms_run_in_a_row(const FmsRun *run, uint32 number);
 
 /* Frees what the run holds, but not itself. */
 extern void fms_run_forget(FmsRun *run);

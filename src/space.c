@@ -132,8 +132,9 @@ holds(FmsStretch stretch, Size bytes)
 		stretch.upto_bytes - stretch.from_bytes >= bytes;
 }
 
+/* The largest, if it holds so many bytes, else -1. */
 static int
-find_largest(const FmsSpace *space)
+find_largest(const FmsSpace *space, Size bytes)
 {
 	int			largest = 0;
 	int			i;
@@ -147,25 +148,24 @@ find_largest(const FmsSpace *space)
 			most.upto_bytes - most.from_bytes)
 			largest = i;
 	}
-	return largest;
+	return space->count > 0 && holds(space->stretches[largest], bytes) ?
+		largest : -1;
 }
 
 bool
 fms_space_has(const FmsSpace *space, Size bytes)
 {
-	return space->count > 0 &&
-		holds(space->stretches[find_largest(space)], bytes);
+	return find_largest(space, bytes) >= 0;
 }
 
 bool
 fms_space_take(FmsSpace *space, Size bytes, FmsStretch *stretch)
 {
+	int			at = find_largest(space, bytes);
 	FmsStretch	whole;
-	int			at;
 
-	if (!fms_space_has(space, bytes))
+	if (at < 0)
 		return false;
-	at = find_largest(space);
 	whole = space->stretches[at];
 	remove_at(space, at);
 

@@ -441,7 +441,6 @@ fms_tape_append(FmsTape *tape, FmsIoRequest *request, char *buffer,
 {
 	Assert(length_bytes > 0 && length_bytes % FMS_IO_ALIGN_BYTES == 0);
 	Assert(request->state != FMS_IO_IN_FLIGHT);
-
 	Assert(fms_tape_holds(tape, length_bytes));
 
 	request->buffer = buffer;

@@ -8,7 +8,7 @@
 # Where one is not set, its part is skipped and says so.
 #
 # Seen to fail with: open_direct() of tape.c not probing before it opens;
-# fms_tape_free() doing nothing.
+# passes that write behind all that is there; the last merge making holes.
 
 use strict;
 use warnings;
@@ -161,6 +161,34 @@ SKIP:
 my ($out, $err) = sort_there("''", $large, '');
 like($out, qr/^\Q$right{$large}\E\n/, 'the same sort with room for it');
 is($err, '', '... without complaint');
+
+# ---- what the last merge has read -----------------------------------------------------
+
+# It keeps its space till the file goes: making holes would hold up the reads.
+sub allocated
+{
+	my $blocks = 0;
+
+	$blocks += (stat $_)[12] foreach temp_files($node);
+	return $blocks;
+}
+
+foreach my $direct (direct_ways($node))
+{
+	my $session = $node->background_psql('postgres');
+	my $before;
+
+	$session->query_safe("SET work_mem = '1MB';
+		SET fmsort.direct_io = $direct; BEGIN;
+		DECLARE c NO SCROLL CURSOR FOR SELECT id, pay FROM t ORDER BY k;
+		FETCH 1 FROM c");
+	$before = allocated();
+	cmp_ok($before, '>', 20000, "direct_io = $direct: the sort has a file");
+	$session->query_safe('MOVE 149000 FROM c');
+	cmp_ok(allocated(), '>=', $before,
+		"direct_io = $direct: ... that is whole till the last merge is over");
+	$session->quit;
+}
 
 $node->stop;
 done_testing();

@@ -22,6 +22,7 @@
 #include "utils/memutils.h"
 
 #include "arena.h"
+#include "huge_page.h"
 #include "io.h"
 #include "io_pinned.h"
 #include "shim.h"
@@ -506,7 +507,6 @@ test_write_out(void)
 
 /* ---- room beside other buffers ---- */
 
-#define HUGE_BYTES		((Size) 2 * 1024 * 1024)
 #define ARENA_BYTES		((Size) 3 * 1024 * 1024)
 
 /* The arenas here are freed, not reset. */
@@ -596,7 +596,7 @@ test_adopted(bool closes)
 	fill_arena(&arena);
 	head = fms_arena_take_head(&arena, &bytes);
 	shim_ok(head != NULL && head + bytes == arena.base &&
-			(uintptr_t) head % HUGE_BYTES == 0 &&
+			(uintptr_t) head % FMS_HUGE_PAGE_BYTES == 0 &&
 			bytes == FMS_IO_ROOM_BYTES(3 * PIECE_BYTES),
 			"%s: an arena's head begins where a huge page does",
 			method->name);
@@ -632,7 +632,8 @@ test_no_head(void)
 
 	fms_arena_init(&arena);
 	fms_arena_want_head(&arena, FMS_IO_ROOM_BYTES(3 * PIECE_BYTES));
-	fms_arena_grow(&arena, 0, 0, HUGE_BYTES / 2, HUGE_BYTES / 2);
+	fms_arena_grow(&arena, 0, 0, FMS_HUGE_PAGE_BYTES / 2,
+				   FMS_HUGE_PAGE_BYTES / 2);
 	shim_ok(fms_arena_take_head(&arena, &bytes) == NULL,
 			"a small arena has no head");
 	fms_arena_free(&arena);
