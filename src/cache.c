@@ -294,6 +294,13 @@ fms_cache_memory_holds(double spill_bytes, uint64 taken_bytes)
 		taken_bytes + fms_cache_memory_bytes(taken_bytes);
 }
 
+double
+fms_cache_overflow_bytes(double spill_bytes)
+{
+	return Max(0, spill_bytes * (1 + INPUT_PAGES) -
+			   (double) fms_cache_memory_bytes(0));
+}
+
 uint64
 fms_cache_part_bytes(uint64 room_bytes)
 {

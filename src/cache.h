@@ -28,6 +28,9 @@ extern uint64 fms_cache_memory_bytes(uint64 taken_bytes);
  */
 extern bool fms_cache_memory_holds(double spill_bytes, uint64 taken_bytes);
 
+/* What of both it has no room for, begun now. */
+extern double fms_cache_overflow_bytes(double spill_bytes);
+
 /* How many of them to use before asking again. */
 extern uint64 fms_cache_part_bytes(uint64 room_bytes);
 

@@ -271,7 +271,10 @@ read_wish(FunctionCallInfo fcinfo, Wish *wish)
 
 /* ---- which points, and in which order ---- */
 
-/* 0 for the points that matter most. */
+/*
+ * 1 for the points that matter most, and 0 for one that is measured however
+ * long the file took: no other says whether both ways go at once.
+ */
 static int
 rank_of(FmsProbePattern pattern, uint32 block_bytes, uint32 depth)
 {
@@ -279,12 +282,14 @@ rank_of(FmsProbePattern pattern, uint32 block_bytes, uint32 depth)
 		block_bytes == 65536 || block_bytes == 262144;
 	bool		usual_depth = depth == 1 || depth == 8 || depth == 32;
 
-	if (usual_block && usual_depth)
+	if (pattern == FMS_PROBE_RR_WITH_SW && block_bytes == 262144 && depth == 8)
 		return 0;
+	if (usual_block && usual_depth)
+		return 1;
 	/* the special patterns are there for comparison: no need for all points */
 	if (pattern > FMS_PROBE_RW)
 		return -1;
-	return block_bytes == 1048576 && usual_depth ? 0 : 1;
+	return block_bytes == 1048576 && usual_depth ? 1 : 2;
 }
 
 static int

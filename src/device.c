@@ -223,16 +223,21 @@ momentary_mb(const FmsDevice *device, uint32 block_bytes, uint32 depth)
 	return low + (high - low) * (block_log - below) / (above - below);
 }
 
+/* What of any rate lasts; 0: not known. */
+static double
+lasting_mb(const FmsDevice *device, uint32 block_bytes)
+{
+	return Min(device->lasting_mb,
+			   (double) device->lasting_requests * block_bytes);
+}
+
 double
 fms_device_read_mb(const FmsDevice *device, uint32 block_bytes, uint32 depth)
 {
 	double		mb = momentary_mb(device, block_bytes, depth);
+	double		lasting = lasting_mb(device, block_bytes);
 
-	if (device->lasting_mb > 0)
-		mb = Min(mb, device->lasting_mb);
-	if (device->lasting_requests > 0)
-		mb = Min(mb, (double) device->lasting_requests * block_bytes);
-	return mb;
+	return lasting > 0 ? Min(mb, lasting) : mb;
 }
 
 double
@@ -243,6 +248,9 @@ fms_device_joined_mb(const FmsDevice *device, uint32 block_bytes,
 	double		together = fms_device_read_mb(device, block_bytes * joined,
 											  depth / joined);
 
+	/* a device so slow that measuring that took all the time there was */
+	if (alone <= 0)
+		return lasting_mb(device, block_bytes);
 	if (device->joined_blocks > 0)
 		together = Min(together, (double) device->joined_blocks *
 					   block_bytes);

@@ -76,7 +76,7 @@ extern double fms_device_read_mb(const FmsDevice *device, uint32 block_bytes,
 /*
  * The same where so many blocks on average are one read, into buffers that lie
  * apart: more than by themselves, but for each of them the device has to look
- * up a piece of memory.
+ * up a piece of memory.  Where no short measurement was made, what lasts.
  */
 extern double fms_device_joined_mb(const FmsDevice *device,
 								   uint32 block_bytes, uint32 depth,

@@ -41,12 +41,20 @@
  * writing a run is, to the device as many bytes as it reads, at the rate that
  * was measured for both by turns.
  *
- * A spill that is compressed (compression.c) is half as large, and costs the
- * processor a price a byte in run formation and in the merge.
+ * A spill that is compressed (compression.c) is less than half as large, and
+ * costs the processor a price a byte in run formation and in the merge.
  *
  * A spill that stays in the page cache costs no I/O, and as a rule no space on
  * the device.  The processor has prices of its own for each of the two: there
- * it copies, here it works for the driver.
+ * it copies, here it works for the driver.  Where memory has no room for it
+ * beside the pages of what is sorted, the kernel begins to write, and has
+ * others take the place of what has been written.  The merge then reads that
+ * from the device:
+ *
+ *	  memory	|= input ===|= spill ====|
+ *	  overflow				  |--------------|	as much has to go, of the
+ *												spill only what was written
+ *
  *
  * Arithmetic; nothing is owned and nothing can fail.
  *
@@ -56,6 +64,7 @@
 
 #include <math.h>
 
+#include "cache.h"
 #include "compression.h"
 #include "entries.h"
 #include "io.h"
@@ -100,9 +109,9 @@
 
 /*
  * Compressing: how many times smaller records get (rows of texts and numbers
- * mostly 2 to 2.5), and what it takes, a byte as it was before.
+ * mostly 2.1 to 2.5), and what it takes, a byte as it was before.
  */
-#define COMPRESSION_GAIN	2.0
+#define COMPRESSION_GAIN	2.25
 #define COMPRESS_BYTE_NS	1.8
 #define UNPACK_BYTE_NS		0.25
 
@@ -114,6 +123,12 @@
  */
 #define REWRITE_PART		0.6
 #define REWRITE_CACHED_PART	0.35
+
+/*
+ * What reading a byte into the page cache takes, where memory is full: a page
+ * for it has to be found, which means that another one goes.
+ */
+#define RECLAIM_BYTE_NS		0.25
 
 /* See sort.c: the first runs are parts of memory, and a small rest is none. */
 #define FIRST_RUNS			4
@@ -384,51 +399,111 @@ transfer_us(double bytes, double mb)
 	return mb > 0 ? bytes / mb : 0;
 }
 
+/*
+ * How many bytes of a spill in the page cache its merges read from the device.
+ * While memory is full, the device takes as many as it can.  Those are as good
+ * to take away as the input's pages are; and what comes back takes a place
+ * again, another byte's for each.  A pass reads what is left of it once more.
+ */
+static double
+pushed_out_bytes(const FmsDevice *device, double formation_us,
+				 double rewritten, double bytes)
+{
+	double		overflow = fms_cache_overflow_bytes(bytes);
+	double		full_us = formation_us * Min(overflow / bytes, 1);
+	double		written_part = Min(device->write_mb * full_us / bytes, 1);
+
+	return Min(overflow * written_part, bytes) * (1 + rewritten / bytes);
+}
+
+/* What the tuples and blocks of all merges cost the processor. */
+static double
+merges_us(const FmsTupleCost *cost, const FmsExpectedInput *input,
+		  const Volumes *volumes, const FmsPrediction *prediction)
+{
+	const FmsMergeCost *each = merge_cost(cost, prediction->cached);
+	double		bytes = prediction->spilled_bytes;
+	double		rewritten = volumes->rewritten_bytes;
+	double		us;
+
+	Assert(bytes > 0);
+	us = tuples_us(each, volumes->fan_in,
+				   alike_in_run(volumes->fan_in, input), input) +
+		tuples_us(each, volumes->pass_runs,
+				  alike_in_run(prediction->runs, input), input) *
+		rewritten / bytes;
+	us += (bytes + rewritten) / prediction->block_bytes *
+		block_cost_us(each, prediction, volumes->joined);
+	us += rewritten * cost->formation_byte_ns / 1000 *
+		(prediction->cached ? REWRITE_CACHED_PART : REWRITE_PART);
+	if (prediction->compressed)
+		us += (bytes * UNPACK_BYTE_NS +
+			   rewritten * (UNPACK_BYTE_NS + COMPRESS_BYTE_NS)) *
+			volumes->gain / 1000;
+	return us;
+}
+
+static double
+formation_us(const FmsTupleCost *cost, const FmsExpectedInput *input,
+			 const Volumes *volumes, const FmsPrediction *prediction)
+{
+	double		us = input->tuples / 1000 *
+		(cost->formation_ns + cost->formation_byte_ns * input->tuple_bytes);
+
+	if (prediction->compressed)
+		us += prediction->spilled_bytes * volumes->gain *
+			COMPRESS_BYTE_NS / 1000;
+	return us;
+}
+
+/* Past the page cache: all goes to the device and back. */
+static void
+predict_direct(const FmsDevice *device, double rewritten,
+			   FmsPrediction *prediction, double *device_us)
+{
+	double		bytes = prediction->spilled_bytes;
+
+	prediction->formation_us = Max(prediction->formation_us,
+								   transfer_us(bytes, device->write_mb));
+	*device_us = transfer_us(bytes, prediction->read_mb) +
+		fms_device_rewrite_us(device, rewritten, prediction->read_mb);
+}
+
+/* Through it: only what does not stay there, which is work besides. */
+static void
+predict_cached(const FmsDevice *device, double rewritten,
+			   FmsPrediction *prediction, double *device_us)
+{
+	double		pushed_out = pushed_out_bytes(device, prediction->formation_us,
+											  rewritten,
+											  prediction->spilled_bytes);
+
+	prediction->merge_us += pushed_out * RECLAIM_BYTE_NS / 1000;
+	*device_us = transfer_us(pushed_out, prediction->read_mb);
+}
+
 static void
 predict_times(const FmsOptions *options, const FmsTupleCost *cost,
 			  const FmsExpectedInput *input, const Volumes *volumes,
 			  FmsPrediction *prediction)
 {
-	const FmsMergeCost *each = merge_cost(cost, prediction->cached);
-	double		formation = input->tuples / 1000 *
-		(cost->formation_ns + cost->formation_byte_ns * input->tuple_bytes);
-	double		merge = 0;
-	double		bytes = prediction->spilled_bytes;
-	double		rewritten = volumes->rewritten_bytes;
-	double		write_us = 0;
-	double		device_us = 0;	/* in the merge */
+	double		device_us;		/* in the merge */
 
-	if (bytes > 0)
-	{
-		merge += tuples_us(each, volumes->fan_in,
-						   alike_in_run(volumes->fan_in, input), input) +
-			tuples_us(each, volumes->pass_runs,
-					  alike_in_run(prediction->runs, input), input) *
-			rewritten / bytes;
-		merge += (bytes + rewritten) / prediction->block_bytes *
-			block_cost_us(each, prediction, volumes->joined);
-		merge += rewritten * cost->formation_byte_ns / 1000 *
-			(prediction->cached ? REWRITE_CACHED_PART : REWRITE_PART);
-	}
-	if (prediction->compressed)
-	{
-		formation += bytes * volumes->gain * COMPRESS_BYTE_NS / 1000;
-		merge += (bytes * UNPACK_BYTE_NS +
-				  rewritten * (UNPACK_BYTE_NS + COMPRESS_BYTE_NS)) *
-			volumes->gain / 1000;
-	}
-	if (!prediction->cached)
-	{
-		write_us = transfer_us(bytes, options->device.write_mb);
-		device_us = transfer_us(bytes, prediction->read_mb) +
-			fms_device_rewrite_us(&options->device, rewritten,
-								  prediction->read_mb);
-	}
+	prediction->formation_us = formation_us(cost, input, volumes, prediction);
+	if (!prediction->external)
+		return;
+	prediction->merge_us = merges_us(cost, input, volumes, prediction);
+	if (prediction->cached)
+		predict_cached(&options->device, volumes->rewritten_bytes, prediction,
+					   &device_us);
+	else
+		predict_direct(&options->device, volumes->rewritten_bytes, prediction,
+					   &device_us);
 	prediction->blocked_us =
-		blocked_us(device_us, merge + input->tuples * READER_NS / 1000, input,
-				   volumes, prediction);
-	prediction->formation_us = Max(formation, write_us);
-	prediction->merge_us = merge + prediction->blocked_us;
+		blocked_us(device_us,
+				   prediction->merge_us + input->tuples * READER_NS / 1000,
+				   input, volumes, prediction);
+	prediction->merge_us += prediction->blocked_us;
 }
 
 void
@@ -461,6 +536,4 @@ fms_predict(const FmsOptions *options, const FmsTupleCost *cost,
 								 prediction->assist_blocks, volumes.joined);
 	}
 	predict_times(options, cost, input, &volumes, prediction);
-	if (!prediction->external)
-		prediction->merge_us = prediction->blocked_us = 0;
 }

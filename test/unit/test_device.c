@@ -177,6 +177,11 @@ check_lasting(void)
 	fms_device_note_read(&device, 1048576, 1, 500);
 	shim_ok(fms_device_enough_depth(&device, 65536) == 1,
 			"and fewer at once are enough for that");
+	memset(device.read_mb, 0, sizeof(device.read_mb));
+	shim_ok(fabs(fms_device_joined_mb(&device, 4096, 8, 1) - 12.288) < 0.001 &&
+			fms_device_enough_depth(&device, 4096) == 0,
+			"if nothing else was measured that is its rate, at any depth");
+	fms_device_note_read(&device, 1048576, 64, 1000);
 	fms_device_note_lasting(&device, 4096, NAN);
 	fms_device_note_lasting(&device, 1000, 5000);
 	shim_ok(fabs(fms_device_best_mb(&device, 1048576) - 125) < 0.01,
