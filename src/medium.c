@@ -39,7 +39,8 @@
  * used up the part of the room that it was given.  What has been written stays
  * where it is; reads go where the writes went.  So one that is larger than the
  * room has a part of it in the cache, where small blocks cost least, and only
- * one that is many times as large leaves the cache alone.
+ * one that is many times as large leaves the cache alone.  One that is nearly
+ * over when the room is used up stays to its end.
  *
  * The page cache may be what is slow: a kernel that looks for free memory,
  * or gets it back from its host, or holds up who has written much.  If what
@@ -57,6 +58,8 @@
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
+
+#include <math.h>
 
 #include "cache.h"
 #include "clock.h"
@@ -77,6 +80,9 @@
  * beginning: it would push others' pages out and gain little by it.
  */
 #define EXPECTED_MULTIPLE	4
+
+/* A spill is about as large as expected within such a part of that. */
+#define NEAR_FRACTION	4
 
 /* For less than that it is not worth staying in the page cache. */
 #define PART_MIN_BYTES		((uint64) 1024 * 1024)
@@ -184,6 +190,7 @@ fms_medium_begin(FmsMedium *medium, const FmsOptions *options,
 	memset(medium, 0, sizeof(*medium));
 	medium->device = options->device;
 	medium->block_bytes = block_bytes;
+	medium->expected_bytes = options->expected_bytes;
 	medium->settled = options->direct_io != FMS_DIRECT_AUTO;
 	medium->cached = options->direct_io == FMS_DIRECT_OFF;
 	medium->reason = FMS_DIRECT_AS_SET;
@@ -273,6 +280,18 @@ cache_is_slow(FmsMedium *medium, const FmsCounters *counters)
 	return medium->cache_lost_us > HICCUP_US;
 }
 
+/*
+ * Is it about as large by now as was expected, so that not much is to come?
+ * Some megabytes past the page cache would stand behind all that the kernel
+ * has begun to write.
+ */
+static bool
+is_nearly_over(const FmsMedium *medium, uint64 taken_bytes)
+{
+	return fabs(taken_bytes - medium->expected_bytes) <=
+		medium->expected_bytes / NEAR_FRACTION;
+}
+
 /* From the page cache past it, or back? */
 static void
 reconsider(FmsMedium *medium, const FmsCounters *counters)
@@ -294,7 +313,7 @@ reconsider(FmsMedium *medium, const FmsCounters *counters)
 	/* coming back has to be worth it: twice as much as staying */
 	if (part >= (medium->cached ? PART_MIN_BYTES : 2 * PART_MIN_BYTES))
 		go_cached(medium, kind, taken_bytes + part);
-	else if (medium->cached)
+	else if (medium->cached && !is_nearly_over(medium, taken_bytes))
 		go_direct(medium, FMS_DIRECT_OUTGROWN);
 }
 

@@ -27,6 +27,7 @@ typedef struct FmsMedium
 	/* its own */
 	bool		settled;		/* by the setting, or as it must be */
 	uint32		block_bytes;
+	double		expected_bytes; /* of the spill; 0: not known */
 	uint64		look_again_bytes;	/* in the page cache: so much may be */
 	uint64		cache_from_bytes;	/* when its rate was last looked at: what
 									 * had gone into it, */

@@ -6,7 +6,8 @@
  * Seen to fail with: a slow device asked for the room of an ordinary one;
  * observe() doing nothing; any device left again for the page cache; a page
  * cache that is left for a slow device; a few bytes believed; a trial that
- * does not end; a device that is slow for a moment taken for a slow one.
+ * does not end; a device that is slow for a moment taken for a slow one; a
+ * spill that is nearly over sent past the page cache.
  */
 #include "postgres.h"
 
@@ -128,6 +129,21 @@ check_growth(void)
 	write_run(400 * MB, 0);
 	shim_ok(!medium.cached, "an ordinary device is not left again");
 	room = 100 * MB;
+
+	begin(0, 120 * MB);
+	for (runs = 0; runs < 28; runs++)
+		write_run(4 * MB, 0);
+	shim_ok(medium.cached, "what is nearly over by then stays");
+	while (medium.cached && runs++ < 100)
+		write_run(4 * MB, 0);
+	shim_ok(counters.cached_bytes > 140 * MB &&
+			counters.cached_bytes <= 154 * MB,
+			"... but goes if far more comes than was expected");
+	begin(0, 180 * MB);
+	while (medium.cached && counters.cached_bytes < 180 * MB)
+		write_run(4 * MB, 0);
+	shim_ok(counters.cached_bytes <= 100 * MB,
+			"what is half over by then goes");
 }
 
 /* Into the page cache, which takes so many MB/s. */
