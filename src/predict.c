@@ -130,6 +130,13 @@
  */
 #define RECLAIM_BYTE_NS		0.25
 
+/*
+ * The kernel writes some time after it could have begun to, so what is pushed
+ * out grows faster than what may have been written: measured with devices that
+ * write 5, 20 and 60 per cent of a spill in the time.
+ */
+#define PUSHED_OUT_POWER	1.5
+
 /* See sort.c: the first runs are parts of memory, and a small rest is none. */
 #define FIRST_RUNS			4
 #define REST_FRACTION		4
@@ -401,9 +408,10 @@ transfer_us(double bytes, double mb)
 
 /*
  * How many bytes of a spill in the page cache its merges read from the device.
- * While memory is full, the device takes as many as it can.  Those are as good
- * to take away as the input's pages are; and what comes back takes a place
- * again, another byte's for each.  A pass reads what is left of it once more.
+ * While memory is full, the device takes as many as it can.  Those can be taken
+ * away as the input's pages can, in that proportion; and what comes back takes
+ * a place again, another byte's for each.  A pass reads what is left of it once
+ * more.
  */
 static double
 pushed_out_bytes(const FmsDevice *device, double formation_us,
@@ -413,7 +421,8 @@ pushed_out_bytes(const FmsDevice *device, double formation_us,
 	double		full_us = formation_us * Min(overflow / bytes, 1);
 	double		written_part = Min(device->write_mb * full_us / bytes, 1);
 
-	return Min(overflow * written_part, bytes) * (1 + rewritten / bytes);
+	return Min(overflow * pow(written_part, PUSHED_OUT_POWER), bytes) *
+		(1 + rewritten / bytes);
 }
 
 /* What the tuples and blocks of all merges cost the processor. */
