@@ -408,10 +408,10 @@ transfer_us(double bytes, double mb)
 
 /*
  * How many bytes of a spill in the page cache its merges read from the device.
- * While memory is full, the device takes as many as it can.  Those can be taken
- * away as the input's pages can, in that proportion; and what comes back takes
- * a place again, another byte's for each.  A pass reads what is left of it once
- * more.
+ * While memory is full, the device takes as many as it can.  Those can be
+ * taken away as the input's pages can, in that proportion; and what comes back
+ * takes a place again, another byte's for each.  A pass reads what is left of
+ * it once more.
  */
 static double
 pushed_out_bytes(const FmsDevice *device, double formation_us,
