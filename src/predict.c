@@ -55,7 +55,6 @@
  *	  overflow				  |--------------|	as much has to go, of the
  *												spill only what was written
  *
- *
  * Arithmetic; nothing is owned and nothing can fail.
  *
  *-------------------------------------------------------------------------
@@ -465,30 +464,33 @@ formation_us(const FmsTupleCost *cost, const FmsExpectedInput *input,
 	return us;
 }
 
-/* Past the page cache: all goes to the device and back. */
-static void
+/*
+ * Past the page cache all goes to the device and back.  Returns its time in
+ * the merge.
+ */
+static double
 predict_direct(const FmsDevice *device, double rewritten,
-			   FmsPrediction *prediction, double *device_us)
+			   FmsPrediction *prediction)
 {
 	double		bytes = prediction->spilled_bytes;
 
 	prediction->formation_us = Max(prediction->formation_us,
 								   transfer_us(bytes, device->write_mb));
-	*device_us = transfer_us(bytes, prediction->read_mb) +
+	return transfer_us(bytes, prediction->read_mb) +
 		fms_device_rewrite_us(device, rewritten, prediction->read_mb);
 }
 
-/* Through it: only what does not stay there, which is work besides. */
-static void
+/* Through it, only what does not stay there, which is work besides. */
+static double
 predict_cached(const FmsDevice *device, double rewritten,
-			   FmsPrediction *prediction, double *device_us)
+			   FmsPrediction *prediction)
 {
 	double		pushed_out = pushed_out_bytes(device, prediction->formation_us,
 											  rewritten,
 											  prediction->spilled_bytes);
 
 	prediction->merge_us += pushed_out * RECLAIM_BYTE_NS / 1000;
-	*device_us = transfer_us(pushed_out, prediction->read_mb);
+	return transfer_us(pushed_out, prediction->read_mb);
 }
 
 static void
@@ -496,18 +498,17 @@ predict_times(const FmsOptions *options, const FmsTupleCost *cost,
 			  const FmsExpectedInput *input, const Volumes *volumes,
 			  FmsPrediction *prediction)
 {
+	const FmsDevice *device = &options->device;
+	double		rewritten = volumes->rewritten_bytes;
 	double		device_us;		/* in the merge */
 
 	prediction->formation_us = formation_us(cost, input, volumes, prediction);
 	if (!prediction->external)
 		return;
 	prediction->merge_us = merges_us(cost, input, volumes, prediction);
-	if (prediction->cached)
-		predict_cached(&options->device, volumes->rewritten_bytes, prediction,
-					   &device_us);
-	else
-		predict_direct(&options->device, volumes->rewritten_bytes, prediction,
-					   &device_us);
+	device_us = prediction->cached ?
+		predict_cached(device, rewritten, prediction) :
+		predict_direct(device, rewritten, prediction);
 	prediction->blocked_us =
 		blocked_us(device_us,
 				   prediction->merge_us + input->tuples * READER_NS / 1000,
