@@ -287,18 +287,17 @@ fms_cache_memory_bytes(uint64 taken_bytes)
 				   Max(taken_bytes, memories.group.dirty));
 }
 
+double
+fms_cache_overflow_bytes(double spill_bytes, uint64 taken_bytes)
+{
+	return Max(0, spill_bytes * (1 + INPUT_PAGES) -
+			   (double) (taken_bytes + fms_cache_memory_bytes(taken_bytes)));
+}
+
 bool
 fms_cache_memory_holds(double spill_bytes, uint64 taken_bytes)
 {
-	return spill_bytes * (1 + INPUT_PAGES) <=
-		taken_bytes + fms_cache_memory_bytes(taken_bytes);
-}
-
-double
-fms_cache_overflow_bytes(double spill_bytes)
-{
-	return Max(0, spill_bytes * (1 + INPUT_PAGES) -
-			   (double) fms_cache_memory_bytes(0));
+	return fms_cache_overflow_bytes(spill_bytes, taken_bytes) <= 0;
 }
 
 uint64

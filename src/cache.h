@@ -23,13 +23,14 @@ extern uint64 fms_cache_room_bytes(uint64 taken_bytes);
 extern uint64 fms_cache_memory_bytes(uint64 taken_bytes);
 
 /*
- * Is that memory enough for a spill of that size, of which so much is there
- * already, and for the pages of what is sorted, which may be as many?
+ * What that memory has no room for of a spill of that size, of which so much
+ * is there already, and of the pages of what is sorted, which may be as many.
  */
-extern bool fms_cache_memory_holds(double spill_bytes, uint64 taken_bytes);
+extern double fms_cache_overflow_bytes(double spill_bytes,
+									   uint64 taken_bytes);
 
-/* What of both it has no room for, begun now. */
-extern double fms_cache_overflow_bytes(double spill_bytes);
+/* Does it hold all of both? */
+extern bool fms_cache_memory_holds(double spill_bytes, uint64 taken_bytes);
 
 /* How many of them to use before asking again. */
 extern uint64 fms_cache_part_bytes(uint64 room_bytes);

@@ -416,7 +416,7 @@ static double
 pushed_out_bytes(const FmsDevice *device, double formation_us,
 				 double rewritten, double bytes)
 {
-	double		overflow = fms_cache_overflow_bytes(bytes);
+	double		overflow = fms_cache_overflow_bytes(bytes, 0);
 	double		full_us = formation_us * Min(overflow / bytes, 1);
 	double		written_part = Min(device->write_mb * full_us / bytes, 1);
 
