@@ -31,9 +31,19 @@
  * from the page cache while it grows (trial.c), which show whether the device
  * is a plainly slow one.
  *
- *	  run 0 .. 3		4 ..
- *	  |- cache -|- cache, compressed ..		it has not taken them: slow
- *	  |- cache -|- cache, or direct ..		it has: ordinary
+ *	  run 0 .. 11	   12 ..
+ *	  |- cache ------|- cache, compressed ..	not taken: it is slow
+ *
+ * Short means that memory, a container's for instance, does not hold a spill
+ * beside the pages of its input: the kernel then pushes some of both out, and
+ * they have to be read again.  Any device that is not very slow takes what is
+ * too much sooner than that.  One that is not known, or not quick, gets half
+ * of the spill or less: both ways are under way at once, and to be wrong with
+ * a half costs half as much.
+ *
+ *	  run 0 .. 19	   .. 36		  .. 71
+ *	  |- cache ------|- direct -------------|  memory holds 20 runs so
+ *	  |- cache --------------|- direct -----|  not known, or not quick
  *
  * A spill that has begun to grow in the cache is looked at again when it has
  * used up the part of the room that it was given.  What has been written stays
@@ -165,22 +175,38 @@ go_cached(FmsMedium *medium, DeviceKind kind, uint64 upto_bytes)
 	medium->look_again_bytes = upto_bytes;
 }
 
+/* Has it got what memory holds of it, or what is worth more there? */
+static bool
+has_its_share(const FmsMedium *medium, uint64 taken_bytes)
+{
+	return medium->crowded && taken_bytes >= medium->share_bytes &&
+		!medium->on_trial && !fms_medium_is_very_slow(medium);
+}
+
 /* Decides for a spill of which only the expected size is known. */
 static void
 decide(FmsMedium *medium, const FmsOptions *options)
 {
+	double		expected = options->expected_bytes;
+	double		overflow = fms_cache_overflow_bytes(expected, 0);
+	double		mb = fms_medium_device_mb(medium);
 	DeviceKind	kind = kind_of(&medium->device, medium->block_bytes);
 	uint64		room = room_bytes(kind, 0);
 
+	medium->crowded = overflow > 0;
+	medium->on_trial = medium->crowded && mb <= 0;
+	medium->share_bytes = Max(expected - overflow,
+							  mb < SLOW_MB ? expected / 2 : 0);
 	if (kind == DEVICE_FAST)
 		go_direct(medium, FMS_DIRECT_FAST);
+	else if (has_its_share(medium, 0))
+		go_direct(medium, FMS_DIRECT_CROWDED);
 	else if (kind == DEVICE_SLOW ? room < PART_MIN_BYTES :
-			 room == 0 || options->expected_bytes / EXPECTED_MULTIPLE > room)
+			 room == 0 || expected / EXPECTED_MULTIPLE > room)
 		go_direct(medium, FMS_DIRECT_EXPECTED);
 	else
 		go_cached(medium, kind, Max(fms_cache_part_bytes(room), 1));
-	medium->on_trial = medium->cached && fms_medium_device_mb(medium) <= 0 &&
-		!fms_cache_memory_holds(options->expected_bytes, 0);
+	medium->on_trial &= medium->cached;
 }
 
 void
@@ -254,8 +280,10 @@ observe(FmsMedium *medium, const FmsCounters *counters)
  * only if it was chosen for being a fast one.
  */
 static bool
-speaks_for_cache(const FmsMedium *medium, DeviceKind kind)
+speaks_for_cache(const FmsMedium *medium, DeviceKind kind, uint64 taken_bytes)
 {
+	if (has_its_share(medium, taken_bytes))
+		return false;
 	return kind == DEVICE_SLOW ||
 		(kind == DEVICE_ORDINARY && medium->reason == FMS_DIRECT_FAST);
 }
@@ -306,14 +334,21 @@ reconsider(FmsMedium *medium, const FmsCounters *counters)
 		go_direct(medium, FMS_DIRECT_CACHE_SLOW);
 		return;
 	}
+	if (medium->cached && has_its_share(medium, taken_bytes))
+	{
+		go_direct(medium, FMS_DIRECT_CROWDED);
+		return;
+	}
 	if (medium->cached ? taken_bytes <= medium->look_again_bytes :
-		!speaks_for_cache(medium, kind))
+		!speaks_for_cache(medium, kind, taken_bytes))
 		return;
 	part = fms_cache_part_bytes(room_bytes(kind, taken_bytes));
 	/* coming back has to be worth it: twice as much as staying */
 	if (part >= (medium->cached ? PART_MIN_BYTES : 2 * PART_MIN_BYTES))
 		go_cached(medium, kind, taken_bytes + part);
-	else if (medium->cached && !is_nearly_over(medium, taken_bytes))
+	else if (medium->cached && is_nearly_over(medium, taken_bytes))
+		medium->reason = FMS_DIRECT_NEARLY_OVER;
+	else if (medium->cached)
 		go_direct(medium, FMS_DIRECT_OUTGROWN);
 }
 
@@ -354,9 +389,16 @@ bool
 fms_medium_caches(const FmsOptions *options, uint32 block_bytes,
 				  double spilled_bytes)
 {
-	DeviceKind	kind = kind_of(&options->device, block_bytes);
+	FmsOptions	expecting = *options;
+	FmsMedium	medium;
+	FmsCounters none = {0};
 
-	if (options->direct_io != FMS_DIRECT_AUTO)
-		return options->direct_io == FMS_DIRECT_OFF;
-	return room_bytes(kind, 0) >= spilled_bytes;
+	expecting.expected_bytes = spilled_bytes;
+	fms_medium_begin(&medium, &expecting, block_bytes, &none);
+	if (medium.settled)
+		return medium.cached;
+	fms_medium_end_trial(&medium);
+	return medium.cached && !has_its_share(&medium, spilled_bytes) &&
+		room_bytes(kind_of(&medium.device, block_bytes), 0) >=
+		spilled_bytes - spilled_bytes / NEAR_FRACTION;
 }

@@ -127,7 +127,7 @@
  * What reading a byte into the page cache takes, where memory is full: a page
  * for it has to be found, which means that another one goes.
  */
-#define RECLAIM_BYTE_NS		0.25
+#define RECLAIM_BYTE_NS		0.4
 
 /*
  * The kernel writes some time after it could have begun to, so what is pushed

@@ -29,6 +29,7 @@
  */
 #include "postgres.h"
 
+#include "huge_page.h"
 #include "sizing.h"
 
 /* An automatic block size stays between these. */
@@ -94,6 +95,15 @@
 
 /* Going back in the last merge takes this part of it, where it is wanted. */
 #define HISTORY_FRACTION	4
+
+/*
+ * What a merge's buffers may take beyond work_mem to be whole huge pages: this
+ * part of it, between these.  As they leave next to nothing of work_mem they
+ * would hardly ever be without.
+ */
+#define ROUNDING_FRACTION	16
+#define ROUNDING_MIN_BYTES	((Size) 512 * 1024)
+#define ROUNDING_MAX_BYTES	((Size) 2 * 1024 * 1024)
 
 /* Advice is given in steps of this, the least work_mem. */
 #define ADVICE_STEP_BYTES	((Size) 64 * 1024)
@@ -307,6 +317,32 @@ assist_beside_rest(const FmsSizing *sizing, int nruns)
 }
 
 Size
+fms_sizing_rounding_bytes(const FmsSizing *sizing)
+{
+	return Max(ROUNDING_MIN_BYTES,
+			   Min(ROUNDING_MAX_BYTES,
+				   sizing->memory_bytes / ROUNDING_FRACTION));
+}
+
+/*
+ * So many blocks, if they are more than a huge page, want so many more to be
+ * whole ones.  Without them, a device that reads some into small pages takes
+ * longer for all than what is kept in that memory saves.
+ */
+static uint32
+to_huge_pages(const FmsSizing *sizing, uint32 blocks)
+{
+	Size		bytes = (Size) blocks * sizing->block_bytes;
+	Size		rounding = TYPEALIGN(FMS_HUGE_PAGE_BYTES, bytes) - bytes;
+	Size		beyond = fms_sizing_rounding_bytes(sizing);
+
+	if (bytes <= FMS_HUGE_PAGE_BYTES || rounding <= beyond)
+		return 0;
+	return (rounding - beyond + sizing->block_bytes - 1) /
+		sizing->block_bytes;
+}
+
+Size
 fms_sizing_rest(const FmsSizing *sizing, int nruns, uint32 largest_bytes)
 {
 	uint32		assist = sizing->assist_wanted > 0 ? sizing->assist_wanted :
@@ -314,6 +350,7 @@ fms_sizing_rest(const FmsSizing *sizing, int nruns, uint32 largest_bytes)
 	Size		taken;
 
 	/* writing the others is one run more, with fences of its own */
+	assist += to_huge_pages(sizing, sizing->mode->blocks(nruns + 1, assist));
 	taken = fms_merge_bytes(sizing->mode, sizing->fences, nruns + 1, assist,
 							sizing->block_bytes, largest_bytes,
 							sizing->bundled) +

@@ -53,6 +53,9 @@ fms_sizing_formation_bytes(const FmsSizing *sizing)
 extern Size fms_sizing_rest(const FmsSizing *sizing, int nruns,
 							uint32 largest_bytes);
 
+/* What a merge's buffers may take beyond the memory to be huge pages. */
+extern Size fms_sizing_rounding_bytes(const FmsSizing *sizing);
+
 /*
  * How many runs can be merged at once, given the largest record; with a
  * writer beside the merge if the result is to be written.  At least 2, even

@@ -52,15 +52,6 @@
 #include "spill.h"
 #include "trial.h"
 
-/*
- * What a merge's buffers may take beyond work_mem to be whole huge pages: this
- * part of it, between these.  As they leave next to nothing of work_mem they
- * would hardly ever be without.
- */
-#define ROUNDING_FRACTION	16
-#define ROUNDING_MIN_BYTES	((Size) 512 * 1024)
-#define ROUNDING_MAX_BYTES	((Size) 2 * 1024 * 1024)
-
 struct FmsSpill
 {
 	MemoryContext context;
@@ -295,14 +286,6 @@ announce_merge(FmsSpill *spill, int first, int n, bool writes,
 	fms_counters_end_change(counters);
 }
 
-static Size
-rounding_bytes(const FmsSizing *sizing)
-{
-	return Max(ROUNDING_MIN_BYTES,
-			   Min(ROUNDING_MAX_BYTES,
-				   sizing->memory_bytes / ROUNDING_FRACTION));
-}
-
 /* Begins merging the n runs from `first` on. */
 static void
 begin_merge(FmsSpill *spill, int first, int n, bool writes,
@@ -325,7 +308,7 @@ begin_merge(FmsSpill *spill, int first, int n, bool writes,
 	plan->assist_first = fms_sizing_assist_first(spill->sizing,
 												 plan->assist_blocks);
 	spill->counters->assist_blocks = plan->assist_blocks;
-	spill->io.spare_bytes = rounding_bytes(spill->sizing) +
+	spill->io.spare_bytes = fms_sizing_rounding_bytes(spill->sizing) +
 		fms_sizing_spare(spill->sizing, n, plan->assist_blocks,
 						 spill->largest_bytes, writes);
 	announce_merge(spill, first, n, writes, from);

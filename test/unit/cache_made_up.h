@@ -27,10 +27,16 @@ fms_cache_memory_bytes(uint64 taken_bytes)
 	return memory > taken_bytes ? memory - taken_bytes : 0;
 }
 
+double
+fms_cache_overflow_bytes(double spill_bytes, uint64 taken_bytes)
+{
+	return Max(0, 2 * spill_bytes - memory);
+}
+
 bool
 fms_cache_memory_holds(double spill_bytes, uint64 taken_bytes)
 {
-	return 2 * spill_bytes <= memory;
+	return fms_cache_overflow_bytes(spill_bytes, taken_bytes) <= 0;
 }
 
 uint64

@@ -7,7 +7,8 @@
  * observe() doing nothing; any device left again for the page cache; a page
  * cache that is left for a slow device; a few bytes believed; a trial that
  * does not end; a device that is slow for a moment taken for a slow one; a
- * spill that is nearly over sent past the page cache.
+ * spill that is nearly over sent past the page cache; one that memory does not
+ * hold beside its input left there.
  */
 #include "postgres.h"
 
@@ -307,6 +308,81 @@ check_trial(void)
 	shim_ok(!medium.on_trial, "nor where memory holds the spill and its input");
 }
 
+/* Until it goes past the page cache; returns what is in it. */
+static uint64
+grow(uint64 expected)
+{
+	while (medium.cached && counters.cached_bytes < expected)
+		write_run(4 * MB, 0);
+	return counters.cached_bytes;
+}
+
+/* Memory will not hold it beside its input. */
+static void
+check_crowd(void)
+{
+	room = memory = 300 * MB;
+	begin(1000, 140 * MB);
+	shim_ok(grow(140 * MB) == 140 * MB && medium.reason == FMS_DIRECT_SMALL,
+			"a spill that memory holds beside its input");
+	begin(1000, 200 * MB);
+	shim_ok(grow(200 * MB) == 100 * MB &&
+			medium.reason == FMS_DIRECT_CROWDED,
+			"... or not: what it holds of it");
+	write_run(400 * MB, 0);
+	shim_ok(!medium.cached, "... and no more");
+	begin(1000, 300 * MB);
+	shim_ok(!medium.cached && medium.reason == FMS_DIRECT_CROWDED,
+			"nothing of it, if memory is full of the input");
+	begin(400, 280 * MB);
+	shim_ok(grow(280 * MB) == 140 * MB &&
+			medium.reason == FMS_DIRECT_CROWDED,
+			"half of it if the device is none of the quickest");
+	write_slow_run(320);
+	shim_ok(!medium.cached, "... that is seen to be slow: the other half, too");
+	write_slow_run(20);
+	shim_ok(medium.cached && medium.reason == FMS_DIRECT_SLOW,
+			"... but not if it is seen to be very slow");
+	begin(200, 200 * MB);
+	shim_ok(grow(200 * MB) == 200 * MB && medium.reason == FMS_DIRECT_SLOW,
+			"all of it if that is known");
+	begin(0, 280 * MB);
+	fms_medium_end_trial(&medium);
+	shim_ok(grow(280 * MB) == 140 * MB &&
+			medium.reason == FMS_DIRECT_CROWDED && !medium.device_seen,
+			"half of it if nothing is known");
+	room = 100 * MB;
+	memory = 1000 * MB;
+}
+
+/* What is said of a spill before it is there. */
+static void
+check_expectations(void)
+{
+	FmsOptions	expecting = {.direct_io = FMS_DIRECT_AUTO};
+
+	room = 100 * MB;
+	memory = 1000 * MB;
+	shim_ok(fms_medium_caches(&expecting, BLOCK, 90 * MB),
+			"there is room: it will stay in the page cache");
+	shim_ok(fms_medium_caches(&expecting, BLOCK, 130 * MB),
+			"... for all but the end, as well");
+	shim_ok(!fms_medium_caches(&expecting, BLOCK, 140 * MB),
+			"... for less, not");
+	memory = 150 * MB;
+	shim_ok(!fms_medium_caches(&expecting, BLOCK, 90 * MB),
+			"nor where memory does not hold it beside its input");
+	fms_device_note_write(&expecting.device, 30);
+	fms_device_note_read(&expecting.device, BLOCK, 8, 30);
+	shim_ok(fms_medium_caches(&expecting, BLOCK, 90 * MB),
+			"... but for a very slow device");
+	expecting.direct_io = FMS_DIRECT_ON;
+	shim_ok(!fms_medium_caches(&expecting, BLOCK, 1 * MB), "on is on");
+	expecting.direct_io = FMS_DIRECT_OFF;
+	shim_ok(fms_medium_caches(&expecting, BLOCK, 900 * MB), "off is off");
+	memory = 1000 * MB;
+}
+
 static bool
 correct(FmsDevice *device, double bytes, double elapsed_us, double blocked_us)
 {
@@ -367,6 +443,8 @@ main(void)
 	check_slow_cache();
 	check_wrong_profiles();
 	check_trial();
+	check_crowd();
+	check_expectations();
 	check_bounds();
 	return shim_done();
 }

@@ -9,10 +9,11 @@
  * falling where the memory is small; fms_sizing_rest() for a run less, or
  * without the fences; with a device: its sizes not held to block_share();
  * advice: a step less, a step more, without the first runs' parts, without the
- * largest record.
+ * largest record; a rest that leaves blocks small pages.
  */
 #include "postgres.h"
 
+#include "huge_page.h"
 #include "sizing.h"
 #include "shim.h"
 
@@ -266,7 +267,22 @@ check_merge(uint32 largest, bool writes)
 	HOLDS(fms_sizing_fan_in(&sizing, 0, writes) >= n);
 }
 
-/* Tuples that stay in memory leave a merge of the runs its memory. */
+/* Can its blocks, if they are more than one huge page, be whole ones? */
+static bool
+can_be_huge_pages(int n, uint32 l, uint32 largest)
+{
+	Size		bytes = (Size) sizing.mode->blocks(n, l) * sizing.block_bytes;
+
+	return bytes <= FMS_HUGE_PAGE_BYTES ||
+		TYPEALIGN(FMS_HUGE_PAGE_BYTES, bytes) - bytes <=
+		fms_sizing_rounding_bytes(&sizing) +
+		fms_sizing_spare(&sizing, n, l, largest, false);
+}
+
+/*
+ * Tuples that stay in memory leave a merge of the runs its memory, and what is
+ * needed for its blocks to be huge pages.
+ */
 static void
 check_rest(uint32 largest)
 {
@@ -287,6 +303,7 @@ check_rest(uint32 largest)
 		HOLDS(bytes_needed(n + 1, l, sizing.block_bytes, largest, false) +
 			  rest <= sizing.memory_bytes);
 		HOLDS(!sizing.mode->assists || l >= 4 || sizing.assist_wanted > 0);
+		HOLDS(!sizing.mode->assists || can_be_huge_pages(n + 1, l, largest));
 		sizing.rest_bytes = 0;
 	}
 }

@@ -197,34 +197,68 @@ def print_predictions(results):
     """How far off fmsort_recommend() was, over the grid: each measurement, by
     the profile that was the latest, and the median of those that came to the
     same settings (work_mem has no room for all blocks that are asked for; the
-    table's state is not the merge's)."""
+    table's state is not the merge's).  Beside it, how near another measurement
+    of the same setting comes: no prediction can be nearer than that."""
     for kind, direct in (("direct", True), ("cached", False)):
-        same = {}
-        for row in results.rows:
-            found = row[6]
-            if (row[0] in ("screening", "final") and is_point(row[4])
-                    and found["merge_ms"] and found["direct_io"] == direct
-                    and found.get("predicted_merge_ms")):
-                compression = row[4].split("/")[3:]
-                same.setdefault(
-                    (row[1] not in TABLE_STATES and row[1], row[3],
-                     found["block_size"], found["assist_blocks"],
-                     *compression), []).append(
-                         found["predicted_merge_ms"] / found["merge_ms"])
-        print_ratios(kind + ", medians of settings",
-                     list(map(statistics.median, same.values())))
-        print_ratios(kind + ", single measurements",
-                     [ratio for some in same.values() for ratio in some])
+        same = by_setting(results, direct)
+        ratios = {setting: [predicted / measured
+                            for predicted, measured in found]
+                  for setting, found in same.items()}
+        medians = {setting: statistics.median(some)
+                   for setting, some in ratios.items()}
+        print_ratios("predicted by measured merge, %s, medians of settings"
+                     % kind, list(medians.values()))
+        print_ratios("predicted by measured merge, %s, single measurements"
+                     % kind, [r for some in ratios.values() for r in some])
+        print_ratios("the others' median by a measurement, %s" % kind,
+                     [r for found in same.values()
+                      for r in repeated([m for _, m in found])])
+        for setting, median in medians.items():
+            if not is_near(median):
+                print_missed(setting, same[setting])
+
+
+def by_setting(results, direct):
+    """Predicted and measured times of merges, by what decides on them."""
+    same = {}
+    for row in results.rows:
+        found = row[6]
+        if (row[0] in ("screening", "final") and is_point(row[4])
+                and found["merge_ms"] and found["direct_io"] == direct
+                and found.get("predicted_merge_ms")):
+            compression = row[4].split("/")[3:]
+            same.setdefault(
+                (row[1] if row[1] not in TABLE_STATES else "",
+                 "%s MB" % row[3], "%s x %s" % (found["block_size"],
+                                                found["assist_blocks"]),
+                 *compression), []).append((found["predicted_merge_ms"],
+                                            found["merge_ms"]))
+    return same
+
+
+def repeated(measured):
+    """Each by the others: how far off the best of all guesses is."""
+    return [statistics.median(measured[:i] + measured[i + 1:]) / one
+            for i, one in enumerate(measured) if len(measured) > 2]
+
+
+def is_near(ratio):
+    return 0.75 <= ratio <= 1.25
+
+
+def print_missed(setting, found):
+    print("  missed: %s: predicted %s, measured %s"
+          % (", ".join(filter(None, setting)),
+             shown(statistics.median(p for p, _ in found), 0),
+             " ".join(shown(m, 0) for _, m in found)))
 
 
 def print_ratios(what, ratios):
     if ratios:
-        print("predicted by measured merge, %s: %s to %s, median %s;"
-              " within 25 %% in %d of %d"
+        print("%s: %s to %s, median %s; within 25 %% in %d of %d"
               % (what, shown(min(ratios)), shown(max(ratios)),
                  shown(statistics.median(ratios)),
-                 sum(0.75 <= ratio <= 1.25 for ratio in ratios),
-                 len(ratios)))
+                 sum(map(is_near, ratios)), len(ratios)))
 
 
 # ---- for programs -----------------------------------------------------------
