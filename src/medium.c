@@ -179,7 +179,8 @@ go_cached(FmsMedium *medium, DeviceKind kind, uint64 upto_bytes)
 static bool
 has_its_share(const FmsMedium *medium, uint64 taken_bytes)
 {
-	return medium->crowded && taken_bytes >= medium->share_bytes &&
+	return medium->share_bytes < medium->expected_bytes &&
+		taken_bytes >= medium->share_bytes &&
 		!medium->on_trial && !fms_medium_is_very_slow(medium);
 }
 
@@ -193,8 +194,7 @@ decide(FmsMedium *medium, const FmsOptions *options)
 	DeviceKind	kind = kind_of(&medium->device, medium->block_bytes);
 	uint64		room = room_bytes(kind, 0);
 
-	medium->crowded = overflow > 0;
-	medium->on_trial = medium->crowded && mb <= 0;
+	medium->on_trial = overflow > 0 && mb <= 0;
 	medium->share_bytes = Max(expected - overflow,
 							  mb < SLOW_MB ? expected / 2 : 0);
 	if (kind == DEVICE_FAST)
@@ -280,10 +280,8 @@ observe(FmsMedium *medium, const FmsCounters *counters)
  * only if it was chosen for being a fast one.
  */
 static bool
-speaks_for_cache(const FmsMedium *medium, DeviceKind kind, uint64 taken_bytes)
+speaks_for_cache(const FmsMedium *medium, DeviceKind kind)
 {
-	if (has_its_share(medium, taken_bytes))
-		return false;
 	return kind == DEVICE_SLOW ||
 		(kind == DEVICE_ORDINARY && medium->reason == FMS_DIRECT_FAST);
 }
@@ -334,13 +332,14 @@ reconsider(FmsMedium *medium, const FmsCounters *counters)
 		go_direct(medium, FMS_DIRECT_CACHE_SLOW);
 		return;
 	}
-	if (medium->cached && has_its_share(medium, taken_bytes))
+	if (has_its_share(medium, taken_bytes))
 	{
-		go_direct(medium, FMS_DIRECT_CROWDED);
+		if (medium->cached)
+			go_direct(medium, FMS_DIRECT_CROWDED);
 		return;
 	}
 	if (medium->cached ? taken_bytes <= medium->look_again_bytes :
-		!speaks_for_cache(medium, kind, taken_bytes))
+		!speaks_for_cache(medium, kind))
 		return;
 	part = fms_cache_part_bytes(room_bytes(kind, taken_bytes));
 	/* coming back has to be worth it: twice as much as staying */

@@ -28,9 +28,9 @@ typedef struct FmsMedium
 	bool		settled;		/* by the setting, or as it must be */
 	uint32		block_bytes;
 	double		expected_bytes; /* of the spill; 0: not known */
-	bool		crowded;		/* memory does not hold it beside its input */
-	double		share_bytes;	/* then, of it, what goes into the page cache,
-								 * unless the device is a very slow one */
+	double		share_bytes;	/* of it, what goes into the page cache unless
+								 * the device is very slow; less than all if
+								 * memory does not hold it beside its input */
 	uint64		look_again_bytes;	/* in the page cache: so much may be */
 	uint64		cache_from_bytes;	/* when its rate was last looked at: what
 									 * had gone into it, */

@@ -198,7 +198,7 @@ def print_predictions(results):
     the profile that was the latest, and the median of those that came to the
     same settings (work_mem has no room for all blocks that are asked for; the
     table's state is not the merge's).  Beside it, how near another measurement
-    of the same setting comes: no prediction can be nearer than that."""
+    of the same setting comes."""
     for kind, direct in (("direct", True), ("cached", False)):
         same = by_setting(results, direct)
         ratios = {setting: [predicted / measured
@@ -237,7 +237,7 @@ def by_setting(results, direct):
 
 
 def repeated(measured):
-    """Each by the others: how far off the best of all guesses is."""
+    """Each by the median of the others."""
     return [statistics.median(measured[:i] + measured[i + 1:]) / one
             for i, one in enumerate(measured) if len(measured) > 2]
 
