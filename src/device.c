@@ -67,11 +67,17 @@
 /* This part of the best rate is as good as the best. */
 #define NEARLY_ALL		0.95
 
+/* And this part is what a measurement of the same may differ by. */
+#define NEARLY_USUAL	0.85
+
 /* The bounds of a rate are near enough for a guess within this factor. */
 #define BOUNDS_NEAR		3.0
 
 /* A rate that is wrong by more than this factor says nothing. */
 #define FAR_OUTSIDE		2.0
+
+/* The largest blocks in which reads and writes by turns are measured. */
+#define MIXED_BLOCK_BYTES	262144
 
 int
 fms_device_block_index(int64 block_bytes)
@@ -172,23 +178,52 @@ rate_at(const FmsDevice *device, int block_index, int depth_index)
 	return best;
 }
 
-/* The same at any depth, by its logarithm. */
+/*
+ * The usual one: the best of several is good by luck as well, so those that
+ * are nearly as good count, too.
+ */
 static double
-rate_between(const FmsDevice *device, int block_index, double depth_log)
+usual_at(const FmsDevice *device, int block_index, int depth_index)
+{
+	double		enough = NEARLY_USUAL *
+		rate_at(device, block_index, depth_index);
+	double		sum = 0;
+	int			n = 0;
+	int			i;
+
+	for (i = 0; i <= depth_index; i++)
+	{
+		if (device->read_mb[block_index][i] < enough)
+			continue;
+		sum += device->read_mb[block_index][i];
+		n++;
+	}
+	return sum / n;
+}
+
+/* One of the two. */
+typedef double (*RateAt) (const FmsDevice *device, int block_index,
+						  int depth_index);
+
+/* It at any depth, by its logarithm. */
+static double
+rate_between(const FmsDevice *device, RateAt at, int block_index,
+			 double depth_log)
 {
 	int			below = (int) depth_log;
-	double		low = rate_at(device, block_index, below);
+	double		low = at(device, block_index, below);
 	double		high;
 
 	if (below >= FMS_DEVICE_DEPTHS - 1)
 		return low;
-	high = rate_at(device, block_index, below + 1);
+	high = at(device, block_index, below + 1);
 	return low + (high - low) * (depth_log - below);
 }
 
 /* The rate in a short measurement. */
 static double
-momentary_mb(const FmsDevice *device, uint32 block_bytes, uint32 depth)
+momentary_mb(const FmsDevice *device, RateAt at, uint32 block_bytes,
+			 uint32 depth)
 {
 	double		block_log = log2(Max(block_bytes, 512) / 512.0);
 	double		depth_log = log2(Max(depth, 1));
@@ -214,12 +249,12 @@ momentary_mb(const FmsDevice *device, uint32 block_bytes, uint32 depth)
 	if (below < 0 && above >= FMS_DEVICE_BLOCKS)
 		return 0;
 	if (below < 0)
-		return rate_between(device, above, depth_log) *
+		return rate_between(device, at, above, depth_log) *
 			block_bytes / FMS_DEVICE_BLOCK_BYTES(above);
-	low = rate_between(device, below, depth_log);
+	low = rate_between(device, at, below, depth_log);
 	if (above >= FMS_DEVICE_BLOCKS || above == below)
 		return low;
-	high = rate_between(device, above, depth_log);
+	high = rate_between(device, at, above, depth_log);
 	return low + (high - low) * (block_log - below) / (above - below);
 }
 
@@ -231,22 +266,36 @@ lasting_mb(const FmsDevice *device, uint32 block_bytes)
 			   (double) device->lasting_requests * block_bytes);
 }
 
-double
-fms_device_read_mb(const FmsDevice *device, uint32 block_bytes, uint32 depth)
+/* A rate that was measured for a moment, as far as it lasts. */
+static double
+lasting_of(const FmsDevice *device, uint32 block_bytes, double mb)
 {
-	double		mb = momentary_mb(device, block_bytes, depth);
 	double		lasting = lasting_mb(device, block_bytes);
 
 	return lasting > 0 ? Min(mb, lasting) : mb;
 }
 
 double
+fms_device_read_mb(const FmsDevice *device, uint32 block_bytes, uint32 depth)
+{
+	return lasting_of(device, block_bytes,
+					  momentary_mb(device, rate_at, block_bytes, depth));
+}
+
+double
+fms_device_usual_mb(const FmsDevice *device, uint32 block_bytes, uint32 depth)
+{
+	return lasting_of(device, block_bytes,
+					  momentary_mb(device, usual_at, block_bytes, depth));
+}
+
+double
 fms_device_joined_mb(const FmsDevice *device, uint32 block_bytes,
 					 uint32 depth, double joined)
 {
-	double		alone = fms_device_read_mb(device, block_bytes, depth);
-	double		together = fms_device_read_mb(device, block_bytes * joined,
-											  depth / joined);
+	double		alone = fms_device_usual_mb(device, block_bytes, depth);
+	double		together = fms_device_usual_mb(device, block_bytes * joined,
+											   depth / joined);
 
 	/* a device so slow that measuring that took all the time there was */
 	if (alone <= 0)
@@ -299,16 +348,30 @@ fms_device_round_trip_mb(const FmsDevice *device, uint32 block_bytes)
 				(device->give_back_mb > 0 ? 1 / device->give_back_mb : 0));
 }
 
+/*
+ * Some devices read and write at once, others one or the other.  How many
+ * times what they bring by turns is what they bring one after the other?
+ * Measured with large blocks, and the same for all: small ones are slower both
+ * ways.
+ */
+static double
+mixed_gain(const FmsDevice *device)
+{
+	double		read_mb = fms_device_best_mb(device, MIXED_BLOCK_BYTES);
+
+	if (device->mixed_mb <= 0 || device->write_mb <= 0 || read_mb <= 0)
+		return 1;
+	return device->mixed_mb * (1 / read_mb + 1 / device->write_mb) / 2;
+}
+
 double
 fms_device_rewrite_us(const FmsDevice *device, double bytes, double read_mb)
 {
 	double		read_us = read_mb > 0 ? bytes / read_mb : 0;
 	double		write_us = device->write_mb > 0 ? bytes / device->write_mb : 0;
 
-	/* some devices do both at once, others one or the other */
-	if (device->mixed_mb > 0)
-		return Max(2 * bytes / device->mixed_mb, Max(read_us, write_us));
-	return read_us + write_us;
+	return Max((read_us + write_us) / mixed_gain(device),
+			   Max(read_us, write_us));
 }
 
 /* All rates, so many times what they were. */

@@ -16,11 +16,13 @@
  *				 |       merge    |blocked|  not overlap
  *
  * The two overlap because the merge reads ahead and runs are written while the
- * next tuples are sorted.  The l assist blocks go round, from the device to
- * the merge and back, and either stands still when the other has them all:
- * hardly ever where l is large or one of them is much faster, and with a
- * single block always.  The device also goes on while whoever reads the sorted
- * tuples does something with them, which is no part of the merge's time.
+ * next tuples are sorted.  The l assist blocks and the one that is exhausted
+ * next go round, from the device to the merge and back, and either stands
+ * still when the other has them all: hardly ever where l is large or one of
+ * them is much faster, most with a single assist block, which is read while
+ * the merge comes to the end of another.  The device also goes on while
+ * whoever reads the sorted tuples does something with them, which is no part
+ * of the merge's time.
  *
  * That is where blocks are wanted one after the other.  All runs begin with
  * the merge, though, and are read at the same pace: at first, all come to the
@@ -130,6 +132,12 @@
 #define RECLAIM_BYTE_NS		0.4
 
 /*
+ * A pass is held up by its writes as well, which have few buffers and wait
+ * behind the reads that are under way: as if so many blocks went round.
+ */
+#define PASS_BLOCKS			2
+
+/*
  * The kernel writes some time after it could have begun to, so what is pushed
  * out grows faster than what may have been written: measured with devices that
  * write 5, 20 and 60 per cent of a spill in the time.
@@ -140,17 +148,31 @@
 #define FIRST_RUNS			4
 #define REST_FRACTION		4
 
+/* The last merge; or all before it, which write what they merge. */
+typedef struct Stage
+{
+	bool		writes;
+	bool		even;			/* its runs are equally long */
+	int			runs;			/* that a merge takes, at most */
+	double		bytes;			/* that all its merges read; 0: none */
+	double		in_run;			/* tuples, of those that come from memory */
+	double		alike;			/* of them, that have the same key */
+	uint32		assist_blocks;
+	uint32		assist_first;	/* see sizing.h */
+	double		joined;			/* blocks in one read */
+	double		read_mb;		/* of such reads, MB/s; 0: not known */
+} Stage;
+
 typedef struct Volumes
 {
 	double		memory_bytes;	/* all tuples, as they lie in memory */
 	double		formation_bytes;	/* memory for them at once */
 	double		tape_fraction;	/* of bytes in memory that go to tape */
-	double		rewritten_bytes;	/* by intermediate passes */
 	double		gain;			/* how many times smaller than the records what
 								 * is written is; 1: not compressed */
-	int			pass_runs;		/* that an earlier merge takes, at most */
-	int			fan_in;			/* of the last merge */
-	double		joined;			/* blocks in one of its reads */
+	double		in_block;		/* tuples */
+	Stage		passes;
+	Stage		last;
 } Volumes;
 
 /* Counts the runs that sort.c would write, and what stays in memory. */
@@ -229,7 +251,8 @@ plan_passes(FmsSizing *sizing, Volumes *volumes, FmsPrediction *prediction)
 
 	sizing->rest_bytes = prediction->kept_bytes;
 	last = fms_sizing_fan_in(sizing, 0, false);
-	volumes->pass_runs = Min(most, now.runs);
+	volumes->passes.writes = volumes->passes.even = true;
+	volumes->passes.runs = Min(most, now.runs);
 	prediction->merge_passes = 1;
 	while (now.runs + merged.runs > last)
 	{
@@ -238,7 +261,7 @@ plan_passes(FmsSizing *sizing, Volumes *volumes, FmsPrediction *prediction)
 		double		bytes = take_runs(&now, small) +
 			take_runs(&merged, n - small);
 
-		volumes->rewritten_bytes += bytes;
+		volumes->passes.bytes += bytes;
 		merged.runs++;
 		merged.bytes += bytes;
 		prediction->merge_passes = Max(prediction->merge_passes,
@@ -250,11 +273,9 @@ plan_passes(FmsSizing *sizing, Volumes *volumes, FmsPrediction *prediction)
 			passes++;
 		}
 	}
-	prediction->assist_blocks =
-		fms_sizing_assist(sizing, now.runs + merged.runs, 0, false);
-	prediction->assist_first =
-		fms_sizing_assist_first(sizing, prediction->assist_blocks);
-	volumes->fan_in = now.runs + merged.runs;
+	volumes->last.runs = now.runs + merged.runs;
+	volumes->last.bytes = prediction->spilled_bytes;
+	volumes->last.even = prediction->merge_passes == 1;
 }
 
 /*
@@ -293,32 +314,38 @@ tuples_us(const FmsMergeCost *cost, int runs, double alike,
 			cost->change_ns * (change - 1));
 }
 
-/* How many tuples a block has. */
-static double
-tuples_in_block(const FmsExpectedInput *input, const Volumes *volumes,
-				const FmsPrediction *prediction)
-{
-	return Max(1, prediction->block_bytes * volumes->gain /
-			   fms_record_expected_bytes(input->tuple_bytes));
-}
-
 /*
  * How many blocks are one read.  A stretch of such that begin with the same
  * key is asked for in one go as far as that goes, and at the ends of these it
  * is cut.
  */
 static double
-blocks_in_read(const FmsExpectedInput *input, const Volumes *volumes,
-			   const FmsPrediction *prediction)
+blocks_in_read(const Stage *stage, double in_block, uint32 block_bytes)
 {
-	double		batch = fms_io_batch_at_leisure(prediction->assist_first);
-	double		stretch = alike_in_run(volumes->fan_in, input) /
-		tuples_in_block(input, volumes, prediction);
-	double		most = (double) FMS_IO_JOINED_MAX_BYTES /
-		prediction->block_bytes;
+	double		batch = fms_io_batch_at_leisure(stage->assist_first);
+	double		stretch = stage->alike / in_block;
+	double		most = (double) FMS_IO_JOINED_MAX_BYTES / block_bytes;
 
 	return Max(1, Min(Min(stretch / (1 + stretch / batch), most),
 					  FMS_IO_PARTS_MAX));
+}
+
+/* How it reads, with so many runs of the input at first. */
+static void
+plan_reads(Stage *stage, const FmsSizing *sizing, const FmsDevice *device,
+		   const FmsExpectedInput *input, double in_block, int runs)
+{
+	uint32		block_bytes = sizing->block_bytes;
+
+	stage->in_run = input->tuples / Max(runs, 1);
+	stage->alike = alike_in_run(runs, input);
+	stage->assist_blocks = fms_sizing_assist(sizing, stage->runs, 0,
+											 stage->writes);
+	stage->assist_first = fms_sizing_assist_first(sizing,
+												  stage->assist_blocks);
+	stage->joined = blocks_in_read(stage, in_block, block_bytes);
+	stage->read_mb = fms_device_joined_mb(device, block_bytes,
+										  stage->assist_blocks, stage->joined);
 }
 
 /* What the merge was measured to cost there. */
@@ -336,13 +363,13 @@ merge_cost(const FmsTupleCost *cost, bool cached)
  * many as if the device were ahead, since otherwise it decides.
  */
 static double
-block_cost_us(const FmsMergeCost *cost, const FmsPrediction *prediction,
-			  double joined)
+block_cost_us(const FmsMergeCost *cost, const Stage *stage, bool cached)
 {
-	double		batch = fms_io_batch_at_leisure(prediction->assist_first);
-	double		part = prediction->cached ?
-		CACHED_PART + (1 - CACHED_PART) / joined : 1 / joined;
+	double		batch = fms_io_batch_at_leisure(stage->assist_first);
+	double		part = 1 / stage->joined;
 
+	if (cached)
+		part = CACHED_PART + (1 - CACHED_PART) * part;
 	return (cost->block_ns * part + cost->submit_ns / batch) / 1000;
 }
 
@@ -351,19 +378,20 @@ block_cost_us(const FmsMergeCost *cost, const FmsPrediction *prediction,
  * wanted at once than there are assist blocks?  After half of its blocks, a
  * run is off its pace by about the root of the tuples that have gone: that is
  * the deviation of a normal distribution, which is as dense in its middle as
- * an even one some times as wide.
+ * an even one some times as wide.  Runs that are not equally long are off each
+ * other's pace from the beginning; and a stage that writes reads for half of
+ * the time.
  */
 static double
-at_once_part(const FmsExpectedInput *input, const Volumes *volumes,
-			 const FmsPrediction *prediction)
+at_once_part(const Stage *stage, double in_block)
 {
-	double		in_block = tuples_in_block(input, volumes, prediction);
-	double		in_run = input->tuples / Max(volumes->fan_in, 1);
-	double		drift = sqrt(in_run / 2) / in_block;
-	double		behind = volumes->fan_in - (double) prediction->assist_blocks;
+	double		drift = sqrt(stage->in_run / 2) / in_block;
+	double		behind = stage->runs - (double) stage->assist_blocks;
+	double		reads = stage->writes ? 0.5 : 1;
 
-	return Max(0, behind / Max(volumes->fan_in, 1)) *
-		Max(0, 1 - NORMAL_WIDTH * drift);
+	if (!stage->even || behind <= 0)
+		return 0;
+	return reads * behind / stage->runs * Max(0, 1 - NORMAL_WIDTH * drift);
 }
 
 /*
@@ -382,20 +410,33 @@ alone_part(double shorter, double longer, double blocks)
 	return pow(ratio, blocks - 1) * (1 - ratio) / (1 - pow(ratio, blocks));
 }
 
-/* How long is the merge blocked, if it and the rest are busy that long? */
+/*
+ * How many reads' worth of blocks go round?  The assist blocks, and what the
+ * merge empties next.  And a run whose block is exhausted has none until its
+ * fence wins, a tuple of its own later: so many frames more are free.
+ */
 static double
-blocked_us(double device_us, double busy_us, const FmsExpectedInput *input,
-		   const Volumes *volumes, const FmsPrediction *prediction)
+blocks_that_go_round(const Stage *stage, double in_block)
+{
+	double		read = (stage->assist_blocks + stage->runs / in_block) /
+		stage->joined + 1;
+
+	return stage->writes ? Min(read, PASS_BLOCKS) : read;
+}
+
+/* How long is the stage blocked, if it and the rest are busy that long? */
+static double
+blocked_us(double device_us, double busy_us, const Stage *stage,
+		   double in_block)
 {
 	double		shorter = Min(device_us, busy_us);
 	double		longer = Max(device_us, busy_us);
-	double		blocks = Max(prediction->assist_blocks / volumes->joined, 1);
 
 	if (shorter <= 0)
 		return device_us;
 	return longer - busy_us + shorter *
-		Max(alone_part(shorter, longer, blocks),
-			at_once_part(input, volumes, prediction));
+		Max(alone_part(shorter, longer, blocks_that_go_round(stage, in_block)),
+			at_once_part(stage, in_block));
 }
 
 /* Microseconds for so many bytes at so many MB/s. */
@@ -406,49 +447,43 @@ transfer_us(double bytes, double mb)
 }
 
 /*
- * How many bytes of a spill in the page cache its merges read from the device.
- * While memory is full, the device takes as many as it can.  Those can be
- * taken away as the input's pages can, in that proportion; and what comes back
- * takes a place again, another byte's for each.  A pass reads what is left of
- * it once more.
+ * How many bytes of a spill in the page cache a merge of them reads from the
+ * device.  While memory is full, the device takes as many as it can.  Those
+ * can be taken away as the input's pages can, in that proportion; and what
+ * comes back takes a place again, another byte's for each.  A pass reads what
+ * is left of it once more.
  */
 static double
-pushed_out_bytes(const FmsDevice *device, double formation_us,
-				 double rewritten, double bytes)
+pushed_out_bytes(const FmsDevice *device, double formation_us, double bytes)
 {
 	double		overflow = fms_cache_overflow_bytes(bytes, 0);
 	double		full_us = formation_us * Min(overflow / bytes, 1);
 	double		written_part = Min(device->write_mb * full_us / bytes, 1);
 
-	return Min(overflow * pow(written_part, PUSHED_OUT_POWER), bytes) *
-		(1 + rewritten / bytes);
+	return Min(overflow * pow(written_part, PUSHED_OUT_POWER), bytes);
 }
 
-/* What the tuples and blocks of all merges cost the processor. */
+/* What the tuples and blocks of a stage cost the processor. */
 static double
-merges_us(const FmsTupleCost *cost, const FmsExpectedInput *input,
-		  const Volumes *volumes, const FmsPrediction *prediction)
+busy_us(const Stage *stage, const FmsTupleCost *cost,
+		const FmsExpectedInput *input, const FmsPrediction *prediction,
+		double gain)
 {
-	const FmsMergeCost *each = merge_cost(cost, prediction->cached);
-	double		bytes = prediction->spilled_bytes;
-	double		rewritten = volumes->rewritten_bytes;
-	double		us;
+	bool		cached = prediction->cached;
+	const FmsMergeCost *each = merge_cost(cost, cached);
+	double		byte_ns = 0;
 
-	Assert(bytes > 0);
-	us = tuples_us(each, volumes->fan_in,
-				   alike_in_run(volumes->fan_in, input), input) +
-		tuples_us(each, volumes->pass_runs,
-				  alike_in_run(prediction->runs, input), input) *
-		rewritten / bytes;
-	us += (bytes + rewritten) / prediction->block_bytes *
-		block_cost_us(each, prediction, volumes->joined);
-	us += rewritten * cost->formation_byte_ns / 1000 *
-		(prediction->cached ? REWRITE_CACHED_PART : REWRITE_PART);
+	if (stage->writes)
+		byte_ns += cost->formation_byte_ns *
+			(cached ? REWRITE_CACHED_PART : REWRITE_PART);
 	if (prediction->compressed)
-		us += (bytes * UNPACK_BYTE_NS +
-			   rewritten * (UNPACK_BYTE_NS + COMPRESS_BYTE_NS)) *
-			volumes->gain / 1000;
-	return us;
+		byte_ns += gain * (UNPACK_BYTE_NS +
+						   (stage->writes ? COMPRESS_BYTE_NS : 0));
+	return tuples_us(each, stage->runs, stage->alike, input) *
+		stage->bytes / prediction->spilled_bytes +
+		stage->bytes / prediction->block_bytes *
+		block_cost_us(each, stage, cached) +
+		stage->bytes * byte_ns / 1000;
 }
 
 static double
@@ -464,33 +499,42 @@ formation_us(const FmsTupleCost *cost, const FmsExpectedInput *input,
 	return us;
 }
 
-/*
- * Past the page cache all goes to the device and back.  Returns its time in
- * the merge.
- */
+/* What the device does for a stage, if all comes from it. */
 static double
-predict_direct(const FmsDevice *device, double rewritten,
-			   FmsPrediction *prediction)
+direct_us(const Stage *stage, const FmsDevice *device)
 {
-	double		bytes = prediction->spilled_bytes;
-
-	prediction->formation_us = Max(prediction->formation_us,
-								   transfer_us(bytes, device->write_mb));
-	return transfer_us(bytes, prediction->read_mb) +
-		fms_device_rewrite_us(device, rewritten, prediction->read_mb);
+	return stage->writes ?
+		fms_device_rewrite_us(device, stage->bytes, stage->read_mb) :
+		transfer_us(stage->bytes, stage->read_mb);
 }
 
-/* Through it, only what does not stay there, which is work besides. */
-static double
-predict_cached(const FmsDevice *device, double rewritten,
-			   FmsPrediction *prediction)
+/*
+ * A stage's time, and what of it is waiting.  If the spill is in the page
+ * cache, so many of its bytes are not, and getting them back is work besides.
+ */
+static void
+predict_stage(const Stage *stage, const FmsDevice *device,
+			  const FmsTupleCost *cost, const FmsExpectedInput *input,
+			  const Volumes *volumes, double pushed_out,
+			  FmsPrediction *prediction)
 {
-	double		pushed_out = pushed_out_bytes(device, prediction->formation_us,
-											  rewritten,
-											  prediction->spilled_bytes);
+	double		busy;
+	double		blocked;
+	double		reader_us = stage->writes ? 0 :
+		input->tuples * READER_NS / 1000;
+	double		device_us;
 
-	prediction->merge_us += pushed_out * RECLAIM_BYTE_NS / 1000;
-	return transfer_us(pushed_out, prediction->read_mb);
+	if (stage->bytes <= 0)
+		return;
+	pushed_out *= stage->bytes / prediction->spilled_bytes;
+	busy = busy_us(stage, cost, input, prediction, volumes->gain) +
+		pushed_out * RECLAIM_BYTE_NS / 1000;
+	device_us = prediction->cached ?
+		transfer_us(pushed_out, stage->read_mb) : direct_us(stage, device);
+	blocked = blocked_us(device_us, busy + reader_us, stage,
+						 volumes->in_block);
+	prediction->merge_us += busy + blocked;
+	prediction->blocked_us += blocked;
 }
 
 static void
@@ -499,21 +543,43 @@ predict_times(const FmsOptions *options, const FmsTupleCost *cost,
 			  FmsPrediction *prediction)
 {
 	const FmsDevice *device = &options->device;
-	double		rewritten = volumes->rewritten_bytes;
-	double		device_us;		/* in the merge */
+	double		bytes = prediction->spilled_bytes;
+	double		pushed_out = 0;
 
 	prediction->formation_us = formation_us(cost, input, volumes, prediction);
 	if (!prediction->external)
 		return;
-	prediction->merge_us = merges_us(cost, input, volumes, prediction);
-	device_us = prediction->cached ?
-		predict_cached(device, rewritten, prediction) :
-		predict_direct(device, rewritten, prediction);
-	prediction->blocked_us =
-		blocked_us(device_us,
-				   prediction->merge_us + input->tuples * READER_NS / 1000,
-				   input, volumes, prediction);
-	prediction->merge_us += prediction->blocked_us;
+	if (prediction->cached)
+		pushed_out = pushed_out_bytes(device, prediction->formation_us, bytes);
+	else
+		prediction->formation_us = Max(prediction->formation_us,
+									   transfer_us(bytes, device->write_mb));
+	predict_stage(&volumes->passes, device, cost, input, volumes, pushed_out,
+				  prediction);
+	predict_stage(&volumes->last, device, cost, input, volumes, pushed_out,
+				  prediction);
+}
+
+/* How both stages read, once it is known how many runs each has. */
+static void
+plan_stages(const FmsOptions *options, const FmsSizing *sizing,
+			const FmsExpectedInput *input, double record_bytes,
+			Volumes *volumes, FmsPrediction *prediction)
+{
+	Stage	   *last = &volumes->last;
+
+	volumes->in_block = Max(1, sizing->block_bytes * volumes->gain /
+							record_bytes);
+	plan_reads(&volumes->passes, sizing, &options->device, input,
+			   volumes->in_block, prediction->runs);
+	plan_reads(last, sizing, &options->device, input, volumes->in_block,
+			   last->runs);
+	prediction->block_bytes = sizing->block_bytes;
+	prediction->assist_blocks = last->assist_blocks;
+	prediction->assist_first = last->assist_first;
+	prediction->read_mb = last->read_mb;
+	prediction->cached = fms_medium_caches(options, sizing->block_bytes,
+										   prediction->spilled_bytes);
 }
 
 void
@@ -537,13 +603,8 @@ fms_predict(const FmsOptions *options, const FmsTupleCost *cost,
 		form_runs(&sizing, &volumes, prediction);
 		compress(options, &sizing, &volumes, prediction);
 		plan_passes(&sizing, &volumes, prediction);
-		prediction->block_bytes = sizing.block_bytes;
-		prediction->cached = fms_medium_caches(options, sizing.block_bytes,
-											   prediction->spilled_bytes);
-		volumes.joined = blocks_in_read(input, &volumes, prediction);
-		prediction->read_mb =
-			fms_device_joined_mb(&options->device, sizing.block_bytes,
-								 prediction->assist_blocks, volumes.joined);
+		plan_stages(options, &sizing, input, record_bytes, &volumes,
+					prediction);
 	}
 	predict_times(options, cost, input, &volumes, prediction);
 }

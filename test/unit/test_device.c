@@ -125,11 +125,38 @@ check_rewrite(void)
 	fms_device_note_mixed(&device, 125);
 	fms_device_note_mixed(&device, 100);
 	fms_device_note_mixed(&device, NAN);
+	shim_ok(fabs(fms_device_rewrite_us(&device, 1e6, 200) - 15000) < 1,
+			"nor is it where nobody knows what reads alone bring");
+	fms_device_note_read(&device, 262144, 8, 200);
 	shim_ok(fabs(fms_device_rewrite_us(&device, 1e6, 200) - 16000) < 1,
 			"known: as fast as both were");
+	shim_ok(fabs(fms_device_rewrite_us(&device, 1e6, 50) - 32000) < 1,
+			"in small blocks in proportion");
 	fms_device_note_mixed(&device, 1000);
 	shim_ok(fabs(fms_device_rewrite_us(&device, 1e6, 200) - 10000) < 1,
 			"but no faster than either of them");
+}
+
+/* The best of several is luck, one far below it a disturbance. */
+static void
+check_usual(void)
+{
+	memset(&device, 0, sizeof(device));
+	fms_device_note_read(&device, 4096, 1, 100);
+	fms_device_note_read(&device, 4096, 8, 1000);
+	fms_device_note_read(&device, 4096, 16, 900);
+	fms_device_note_read(&device, 4096, 64, 10);
+	shim_ok(fms_device_usual_mb(&device, 4096, 1) == 100 &&
+			fms_device_usual_mb(&device, 4096, 8) == 1000,
+			"one measurement is the usual one");
+	shim_ok(fms_device_usual_mb(&device, 4096, 64) == 950 &&
+			fms_device_read_mb(&device, 4096, 64) == 1000,
+			"of two the usual one is between them, the best is the best");
+	fms_device_note_lasting(&device, 4096, 500);
+	shim_ok(fms_device_usual_mb(&device, 4096, 64) == 500,
+			"and neither is more than what lasts");
+	memset(&device, 0, sizeof(device));
+	shim_ok(fms_device_usual_mb(&device, 4096, 8) == 0, "not known");
 }
 
 /* Blocks that are one read: more than each alone, but 300,000 a second. */
@@ -195,6 +222,7 @@ main(void)
 	check_round_trip();
 	check_lasting();
 	check_rewrite();
+	check_usual();
 	check_joined();
 	check_depths();
 	check_nonsense();
