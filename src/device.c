@@ -19,7 +19,8 @@
  *
  * A point is a short measurement and may have been disturbed, and disturbances
  * only slow things down.  A reader that has l requests to give may always give
- * fewer, so a rate counts for all greater depths, too.
+ * fewer, so a rate counts for all greater depths, too.  Choices compare the
+ * best rates; what is foreseen is a mean of those that are nearly as good.
  *
  * What a short measurement does not see is a limit that a device keeps over
  * some time, as clouds' disks do: so many MB and so many requests a second,
@@ -282,8 +283,8 @@ fms_device_read_mb(const FmsDevice *device, uint32 block_bytes, uint32 depth)
 					  momentary_mb(device, rate_at, block_bytes, depth));
 }
 
-double
-fms_device_usual_mb(const FmsDevice *device, uint32 block_bytes, uint32 depth)
+static double
+usual_mb(const FmsDevice *device, uint32 block_bytes, uint32 depth)
 {
 	return lasting_of(device, block_bytes,
 					  momentary_mb(device, usual_at, block_bytes, depth));
@@ -293,9 +294,9 @@ double
 fms_device_joined_mb(const FmsDevice *device, uint32 block_bytes,
 					 uint32 depth, double joined)
 {
-	double		alone = fms_device_usual_mb(device, block_bytes, depth);
-	double		together = fms_device_usual_mb(device, block_bytes * joined,
-											   depth / joined);
+	double		alone = usual_mb(device, block_bytes, depth);
+	double		together = usual_mb(device, block_bytes * joined,
+									depth / joined);
 
 	/* a device so slow that measuring that took all the time there was */
 	if (alone <= 0)

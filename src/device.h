@@ -74,16 +74,11 @@ extern double fms_device_read_mb(const FmsDevice *device, uint32 block_bytes,
 								 uint32 depth);
 
 /*
- * What the device usually brings then, where read_mb is what it can: for
- * foreseeing how long reads take, not for comparing what might be chosen.
- */
-extern double fms_device_usual_mb(const FmsDevice *device,
-								  uint32 block_bytes, uint32 depth);
-
-/*
- * The same where so many blocks on average are one read, into buffers that lie
- * apart: more than by themselves, but for each of them the device has to look
- * up a piece of memory.  Where no short measurement was made, what lasts.
+ * What the device usually brings, where read_mb is what it can: for foreseeing
+ * how long reads take, not for comparing what might be chosen.  So many blocks
+ * on average are one read, into buffers that lie apart: more than by
+ * themselves, but for each of them the device has to look up a piece of
+ * memory.  Where no short measurement was made, what lasts.
  */
 extern double fms_device_joined_mb(const FmsDevice *device,
 								   uint32 block_bytes, uint32 depth,

@@ -447,11 +447,10 @@ transfer_us(double bytes, double mb)
 }
 
 /*
- * How many bytes of a spill in the page cache a merge of them reads from the
- * device.  While memory is full, the device takes as many as it can.  Those
- * can be taken away as the input's pages can, in that proportion; and what
- * comes back takes a place again, another byte's for each.  A pass reads what
- * is left of it once more.
+ * How many bytes of a spill in the page cache a merge of all of it reads from
+ * the device.  While memory is full, the device takes as many as it can.
+ * Those can be taken away as the input's pages can, in that proportion; and
+ * what comes back takes a place again, another byte's for each.
  */
 static double
 pushed_out_bytes(const FmsDevice *device, double formation_us, double bytes)
@@ -510,7 +509,8 @@ direct_us(const Stage *stage, const FmsDevice *device)
 
 /*
  * A stage's time, and what of it is waiting.  If the spill is in the page
- * cache, so many of its bytes are not, and getting them back is work besides.
+ * cache, so many of its bytes are not, each stage reads its part of them, and
+ * getting them back is work besides.
  */
 static void
 predict_stage(const Stage *stage, const FmsDevice *device,
@@ -576,7 +576,6 @@ plan_stages(const FmsOptions *options, const FmsSizing *sizing,
 			   last->runs);
 	prediction->block_bytes = sizing->block_bytes;
 	prediction->assist_blocks = last->assist_blocks;
-	prediction->assist_first = last->assist_first;
 	prediction->read_mb = last->read_mb;
 	prediction->cached = fms_medium_caches(options, sizing->block_bytes,
 										   prediction->spilled_bytes);

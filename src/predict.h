@@ -20,7 +20,6 @@ typedef struct FmsPrediction
 	uint32		merge_passes;
 	uint32		block_bytes;
 	uint32		assist_blocks;
-	uint32		assist_first;	/* of them, as long as no read is waited for */
 	bool		cached;			/* the spill stays in the page cache */
 	bool		compressed;
 	double		read_mb;		/* of the merge's reads, MB/s; 0: not known */

@@ -146,17 +146,17 @@ check_usual(void)
 	fms_device_note_read(&device, 4096, 8, 1000);
 	fms_device_note_read(&device, 4096, 16, 900);
 	fms_device_note_read(&device, 4096, 64, 10);
-	shim_ok(fms_device_usual_mb(&device, 4096, 1) == 100 &&
-			fms_device_usual_mb(&device, 4096, 8) == 1000,
+	shim_ok(fms_device_joined_mb(&device, 4096, 1, 1) == 100 &&
+			fms_device_joined_mb(&device, 4096, 8, 1) == 1000,
 			"one measurement is the usual one");
-	shim_ok(fms_device_usual_mb(&device, 4096, 64) == 950 &&
+	shim_ok(fms_device_joined_mb(&device, 4096, 64, 1) == 950 &&
 			fms_device_read_mb(&device, 4096, 64) == 1000,
 			"of two the usual one is between them, the best is the best");
 	fms_device_note_lasting(&device, 4096, 500);
-	shim_ok(fms_device_usual_mb(&device, 4096, 64) == 500,
+	shim_ok(fms_device_joined_mb(&device, 4096, 64, 1) == 500,
 			"and neither is more than what lasts");
 	memset(&device, 0, sizeof(device));
-	shim_ok(fms_device_usual_mb(&device, 4096, 8) == 0, "not known");
+	shim_ok(fms_device_joined_mb(&device, 4096, 8, 1) == 0, "not known");
 }
 
 /* Blocks that are one read: more than each alone, but 300,000 a second. */
