@@ -14,8 +14,8 @@
  *	  second at most			  256 kB, 1 MB is up	   at most more
  *								  at 1, 8, 32
  *
- * Of two times for tuples, the quieter counts; where a slow device made the
- * first one long, there is no second.
+ * Of two times for tuples, the mean counts; where a slow device made the first
+ * one long, there is no second.
  *
  * Neighbouring patterns take turns at each point, so that a slow minute of the
  * machine spoils a bit of each and not all of one.  A point with so much
@@ -609,7 +609,7 @@ fmsort_calibrate(PG_FUNCTION_ARGS)
 		FmsTupleCost later = {0};
 
 		fms_place_call(calibration.wish.tablespace, measure_tuples, &later);
-		fms_tuple_cost_lower(&facts.cost, &later);
+		fms_tuple_cost_mean(&facts.cost, &later);
 	}
 	facts.seconds = fms_clock_since_us(calibration.start) / 1e6;
 

@@ -300,34 +300,27 @@ fms_tuple_cost_measure(FmsIoChoice io_method, FmsTupleCost *cost)
 	measure_merge(&direct, &of_short, &of_long, &cost->direct);
 }
 
-/* What a tuple of middling length takes, of such parts. */
-static double
-middling_ns(double tuple_ns, double byte_ns)
+static void
+take_mean(double *value, double other)
 {
-	return tuple_ns + byte_ns * (SHORT_BYTES + LONG_BYTES) / 2;
+	*value = (*value + other) / 2;
 }
 
-static double
-cached_ns(const FmsTupleCost *cost)
+static void
+take_mean_of_merge(FmsMergeCost *cost, const FmsMergeCost *other)
 {
-	return middling_ns(cost->formation_ns + cost->cached.tuple_ns,
-					   cost->formation_byte_ns + cost->cached.byte_ns);
-}
-
-static double
-direct_ns(const FmsTupleCost *cost)
-{
-	return middling_ns(cost->direct.tuple_ns, cost->direct.byte_ns) +
-		cost->direct.block_ns + cost->direct.submit_ns;
+	take_mean(&cost->tuple_ns, other->tuple_ns);
+	take_mean(&cost->byte_ns, other->byte_ns);
+	take_mean(&cost->change_ns, other->change_ns);
+	take_mean(&cost->block_ns, other->block_ns);
+	take_mean(&cost->submit_ns, other->submit_ns);
 }
 
 void
-fms_tuple_cost_lower(FmsTupleCost *cost, const FmsTupleCost *other)
+fms_tuple_cost_mean(FmsTupleCost *cost, const FmsTupleCost *other)
 {
-	FmsMergeCost direct = direct_ns(other) < direct_ns(cost) ?
-		other->direct : cost->direct;
-
-	if (cached_ns(other) < cached_ns(cost))
-		*cost = *other;
-	cost->direct = direct;
+	take_mean(&cost->formation_ns, other->formation_ns);
+	take_mean(&cost->formation_byte_ns, other->formation_byte_ns);
+	take_mean_of_merge(&cost->cached, &other->cached);
+	take_mean_of_merge(&cost->direct, &other->direct);
 }

@@ -22,10 +22,9 @@ extern void fms_tuple_cost_measure(FmsIoChoice io_method,
 								   FmsTupleCost *cost);
 
 /*
- * Of two measurements some time apart, keeps the one by which a sort takes
- * less time: a machine that others slow down for a while is not always slow.
+ * Makes the first of two measurements some time apart their mean: what slows a
+ * machine down for a while does so to the sorts that are foreseen, too.
  */
-extern void fms_tuple_cost_lower(FmsTupleCost *cost,
-								 const FmsTupleCost *other);
+extern void fms_tuple_cost_mean(FmsTupleCost *cost, const FmsTupleCost *other);
 
 #endif							/* FMS_TUPLE_COST_H */

@@ -10,10 +10,11 @@
 # GRID_RESULTS; report.py reads them.  A cell that is in there already is not
 # measured again.
 #
-# A query pays for what the one before it has left in the page cache, where
-# memory is short, or of free memory, which a virtual machine's host takes away
-# when nobody uses it.  In the stages that GRID_SETTLE names that is its own kind:
-# each query runs first without being counted.
+# A query pays for what the one before it has left.  Of free memory: a virtual
+# machine's host takes away what nobody uses, and whoever needs it then waits for
+# it, maybe for as long as it sorts.  So each round has another order.  And of the
+# page cache, where memory is short: in the stages that GRID_SETTLE names that is
+# its own kind, which runs first without being counted.
 #
 # Contenders:
 #
@@ -25,6 +26,7 @@
 #   B/L/D       block size, assist blocks, direct I/O as set; with what
 #               fmsort_recommend() says of that, by the profile
 #   B/L/D/C     likewise, and compression as set
+#   again:B/..  the same once more: what the two differ by is chance
 
 GRID_REPORT=$FMSORT_ROOT/test/bench/devices/report.py
 GRID_RESULTS=
@@ -102,7 +104,7 @@ grid_contender() {
     case $1 in
     stock) settings off 0 0 auto auto ;;
     */*/*)
-        IFS=/ read -r block assist direct compression <<<"$1"
+        IFS=/ read -r block assist direct compression <<<"${1#again:}"
         settings fmsort "$block" "$assist" auto "$direct"
         [[ -z $compression ]] ||
             echo "SET fmsort.compression = $compression;"
@@ -119,7 +121,7 @@ grid_prediction() {
         echo "SELECT '{}';"
         return
     fi
-    IFS=/ read -r block assist direct _ <<<"$1"
+    IFS=/ read -r block assist direct _ <<<"${1#again:}"
     cat <<EOF
 SELECT row_to_json(r)
 FROM (SELECT reltuples::bigint AS tuples,
@@ -173,11 +175,9 @@ EOF
 }
 
 # grid_rounds STAGE CELL WORK_MEM ROUNDS CONTENDER...: every round in another
-# order, as who comes before matters: a query past the page cache leaves memory
-# unused, which a virtual machine's host may take away, and the next one through
-# the page cache has to get it back.  With GRID_CALIBRATION (seconds and MB of
-# grid_calibrate) the device is measured before each round, so that no contender
-# and no prediction is judged by a minute that is over, or by one calibration.
+# order.  With GRID_CALIBRATION (seconds and MB of grid_calibrate) the device is
+# measured before each round, so that no contender and no prediction is judged by a
+# minute that is over, or by one calibration.
 grid_rounds() {
     local stage=$1 cell=$2 mem=$3 rounds=$4 round contender
     shift 4
@@ -211,7 +211,7 @@ grid_both_stages() {
     best=$(grid_report best "$cell" "$GRID_KEY" "$mem" "$GRID_FINALISTS") ||
         return
     # shellcheck disable=SC2086 # words
-    grid_rounds final "$cell" "$mem" "$GRID_REPEAT" "$@" $best
+    grid_rounds final "$cell" "$mem" "$GRID_REPEAT" "$@" $best "again:${best%% *}"
 }
 
 # grid_cell CELL WORK_MEM CONTENDER...: these are judged.

@@ -27,8 +27,12 @@ FIGURES = ("input_ms", "run_formation_ms", "merge_ms", "blocked_ms",
 TABLE_STATES = ("warm", "cold")
 
 
+# A point of the grid once more, to see what is chance.
+AGAIN = "again:"
+
+
 def is_point(contender):
-    return contender.count("/") >= 2
+    return contender.count("/") >= 2 and not contender.startswith(AGAIN)
 
 
 class Results:
@@ -60,6 +64,10 @@ class Results:
         return [row[6] for row in self.rows if row[0] == stage
                 and tuple(row[1:4]) == cell and row[4] == contender]
 
+    def rounds(self, cell, contender):
+        return [(row[5], row[6]) for row in self.rows if row[0] == "final"
+                and tuple(row[1:4]) == cell and row[4] == contender]
+
     def ms(self, stage, cell, contender):
         found = self.found(stage, cell, contender)
         return statistics.median(f["ms"] for f in found) if found else None
@@ -70,26 +78,35 @@ class Results:
         return min(points, key=lambda c: self.ms("final", cell, c),
                    default=None)
 
-    def sort_ms(self, cell, contender):
-        """What is left without what it took to hand the rows to the sort."""
-        times = [f["ms"] - f["input_ms"]
-                 for f in self.found("final", cell, contender)
-                 if "input_ms" in f]
-        return statistics.median(times) if times else None
+    def by_turns(self, cell, contender, other, figure):
+        """How many times as long as the other, the median over the rounds: a
+        machine's speed changes by the minute, and a round is one."""
+        numbers = [{number: figure(found) for number, found
+                    in self.rounds(cell, name) if figure(found)}
+                   for name in (contender, other)]
+        ratios = [own / numbers[1][number] for number, own
+                  in numbers[0].items() if number in numbers[1]]
+        return statistics.median(ratios) if ratios else None
 
     def ratios(self, cell, contender):
         """The stock sort's time by its own, its own by the best point's, and
         that once more without the time of the input: how long a table takes
-        to be read from a device has nothing to do with settings."""
-        own = self.ms("final", cell, contender)
-        stock = self.ms("final", cell, "stock")
-        point = self.best_point(cell)
-        best = point and self.ms("final", cell, point)
-        sort = self.sort_ms(cell, contender)
-        points = [self.sort_ms(cell, c)
-                  for c in self.contenders("final", cell) if is_point(c)]
-        return (own and stock and stock / own, own and best and own / best,
-                sort / min(points) if sort and points else None)
+        to be read from a device has nothing to do with settings.  A point that
+        is there again goes by itself."""
+        best = (contender[len(AGAIN):] if contender.startswith(AGAIN)
+                else self.best_point(cell))
+        return (self.by_turns(cell, "stock", contender, query_ms),
+                best and self.by_turns(cell, contender, best, query_ms),
+                best and self.by_turns(cell, contender, best, sort_ms))
+
+
+def query_ms(found):
+    return found["ms"]
+
+
+def sort_ms(found):
+    """What is left without what it took to hand the rows to the sort."""
+    return found["ms"] - found["input_ms"] if "input_ms" in found else None
 
 
 def nodes(plan):
@@ -176,7 +193,10 @@ def print_tables(results):
             if is_point(name) and name != best:
                 continue
             ratios = results.ratios(cell, name)
-            if not is_point(name) and name != "stock":
+            if name.startswith(AGAIN):
+                judged.setdefault("again", []).append(
+                    [r and max(r, 1 / r) for r in ratios])
+            elif not is_point(name) and name != "stock":
                 judged.setdefault(name, []).append(ratios)
             lines.append([
                 ", ".join([cell[0], cell[1], cell[2] + " MB"]), name,
@@ -294,7 +314,7 @@ def print_chart(results, title):
     cells = results.cells()
     names = list(dict.fromkeys(
         c for cell in cells for c in results.contenders("final", cell)
-        if not is_point(c)))
+        if not is_point(c) and not c.startswith(AGAIN)))
     print("set terminal svg size %d,420 noenhanced font 'sans-serif,11' "
           "background 'white'" % max(720, 160 + 100 * len(cells)))
     print("$data << END")
