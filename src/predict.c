@@ -90,7 +90,7 @@
  */
 #define PRICED_RUNS			10
 #define PRICED_ALIKE		8
-#define RUN_FRACTION		0.009
+#define RUN_FRACTION		0.014
 #define RUNS_FRACTION_MAX	6.7
 
 /*

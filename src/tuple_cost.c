@@ -4,9 +4,10 @@
  *	  What a tuple costs the processor, by sorts that are timed.
  *
  * Sorts of (bigint, bytea), by the bigint, at random; the tuples of one are
- * short, those of another long.  Each runs five times, and the time in the
- * middle counts: what else the machine does slows down the sorts, too, whose
- * time is foreseen.
+ * short, those of another long.  They take turns, five times, since what they
+ * differ by is what counts, and a slow moment then is one of all of them.  Of
+ * each, the mean of the times in the middle is taken: what else the machine
+ * does slows down the sorts, too, whose time is foreseen.
  *
  * A line through the two lengths gives what a tuple and what a byte costs:
  *
@@ -71,8 +72,8 @@
 #define MANY_ASSIST		64
 #define REPEAT			5
 
-/* No repetition begins after that: on a slow device, each takes long. */
-#define SECONDS_MAX		0.3
+/* No turn begins after that: on a slow device, each takes long. */
+#define SECONDS_MAX		1.5
 
 /*
  * What is sorted, and in which blocks, of which so many are asked for; 0: as
@@ -87,20 +88,22 @@ typedef struct Trial
 	uint32		assist_blocks;
 } Trial;
 
-static const Trial few_small = {
-	SHORT_BYTES, SHORT_TUPLES, SOME_ALIKE, SMALL_BLOCK, FEW_ASSIST
-};
-static const Trial many_small = {
-	SHORT_BYTES, SHORT_TUPLES, SOME_ALIKE, SMALL_BLOCK, MANY_ASSIST
-};
-static const Trial short_tuples = {
-	SHORT_BYTES, SHORT_TUPLES, SOME_ALIKE, LARGE_BLOCK, 0
-};
-static const Trial alike_tuples = {
-	SHORT_BYTES, SHORT_TUPLES, MANY_ALIKE, LARGE_BLOCK, 0
-};
-static const Trial long_tuples = {
-	LONG_BYTES, LONG_TUPLES, SOME_ALIKE, LARGE_BLOCK, 0
+typedef enum TrialName
+{
+	SHORT_TUPLES_TRIAL,
+	LONG_TUPLES_TRIAL,
+	ALIKE_TUPLES_TRIAL,
+	FEW_SMALL_TRIAL,
+	MANY_SMALL_TRIAL,
+	TRIALS
+} TrialName;
+
+static const Trial trials[TRIALS] = {
+	{SHORT_BYTES, SHORT_TUPLES, SOME_ALIKE, LARGE_BLOCK, 0},
+	{LONG_BYTES, LONG_TUPLES, SOME_ALIKE, LARGE_BLOCK, 0},
+	{SHORT_BYTES, SHORT_TUPLES, MANY_ALIKE, LARGE_BLOCK, 0},
+	{SHORT_BYTES, SHORT_TUPLES, SOME_ALIKE, SMALL_BLOCK, FEW_ASSIST},
+	{SHORT_BYTES, SHORT_TUPLES, SOME_ALIKE, SMALL_BLOCK, MANY_ASSIST}
 };
 
 typedef struct Timing
@@ -111,6 +114,14 @@ typedef struct Timing
 	double		blocks;			/* a tuple */
 	double		batches;		/* in which they were asked for */
 } Timing;
+
+/* Of one trial, at each turn. */
+typedef struct Times
+{
+	double		formation_ns[REPEAT];
+	double		merge_ns[REPEAT];
+	double		load_ns[REPEAT];
+} Times;
 
 static void
 put_tuples(FmsSort *sort, TupleDesc desc, const Trial *trial)
@@ -195,27 +206,32 @@ time_sort(const Trial *trial, const Way *way, Timing *timing)
 	FreeTupleDesc(desc);
 }
 
-static Timing
-usual_time(const Trial *trial, const Way *way)
+/* What each of the trials takes that way. */
+static void
+time_trials(const Way *way, Timing *timings)
 {
 	instr_time	start = fms_clock_now();
-	Timing		timing;
-	double		formation_ns[REPEAT];
-	double		merge_ns[REPEAT];
-	double		load_ns[REPEAT];
+	Times		times[TRIALS];
 	int			n = 0;
+	int			i;
 
 	do
 	{
-		time_sort(trial, way, &timing);
-		formation_ns[n] = timing.formation_ns;
-		load_ns[n] = timing.load_ns;
-		merge_ns[n++] = timing.merge_ns;
+		for (i = 0; i < TRIALS; i++)
+		{
+			time_sort(&trials[i], way, &timings[i]);
+			times[i].formation_ns[n] = timings[i].formation_ns;
+			times[i].merge_ns[n] = timings[i].merge_ns;
+			times[i].load_ns[n] = timings[i].load_ns;
+		}
+		n++;
 	} while (n < REPEAT && fms_clock_since_us(start) < SECONDS_MAX * 1e6);
-	timing.formation_ns = fms_median(formation_ns, n);
-	timing.merge_ns = fms_median(merge_ns, n);
-	timing.load_ns = fms_median(load_ns, n);
-	return timing;
+	for (i = 0; i < TRIALS; i++)
+	{
+		timings[i].formation_ns = fms_middle_mean(times[i].formation_ns, n);
+		timings[i].merge_ns = fms_middle_mean(times[i].merge_ns, n);
+		timings[i].load_ns = fms_middle_mean(times[i].load_ns, n);
+	}
 }
 
 /* The line through both: neither part can be negative. */
@@ -265,22 +281,21 @@ copy_cost_ns(const Timing *timing, const FmsMergeCost *cost)
  * spends most of that on memory that it has not used before.
  */
 static void
-measure_merge(const Way *way, const Timing *of_short, const Timing *of_long,
-			  FmsMergeCost *cost)
+price_merge(const Timing *timings, bool copies, FmsMergeCost *cost)
 {
 	static const Timing nothing = {0};
-	bool		copies = way->direct == FMS_DIRECT_OFF;
-	Timing		few = usual_time(&few_small, way);
-	Timing		many = usual_time(&many_small, way);
-	Timing		alike = usual_time(&alike_tuples, way);
+	const Timing *of_short = &timings[SHORT_TUPLES_TRIAL];
+	const Timing *of_long = &timings[LONG_TUPLES_TRIAL];
+	const Timing *many = &timings[MANY_SMALL_TRIAL];
 
-	cost->submit_ns = submit_cost_ns(&few, &many);
-	cost->block_ns = block_cost_ns(&many, copies ? of_short : &nothing,
+	cost->submit_ns = submit_cost_ns(&timings[FEW_SMALL_TRIAL], many);
+	cost->block_ns = block_cost_ns(many, copies ? of_short : &nothing,
 								   cost->submit_ns);
 	fit(of_short->merge_ns + (copies ? copy_cost_ns(of_short, cost) : 0),
 		of_long->merge_ns + (copies ? copy_cost_ns(of_long, cost) : 0),
 		&cost->tuple_ns, &cost->byte_ns);
-	cost->change_ns = Max(0, of_short->merge_ns - alike.merge_ns);
+	cost->change_ns = Max(0, of_short->merge_ns -
+						  timings[ALIKE_TUPLES_TRIAL].merge_ns);
 }
 
 void
@@ -288,16 +303,16 @@ fms_tuple_cost_measure(FmsIoChoice io_method, FmsTupleCost *cost)
 {
 	Way			cached = {io_method, FMS_DIRECT_OFF, 0};
 	Way			direct = {io_method, FMS_DIRECT_ON, DIRECT_ASSIST};
-	Timing		of_short = usual_time(&short_tuples, &cached);
-	Timing		of_long = usual_time(&long_tuples, &cached);
+	Timing		timings[TRIALS];
 
-	fit(of_short.formation_ns, of_long.formation_ns, &cost->formation_ns,
+	time_trials(&cached, timings);
+	fit(timings[SHORT_TUPLES_TRIAL].formation_ns,
+		timings[LONG_TUPLES_TRIAL].formation_ns, &cost->formation_ns,
 		&cost->formation_byte_ns);
-	measure_merge(&cached, &of_short, &of_long, &cost->cached);
+	price_merge(timings, true, &cost->cached);
 
-	of_short = usual_time(&short_tuples, &direct);
-	of_long = usual_time(&long_tuples, &direct);
-	measure_merge(&direct, &of_short, &of_long, &cost->direct);
+	time_trials(&direct, timings);
+	price_merge(timings, false, &cost->direct);
 }
 
 static void

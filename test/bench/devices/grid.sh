@@ -6,7 +6,9 @@
 # First every point of the grid runs once, or GRID_SCREENING times (screening).
 # The fastest of many noisy figures is fast by luck as well, so the best
 # GRID_FINALISTS run again with those that are to be judged, by turns, GRID_REPEAT
-# rounds, and only these count (final).  Results go, a line a query, to
+# rounds, and only these count (final).  One of them is there twice, so that
+# chance can be seen: while it makes up more than GRID_CHANCE per cent, there are
+# further rounds, GRID_MOST at the most.  Results go, a line a query, to
 # GRID_RESULTS; report.py reads them.  A cell that is in there already is not
 # measured again.
 #
@@ -31,6 +33,8 @@
 GRID_REPORT=$FMSORT_ROOT/test/bench/devices/report.py
 GRID_RESULTS=
 GRID_REPEAT=${REPEAT:-3}
+GRID_MOST=${MOST:-$GRID_REPEAT}
+GRID_CHANCE=${CHANCE:-2}
 GRID_SCREENING=${SCREENING:-1}
 GRID_FINALISTS=${FINALISTS:-2}
 GRID_KEY=
@@ -174,22 +178,38 @@ EOF
     grid_report add "$1" "$2" "$GRID_KEY" "$3" "$4" "$5" "$plan"
 }
 
-# grid_rounds STAGE CELL WORK_MEM ROUNDS CONTENDER...: every round in another
-# order.  With GRID_CALIBRATION (seconds and MB of grid_calibrate) the device is
-# measured before each round, so that no contender and no prediction is judged by a
-# minute that is over, or by one calibration.
-grid_rounds() {
-    local stage=$1 cell=$2 mem=$3 rounds=$4 round contender
+# grid_round STAGE CELL WORK_MEM ROUND CONTENDER...: every round in another order.
+# With GRID_CALIBRATION (seconds and MB of grid_calibrate) the device is measured
+# before it, so that no contender and no prediction is judged by a minute that is
+# over, or by one calibration.
+grid_round() {
+    local stage=$1 cell=$2 mem=$3 round=$4 contender
     shift 4
 
-    for ((round = 1; round <= rounds; round++)); do
-        # shellcheck disable=SC2086 # words
-        [[ -z $GRID_CALIBRATION ]] ||
-            grid_calibrate $GRID_CALIBRATION || return
-        for contender in $(grid_shuffle "$cell $mem $round" "$@"); do
-            grid_measure "$stage" "$cell" "$mem" "$contender" "$round" ||
-                return
-        done
+    # shellcheck disable=SC2086 # words
+    [[ -z $GRID_CALIBRATION ]] || grid_calibrate $GRID_CALIBRATION || return
+    for contender in $(grid_shuffle "$cell $mem $round" "$@"); do
+        grid_measure "$stage" "$cell" "$mem" "$contender" "$round" || return
+    done
+}
+
+# grid_screen CELL WORK_MEM: every point of the grid
+grid_screen() {
+    local round
+
+    for ((round = 1; round <= GRID_SCREENING; round++)); do
+        grid_round screening "$1" "$2" "$round" "${GRID_POINTS[@]}" || return
+    done
+}
+
+# grid_judge CELL WORK_MEM CONTENDER...: as many rounds as it takes
+grid_judge() {
+    local round
+
+    for ((round = 1; round <= GRID_MOST; round++)); do
+        grid_round final "$1" "$2" "$round" "${@:3}" || return
+        ((round < GRID_REPEAT)) ||
+            ! grid_report settled "$1" "$GRID_KEY" "$2" "$GRID_CHANCE" || break
     done
 }
 
@@ -206,12 +226,11 @@ grid_both_stages() {
 
     # A warm-up, which counts nowhere.
     grid_measure warm-up "$cell" "$mem" stock 0 &&
-        grid_rounds screening "$cell" "$mem" "$GRID_SCREENING" \
-            "${GRID_POINTS[@]}" || return
+        grid_screen "$cell" "$mem" || return
     best=$(grid_report best "$cell" "$GRID_KEY" "$mem" "$GRID_FINALISTS") ||
         return
     # shellcheck disable=SC2086 # words
-    grid_rounds final "$cell" "$mem" "$GRID_REPEAT" "$@" $best "again:${best%% *}"
+    grid_judge "$cell" "$mem" "$@" $best "again:${best%% *}"
 }
 
 # grid_cell CELL WORK_MEM CONTENDER...: these are judged.
@@ -233,7 +252,8 @@ grid_describe() {
     grid_report environment disk "$(disk_below "$CLUSTER_DIR")"
     grid_report environment orders "$(sql -c "SELECT count(*) || ' rows, '
         || pg_size_pretty(pg_table_size('orders')) FROM orders")"
-    grid_report environment rounds "$GRID_REPEAT, after $GRID_SCREENING of screening"
+    grid_report environment rounds \
+        "$GRID_REPEAT to $GRID_MOST, after $GRID_SCREENING of screening"
 }
 
 # grid_publish NAME TITLE: tables, and NAME.csv and .svg in OUT

@@ -9,6 +9,7 @@ contenders.
     add STAGE CELL KEY MEM CONTENDER ROUND FILE   what psql printed
     environment NAME VALUE
     best CELL KEY MEM N        the grid's N fastest points, by screening
+    settled CELL KEY MEM %     succeeds if chance makes up no more than that
     has CELL KEY MEM ROUNDS    succeeds if all rounds are there
     tables, csv                for people, for programs
     chart TITLE                for gnuplot
@@ -16,6 +17,7 @@ contenders.
 
 import csv
 import json
+import math
 import statistics
 import sys
 
@@ -79,25 +81,45 @@ class Results:
                    default=None)
 
     def by_turns(self, cell, contender, other, figure):
-        """How many times as long as the other, the median over the rounds: a
-        machine's speed changes by the minute, and a round is one."""
-        numbers = [{number: figure(found) for number, found
-                    in self.rounds(cell, name) if figure(found)}
-                   for name in (contender, other)]
-        ratios = [own / numbers[1][number] for number, own
-                  in numbers[0].items() if number in numbers[1]]
-        return statistics.median(ratios) if ratios else None
+        """How many times as long as the other, round by round: a machine's
+        speed changes by the minute, and a round is one."""
+        own, others = ({number: figure(found) for number, found
+                        in self.rounds(cell, name) if figure(found)}
+                       for name in (contender, other))
+        return [own[number] / others[number]
+                for number in own if number in others]
+
+    def by_best(self, cell, contender, figure):
+        """Its own time by the best point's, round by round.  A point that is
+        there again goes by itself."""
+        best = (contender[len(AGAIN):] if contender.startswith(AGAIN)
+                else self.best_point(cell))
+        return self.by_turns(cell, contender, best, figure)
 
     def ratios(self, cell, contender):
         """The stock sort's time by its own, its own by the best point's, and
         that once more without the time of the input: how long a table takes
-        to be read from a device has nothing to do with settings.  A point that
-        is there again goes by itself."""
-        best = (contender[len(AGAIN):] if contender.startswith(AGAIN)
-                else self.best_point(cell))
-        return (self.by_turns(cell, "stock", contender, query_ms),
-                best and self.by_turns(cell, contender, best, query_ms),
-                best and self.by_turns(cell, contender, best, sort_ms))
+        to be read from a device has nothing to do with settings.  Medians."""
+        return [median(some) for some in (
+            self.by_turns(cell, "stock", contender, query_ms),
+            self.by_best(cell, contender, query_ms),
+            self.by_best(cell, contender, sort_ms))]
+
+
+def median(ratios):
+    return statistics.median(ratios) if ratios else None
+
+
+def chance(ratios):
+    """Another median would be as near as that in two of three cases: half the
+    distance of the ratios between which the true one then is."""
+    n = len(ratios)
+    if n < 2:
+        return None
+    aside = math.sqrt(n) / 2
+    ratios = sorted(ratios)
+    return (ratios[min(n - 1, math.ceil(n / 2 + aside) - 1)]
+            - ratios[max(0, math.floor(n / 2 - aside))]) / 2
 
 
 def query_ms(found):
@@ -143,6 +165,16 @@ def print_best(results, cell, key, mem, count):
     points = results.contenders("screening", which)
     points.sort(key=lambda c: results.ms("screening", which, c))
     print(" ".join(points[:int(count)]))
+
+
+def settled(results, cell, key, mem, per_cent):
+    """Is what the point that runs twice differs from itself by known?"""
+    which = (cell, key, mem)
+    known = [chance(results.by_best(which, c, query_ms))
+             for c in results.contenders("final", which)
+             if c.startswith(AGAIN)]
+    sys.exit(0 if all(some is not None and some <= float(per_cent) / 100
+                      for some in known) else 1)
 
 
 def has(results, cell, key, mem, rounds):
@@ -202,9 +234,10 @@ def print_tables(results):
                 ", ".join([cell[0], cell[1], cell[2] + " MB"]), name,
                 shown(results.ms("final", cell, name), 0),
                 *map(shown, ratios),
+                shown(chance(results.by_best(cell, name, query_ms))),
                 chosen(results.found("final", cell, name)[-1])])
     print_table(["cell", "contender", "ms", "stock/it", "it/best of grid",
-                 "without input", "chosen"], lines)
+                 "without input", "chance", "chosen"], lines)
     for name, ratios in judged.items():
         stock, best, sort = ([r for r in some if r] for some in zip(*ratios))
         print("%s: stock/it at least %s; it/best of grid %s; without input %s"
@@ -348,6 +381,7 @@ COMMANDS = {
     "add": add,
     "environment": add_environment,
     "best": print_best,
+    "settled": settled,
     "has": has,
     "tables": print_tables,
     "csv": print_csv,
