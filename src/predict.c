@@ -40,8 +40,8 @@
  * many are alike and on how many runs there are.
  *
  * An earlier pass writes what it has merged: to the processor nearly what
- * writing a run is, to the device as many bytes as it reads, at the rate that
- * was measured for both by turns.
+ * writing a run is, and for each block what reading one is; to the device as
+ * many bytes as it reads, at the rate that was measured for both by turns.
  *
  * A spill that is compressed (compression.c) is less than half as large, and
  * costs the processor a price a byte in run formation and in the merge.
@@ -373,6 +373,13 @@ block_cost_us(const FmsMergeCost *cost, const Stage *stage, bool cached)
 	return (cost->block_ns * part + cost->submit_ns / batch) / 1000;
 }
 
+/* What writing one costs: each is asked for by itself, and does not wait. */
+static double
+write_cost_us(const FmsMergeCost *cost, const Stage *stage)
+{
+	return stage->writes ? (cost->block_ns + cost->submit_ns) / 1000 : 0;
+}
+
 /*
  * What part of the reads cannot be ahead of the merge, as more blocks are
  * wanted at once than there are assist blocks?  After half of its blocks, a
@@ -481,7 +488,7 @@ busy_us(const Stage *stage, const FmsTupleCost *cost,
 	return tuples_us(each, stage->runs, stage->alike, input) *
 		stage->bytes / prediction->spilled_bytes +
 		stage->bytes / prediction->block_bytes *
-		block_cost_us(each, stage, cached) +
+		(block_cost_us(each, stage, cached) + write_cost_us(each, stage)) +
 		stage->bytes * byte_ns / 1000;
 }
 

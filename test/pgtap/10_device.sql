@@ -217,6 +217,16 @@ SELECT ok(r.merge_passes = 2 AND
     r.blocked_ms > 0.1 * r.bytes_spilled / r.read_mb_per_s / 1000,
   '... unless a pass has to write, too')
 FROM fmsort_recommend('4MB', 1000000000, block_size => 131072, assist_blocks => 64) r;
+-- a block that a pass reads and writes costs twice, and once more in the last merge
+CREATE TEMPORARY TABLE two_passes AS
+SELECT merge_ms, bytes_spilled / 131072 AS blocks
+FROM fmsort_recommend('4MB', 1000000000, block_size => 131072, distinct_keys => 1000000000);
+UPDATE fmsort_device_profile SET direct_merge_block_ns = direct_merge_block_ns + 1e6;
+SELECT cmp_ok(r.merge_ms - t.merge_ms, '>', (2.1 * t.blocks)::float8,
+  'writing a block in a pass has its price')
+FROM two_passes t,
+  fmsort_recommend('4MB', 1000000000, block_size => 131072, distinct_keys => 1000000000) r;
+UPDATE fmsort_device_profile SET direct_merge_block_ns = direct_merge_block_ns - 1e6;
 -- changing runs cannot be more than all of a tuple
 UPDATE fmsort_device_profile SET direct_merge_change_ns = 1e8;
 SELECT cmp_ok(r.merge_ms, '>=', r.blocked_ms,
