@@ -121,11 +121,11 @@ grid_contender() {
 grid_prediction() {
     local block assist direct
 
-    if [[ $1 != */*/* ]]; then
+    if [[ $1 != */*/* || $1 == again:* ]]; then
         echo "SELECT '{}';"
         return
     fi
-    IFS=/ read -r block assist direct _ <<<"${1#again:}"
+    IFS=/ read -r block assist direct _ <<<"$1"
     cat <<EOF
 SELECT row_to_json(r)
 FROM (SELECT reltuples::bigint AS tuples,

@@ -62,13 +62,12 @@ class Results:
                                   if row[0] == stage
                                   and tuple(row[1:4]) == cell))
 
-    def found(self, stage, cell, contender):
-        return [row[6] for row in self.rows if row[0] == stage
+    def rounds(self, stage, cell, contender):
+        return [(row[5], row[6]) for row in self.rows if row[0] == stage
                 and tuple(row[1:4]) == cell and row[4] == contender]
 
-    def rounds(self, cell, contender):
-        return [(row[5], row[6]) for row in self.rows if row[0] == "final"
-                and tuple(row[1:4]) == cell and row[4] == contender]
+    def found(self, stage, cell, contender):
+        return [figures for _, figures in self.rounds(stage, cell, contender)]
 
     def ms(self, stage, cell, contender):
         found = self.found(stage, cell, contender)
@@ -84,7 +83,7 @@ class Results:
         """How many times as long as the other, round by round: a machine's
         speed changes by the minute, and a round is one."""
         own, others = ({number: figure(found) for number, found
-                        in self.rounds(cell, name) if figure(found)}
+                        in self.rounds("final", cell, name) if figure(found)}
                        for name in (contender, other))
         return [own[number] / others[number]
                 for number in own if number in others]
