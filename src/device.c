@@ -360,6 +360,9 @@ mixed_gain(const FmsDevice *device)
 {
 	double		read_mb = fms_device_best_mb(device, MIXED_BLOCK_BYTES);
 
+	/* see fms_device_joined_mb() */
+	if (read_mb <= 0)
+		read_mb = lasting_mb(device, MIXED_BLOCK_BYTES);
 	if (device->mixed_mb <= 0 || device->write_mb <= 0 || read_mb <= 0)
 		return 1;
 	return device->mixed_mb * (1 / read_mb + 1 / device->write_mb) / 2;

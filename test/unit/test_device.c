@@ -135,6 +135,10 @@ check_rewrite(void)
 	fms_device_note_mixed(&device, 1000);
 	shim_ok(fabs(fms_device_rewrite_us(&device, 1e6, 200) - 10000) < 1,
 			"but no faster than either of them");
+	memset(device.read_mb, 0, sizeof(device.read_mb));
+	fms_device_note_lasting(&device, 1048576, 50);
+	shim_ok(fabs(fms_device_rewrite_us(&device, 1e6, 50) - 20000) < 1,
+			"what reads alone bring is what lasts, if nothing else is known");
 }
 
 /* The best of several is luck, one far below it a disturbance. */
