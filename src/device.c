@@ -276,6 +276,16 @@ lasting_of(const FmsDevice *device, uint32 block_bytes, double mb)
 	return lasting > 0 ? Min(mb, lasting) : mb;
 }
 
+/*
+ * A device so slow that measuring it took all the time there was is known by
+ * what lasts alone.
+ */
+static double
+or_lasting(const FmsDevice *device, uint32 block_bytes, double mb)
+{
+	return mb > 0 ? mb : lasting_mb(device, block_bytes);
+}
+
 double
 fms_device_read_mb(const FmsDevice *device, uint32 block_bytes, uint32 depth)
 {
@@ -294,13 +304,11 @@ double
 fms_device_joined_mb(const FmsDevice *device, uint32 block_bytes,
 					 uint32 depth, double joined)
 {
-	double		alone = usual_mb(device, block_bytes, depth);
+	double		alone = or_lasting(device, block_bytes,
+								   usual_mb(device, block_bytes, depth));
 	double		together = usual_mb(device, block_bytes * joined,
 									depth / joined);
 
-	/* a device so slow that measuring that took all the time there was */
-	if (alone <= 0)
-		return lasting_mb(device, block_bytes);
 	if (device->joined_blocks > 0)
 		together = Min(together, (double) device->joined_blocks *
 					   block_bytes);
@@ -358,11 +366,10 @@ fms_device_round_trip_mb(const FmsDevice *device, uint32 block_bytes)
 static double
 mixed_gain(const FmsDevice *device)
 {
-	double		read_mb = fms_device_best_mb(device, MIXED_BLOCK_BYTES);
+	double		read_mb = or_lasting(device, MIXED_BLOCK_BYTES,
+									 fms_device_best_mb(device,
+														MIXED_BLOCK_BYTES));
 
-	/* see fms_device_joined_mb() */
-	if (read_mb <= 0)
-		read_mb = lasting_mb(device, MIXED_BLOCK_BYTES);
 	if (device->mixed_mb <= 0 || device->write_mb <= 0 || read_mb <= 0)
 		return 1;
 	return device->mixed_mb * (1 / read_mb + 1 / device->write_mb) / 2;
