@@ -7,16 +7,21 @@
 # The fastest of many noisy figures is fast by luck as well, so the best
 # GRID_FINALISTS run again with those that are to be judged, by turns, GRID_REPEAT
 # rounds, and only these count (final).  One of them is there twice, so that
-# chance can be seen: while it makes up more than GRID_CHANCE per cent, there are
-# further rounds, GRID_MOST at the most.  Results go, a line a query, to
-# GRID_RESULTS; report.py reads them.  A cell that is in there already is not
-# measured again.
+# chance can be seen: while it makes up more than GRID_CHANCE per cent, of that
+# one or of what is judged, there are further rounds, GRID_MOST at the most.
+# GRID_BRIEF are far enough from the others for GRID_REPEAT rounds to tell.
+# Results go, a line a query, to GRID_RESULTS; report.py reads them.  A cell that
+# is in there already is not measured again.
 #
 # A query pays for what the one before it has left.  Of free memory: a virtual
 # machine's host takes away what nobody uses, and whoever needs it then waits for
 # it, maybe for as long as it sorts.  So each round has another order.  And of the
 # page cache, where memory is short: in the stages that GRID_SETTLE names that is
 # its own kind, which runs first without being counted.
+#
+# GRID_COLD: the kernel forgets the table before each query, and nothing else.
+# To empty the whole page cache would have each query wait for programs and
+# catalogs, too, that no sort has to do with.
 #
 # Contenders:
 #
@@ -37,9 +42,11 @@ GRID_MOST=${MOST:-$GRID_REPEAT}
 GRID_CHANCE=${CHANCE:-2}
 GRID_SCREENING=${SCREENING:-1}
 GRID_FINALISTS=${FINALISTS:-2}
+GRID_BRIEF="stock times10 tenth"
 GRID_KEY=
 GRID_COLD=0
 GRID_CALIBRATION=
+GRID_CALIBRATED_ROUNDS=${CALIBRATED_ROUNDS:-3}
 GRID_SETTLE=
 GRID_POINTS=()
 
@@ -141,6 +148,17 @@ FROM (SELECT reltuples::bigint AS tuples,
 EOF
 }
 
+# The table is on disk, and in the page cache no longer.
+grid_forget_table() {
+    local path file
+
+    path=$(sql -c "SELECT current_setting('data_directory') || '/'
+        || pg_relation_filepath('orders')") && sync || return
+    for file in "$path"*; do
+        dd if="$file" iflag=nocache count=0 status=none || return
+    done
+}
+
 # grid_settle WORK_MEM CONTENDER: leaves the page cache as that contender does
 grid_settle() {
     sql -o /dev/null <<EOF
@@ -157,8 +175,7 @@ grid_measure() {
     # A session of its own, so that the query finds the profile as all do.
     grid_profile "$4" | sql || return
     if ((GRID_COLD)); then
-        sync
-        echo 3 >/proc/sys/vm/drop_caches || return
+        grid_forget_table || return
     fi
     if [[ " $GRID_SETTLE " == *" $1 "* ]]; then
         grid_settle "$3" "$4" || return
@@ -178,19 +195,22 @@ EOF
     grid_report add "$1" "$2" "$GRID_KEY" "$3" "$4" "$5" "$plan"
 }
 
-# grid_round STAGE CELL WORK_MEM ROUND CONTENDER...: every round in another order.
-# With GRID_CALIBRATION (seconds and MB of grid_calibrate) the device is measured
-# before it, so that no contender and no prediction is judged by a minute that is
-# over, or by one calibration.
+# grid_round STAGE CELL WORK_MEM ROUND CONTENDER...: every round in another order
 grid_round() {
     local stage=$1 cell=$2 mem=$3 round=$4 contender
     shift 4
 
-    # shellcheck disable=SC2086 # words
-    [[ -z $GRID_CALIBRATION ]] || grid_calibrate $GRID_CALIBRATION || return
     for contender in $(grid_shuffle "$cell $mem $round" "$@"); do
         grid_measure "$stage" "$cell" "$mem" "$contender" "$round" || return
     done
+}
+
+# With GRID_CALIBRATION (seconds and MB of grid_calibrate) the device is measured
+# every now and then, so that no contender and no prediction is judged by minutes
+# that are over, or by one calibration.
+grid_calibrate_again() {
+    # shellcheck disable=SC2086 # words
+    [[ -z $GRID_CALIBRATION ]] || grid_calibrate $GRID_CALIBRATION
 }
 
 # grid_screen CELL WORK_MEM: every point of the grid
@@ -198,18 +218,27 @@ grid_screen() {
     local round
 
     for ((round = 1; round <= GRID_SCREENING; round++)); do
+        grid_calibrate_again || return
         grid_round screening "$1" "$2" "$round" "${GRID_POINTS[@]}" || return
     done
 }
 
 # grid_judge CELL WORK_MEM CONTENDER...: as many rounds as it takes
 grid_judge() {
-    local round
+    local cell=$1 mem=$2 round
+    local -a lasting
+    shift 2
 
+    mapfile -t lasting < <(printf '%s\n' "$@" |
+        grep -v -x -F "${GRID_BRIEF// /$'\n'}")
     for ((round = 1; round <= GRID_MOST; round++)); do
-        grid_round final "$1" "$2" "$round" "${@:3}" || return
+        (((round - 1) % GRID_CALIBRATED_ROUNDS)) || grid_calibrate_again ||
+            return
+        ((round <= GRID_REPEAT)) || set -- "${lasting[@]}"
+        grid_round final "$cell" "$mem" "$round" "$@" || return
         ((round < GRID_REPEAT)) ||
-            ! grid_report settled "$1" "$GRID_KEY" "$2" "$GRID_CHANCE" || break
+            ! grid_report settled "$cell" "$GRID_KEY" "$mem" "$GRID_CHANCE" \
+                "${lasting[@]}" || break
     done
 }
 

@@ -9,7 +9,8 @@ contenders.
     add STAGE CELL KEY MEM CONTENDER ROUND FILE   what psql printed
     environment NAME VALUE
     best CELL KEY MEM N        the grid's N fastest points, by screening
-    settled CELL KEY MEM %     succeeds if chance makes up no more than that
+    settled CELL KEY MEM % CONTENDER...   succeeds if chance makes up no more
+                               than that, of any of them but points
     has CELL KEY MEM ROUNDS    succeeds if all rounds are there
     tables, csv                for people, for programs
     chart TITLE                for gnuplot
@@ -166,12 +167,12 @@ def print_best(results, cell, key, mem, count):
     print(" ".join(points[:int(count)]))
 
 
-def settled(results, cell, key, mem, per_cent):
-    """Is what the point that runs twice differs from itself by known?"""
+def settled(results, cell, key, mem, per_cent, *contenders):
+    """Is it known how they compare with the best point, and how the one that
+    runs twice does with itself?"""
     which = (cell, key, mem)
     known = [chance(results.by_best(which, c, query_ms))
-             for c in results.contenders("final", which)
-             if c.startswith(AGAIN)]
+             for c in contenders if not is_point(c)]
     sys.exit(0 if all(some is not None and some <= float(per_cent) / 100
                       for some in known) else 1)
 
