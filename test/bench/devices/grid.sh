@@ -230,12 +230,12 @@ grid_screen() {
 
 # grid_judge CELL WORK_MEM CONTENDER...: as many rounds as it takes
 grid_judge() {
-    local cell=$1 mem=$2 round
-    local -a lasting
+    local cell=$1 mem=$2 round contender lasting=()
     shift 2
 
-    mapfile -t lasting < <(printf '%s\n' "$@" |
-        grep -v -x -F "${GRID_BRIEF// /$'\n'}")
+    for contender in "$@"; do
+        [[ " $GRID_BRIEF " == *" $contender "* ]] || lasting+=("$contender")
+    done
     for ((round = 1; round <= GRID_MOST; round++)); do
         (((round - 1) % GRID_CALIBRATED_ROUNDS)) || grid_calibrate_again ||
             return
