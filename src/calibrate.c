@@ -7,10 +7,10 @@
  * in all, and there are 30 seconds: each gets an equal part of the time that
  * is left.  probe.c does one of them, here is the order and what comes of it.
  *
- *	  tuples  the file	what	  points that  the others  holes   tuples
- *						lasts	  matter
+ *	  tuples  the file	merges'  points that  the others  holes   tuples
+ *						reads	  matter
  *	  |-----|-----------|--------|------------|-----------|-------|-----|
- *	  a		 a third	 a tenth  4, 16, 64,   until time  a tenth once
+ *	  a		 a third	 a fifth  4, 16, 64,   until time  a tenth once
  *	  second at most			  256 kB, 1 MB is up	   at most more
  *								  at 1, 8, 32
  *
@@ -108,7 +108,8 @@ typedef struct Point
 
 /*
  * What lasts: at the most requests and at the most bytes a second that a sort
- * might want.  And the smallest blocks that are likely to be joined.
+ * might want.  And what a merge does with reads: the smallest blocks that are
+ * likely to be joined, and enough at once of which the processor sees all.
  */
 static const struct
 {
@@ -118,7 +119,9 @@ static const struct
 }			longer[] = {
 	{FMS_PROBE_RR_LASTING, 4096, 64},
 	{FMS_PROBE_RR_LASTING, 1048576, 8},
-	{FMS_PROBE_RR_JOINED, 4096, 64}
+	{FMS_PROBE_RR_JOINED, FMS_DEVICE_JOINED_BLOCK_BYTES,
+	FMS_DEVICE_JOINED_DEPTH},
+	{FMS_PROBE_RR_USED, FMS_DEVICE_USED_BLOCK_BYTES, FMS_DEVICE_USED_DEPTH}
 };
 
 /* These, writing the file, and giving it back. */
@@ -212,7 +215,7 @@ choose_patterns(FunctionCallInfo fcinfo, int argument, bool *chosen)
 			ereport(ERROR,
 					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 					 errmsg("invalid pattern \"%s\"", name),
-					 errhint("Patterns are SR, RR, SW, RW, \"RR misaligned\", \"RW misaligned\", \"SW after RW\", \"RR with SW\", \"RR lasting\", \"RR joined\", append and \"give back\".")));
+					 errhint("Patterns are SR, RR, SW, RW, \"RR misaligned\", \"RW misaligned\", \"SW after RW\", \"RR with SW\", \"RR lasting\", \"RR joined\", \"RR used\", append and \"give back\".")));
 		chosen[index] = true;
 	}
 	return false;

@@ -32,6 +32,12 @@
  *	          /   .
  *	        / .							requests a second, of small ones
  *
+ * Nor does a measurement use what it reads.  A merge does, so its blocks are
+ * in the processor's caches when the device fills them again.  One that
+ * copies, as a host does for a virtual disk, has to get each line from there
+ * first.  One more measurement uses what it reads (`RR used`), and by what it
+ * took longer for a byte, a merge does, as far as caches hold its blocks.
+ *
  * Measurements grow stale, and copies of a database move to other devices.  A
  * sort that writes bytes past the page cache has bounds for the rate that
  * cannot be wrong, however busy it is otherwise, since the device writes while
@@ -76,6 +82,15 @@
 
 /* A rate that is wrong by more than this factor says nothing. */
 #define FAR_OUTSIDE		2.0
+
+/*
+ * A merge does not come back to a block's memory as soon as the measurement
+ * does, so that less of it is still in a cache: such a part if its buffers are
+ * few, and nothing if they are that large together.  By sixteen settings, each
+ * beside its device's own rate.
+ */
+#define USED_PART			0.75
+#define USED_BYTES_MAX		40e6
 
 /* The largest blocks in which reads and writes by turns are measured. */
 #define MIXED_BLOCK_BYTES	262144
@@ -142,6 +157,13 @@ fms_device_note_joined(FmsDevice *device, int64 block_bytes, double mb)
 	if (fms_device_block_index(block_bytes) < 0 || !is_rate(mb))
 		return;
 	device->joined_blocks = Max(device->joined_blocks, mb / block_bytes);
+}
+
+void
+fms_device_note_used(FmsDevice *device, double mb)
+{
+	if (is_rate(mb))
+		device->used_mb = mb;
 }
 
 void
@@ -300,19 +322,64 @@ usual_mb(const FmsDevice *device, uint32 block_bytes, uint32 depth)
 					  momentary_mb(device, usual_at, block_bytes, depth));
 }
 
-double
-fms_device_joined_mb(const FmsDevice *device, uint32 block_bytes,
-					 uint32 depth, double joined)
+/*
+ * What a read takes longer for each block after its first.  The parts that
+ * were measured took so much more than as many bytes in one piece.
+ */
+static double
+further_block_us(const FmsDevice *device)
 {
-	double		alone = or_lasting(device, block_bytes,
-								   usual_mb(device, block_bytes, depth));
-	double		together = usual_mb(device, block_bytes * joined,
-									depth / joined);
+	double		bytes = FMS_DEVICE_JOINED_BLOCK_BYTES *
+		FMS_DEVICE_JOINED_PARTS;
+	double		whole_mb = usual_mb(device, bytes, FMS_DEVICE_JOINED_DEPTH /
+									FMS_DEVICE_JOINED_PARTS);
 
-	if (device->joined_blocks > 0)
-		together = Min(together, (double) device->joined_blocks *
-					   block_bytes);
-	return joined > 1 ? Max(alone, together) : alone;
+	if (device->joined_blocks <= 0 || whole_mb <= 0)
+		return 0;
+	return Max(0, FMS_DEVICE_JOINED_PARTS / device->joined_blocks -
+			   bytes / whole_mb) / (FMS_DEVICE_JOINED_PARTS - 1);
+}
+
+/* With so many blocks in a read. */
+static double
+joined_mb(const FmsDevice *device, uint32 block_bytes, uint32 depth,
+		  double joined)
+{
+	double		bytes = block_bytes * joined;
+	double		whole_mb = usual_mb(device, bytes, depth / joined);
+
+	if (whole_mb <= 0)
+		return 0;
+	return bytes / (bytes / whole_mb +
+					(joined - 1) * further_block_us(device));
+}
+
+/*
+ * What a byte takes longer, as its place was in a processor's cache, where the
+ * buffers are so large together.
+ */
+static double
+used_byte_us(const FmsDevice *device, double buffers_bytes)
+{
+	double		part = USED_PART * Max(0, 1 - buffers_bytes / USED_BYTES_MAX);
+	double		unused_mb = usual_mb(device, FMS_DEVICE_USED_BLOCK_BYTES,
+									 FMS_DEVICE_USED_DEPTH);
+
+	if (device->used_mb <= 0 || unused_mb <= 0)
+		return 0;
+	return Max(0, 1 / device->used_mb - 1 / unused_mb) * part;
+}
+
+double
+fms_device_merge_mb(const FmsDevice *device, uint32 block_bytes,
+					uint32 depth, double joined, double buffers_bytes)
+{
+	double		mb = or_lasting(device, block_bytes,
+								usual_mb(device, block_bytes, depth));
+
+	if (joined > 1)
+		mb = Max(mb, joined_mb(device, block_bytes, depth, joined));
+	return mb > 0 ? 1 / (1 / mb + used_byte_us(device, buffers_bytes)) : 0;
 }
 
 double
@@ -397,6 +464,7 @@ scale(FmsDevice *device, double factor)
 	device->lasting_mb *= factor;
 	device->lasting_requests *= factor;
 	device->joined_blocks *= factor;
+	device->used_mb *= factor;
 	for (i = 0; i < FMS_DEVICE_BLOCKS; i++)
 	{
 		for (j = 0; j < FMS_DEVICE_DEPTHS; j++)

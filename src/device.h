@@ -18,6 +18,13 @@
 #define FMS_DEVICE_BLOCK_BYTES(i)	((uint32) 512 << (i))
 #define FMS_DEVICE_DEPTH(i)			((uint32) 1 << (i))
 
+/* How it is measured what a merge does with reads: see calibrate.c. */
+#define FMS_DEVICE_JOINED_BLOCK_BYTES	4096
+#define FMS_DEVICE_JOINED_DEPTH			64
+#define FMS_DEVICE_JOINED_PARTS			16	/* blocks in one read */
+#define FMS_DEVICE_USED_BLOCK_BYTES		131072
+#define FMS_DEVICE_USED_DEPTH			64
+
 /*
  * Plain numbers, so that it can be part of a snapshot (options.h).  All zero:
  * nothing is known.  1 MB is 1,000,000 bytes.
@@ -35,6 +42,8 @@ typedef struct FmsDevice
 
 	float		joined_blocks;	/* millions a second that are parts of a larger
 								 * read; 0: not measured */
+	float		used_mb;		/* of which the processor has seen all, MB/s;
+								 * 0: not measured */
 
 	float		write_mb;		/* writing runs, MB/s; 0: not measured */
 	float		mixed_mb;		/* reading and writing by turns, MB/s of both;
@@ -61,6 +70,7 @@ extern void fms_device_note_lasting(FmsDevice *device, int64 block_bytes,
 									double mb);
 extern void fms_device_note_joined(FmsDevice *device, int64 block_bytes,
 								   double mb);
+extern void fms_device_note_used(FmsDevice *device, double mb);
 extern void fms_device_note_write(FmsDevice *device, double mb);
 extern void fms_device_note_mixed(FmsDevice *device, double mb);
 extern void fms_device_note_give_back(FmsDevice *device, double mb);
@@ -74,15 +84,16 @@ extern double fms_device_read_mb(const FmsDevice *device, uint32 block_bytes,
 								 uint32 depth);
 
 /*
- * What the device usually brings, where read_mb is what it can: for foreseeing
- * how long reads take, not for comparing what might be chosen.  So many blocks
- * on average are one read, into buffers that lie apart: more than by
- * themselves, but for each of them the device has to look up a piece of
- * memory.  Where no short measurement was made, what lasts.
+ * What the device usually brings to a merge, where read_mb is what it can: for
+ * foreseeing how long reads take, not for comparing what might be chosen.  So
+ * many blocks on average are one read, into buffers that lie apart: more than
+ * by themselves, but each of them is another piece of memory to the device.
+ * All buffers together are so large: what is in a processor's cache takes
+ * longer.  Where no short measurement was made, what lasts.
  */
-extern double fms_device_joined_mb(const FmsDevice *device,
-								   uint32 block_bytes, uint32 depth,
-								   double joined);
+extern double fms_device_merge_mb(const FmsDevice *device,
+								  uint32 block_bytes, uint32 depth,
+								  double joined, double buffers_bytes);
 
 /* Reads at once that bring nearly all that any number brings; 0: not known. */
 extern uint32 fms_device_enough_depth(const FmsDevice *device,

@@ -344,8 +344,11 @@ plan_reads(Stage *stage, const FmsSizing *sizing, const FmsDevice *device,
 	stage->assist_first = fms_sizing_assist_first(sizing,
 												  stage->assist_blocks);
 	stage->joined = blocks_in_read(stage, in_block, block_bytes);
-	stage->read_mb = fms_device_joined_mb(device, block_bytes,
-										  stage->assist_blocks, stage->joined);
+	stage->read_mb =
+		fms_device_merge_mb(device, block_bytes, stage->assist_blocks,
+							stage->joined,
+							(double) block_bytes * (stage->runs +
+													stage->assist_blocks));
 }
 
 /* What the merge was measured to cost there. */

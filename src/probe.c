@@ -76,6 +76,8 @@
 
 StaticAssertDecl(FMS_BLOCK_MAX_BYTES <= BUFFERS_BYTES,
 				 "a buffer must hold any block");
+StaticAssertDecl(FMS_DEVICE_JOINED_PARTS == FMS_IO_PARTS_MAX,
+				 "who reckons with a read's parts must know how many it had");
 
 /* One request under way. */
 typedef struct Slot
@@ -108,6 +110,8 @@ struct FmsProbe
 	uint64		next_write;
 	uint32		joined;			/* of a batch, blocks that have got a place */
 	bool		reads_next;		/* of two by turns */
+	uint64		used;			/* the sum of all words, so that no compiler
+								 * leaves reading them out */
 	uint64		nlatencies;		/* seen; LATENCIES_MAX of them are kept */
 	float		latencies_us[LATENCIES_MAX];
 };
@@ -135,6 +139,7 @@ static const char *const pattern_names[] = {
 	[FMS_PROBE_RR_WITH_SW] = "RR with SW",
 	[FMS_PROBE_RR_LASTING] = "RR lasting",
 	[FMS_PROBE_RR_JOINED] = "RR joined",
+	[FMS_PROBE_RR_USED] = "RR used",
 	[FMS_PROBE_APPEND] = "append",
 	[FMS_PROBE_GIVE_BACK] = "give back"
 };
@@ -511,6 +516,7 @@ next_is_write(FmsProbe *probe)
 		case FMS_PROBE_RR_MISALIGNED:
 		case FMS_PROBE_RR_LASTING:
 		case FMS_PROBE_RR_JOINED:
+		case FMS_PROBE_RR_USED:
 			return false;
 		case FMS_PROBE_RR_WITH_SW:
 			probe->reads_next = !probe->reads_next;
@@ -537,6 +543,7 @@ next_is_random(const FmsProbe *probe, bool is_write)
 		case FMS_PROBE_RR_MISALIGNED:
 		case FMS_PROBE_RW_MISALIGNED:
 		case FMS_PROBE_RR_LASTING:
+		case FMS_PROBE_RR_USED:
 			return true;
 		case FMS_PROBE_RR_WITH_SW:
 			return !is_write;
@@ -679,6 +686,19 @@ is_over(const FmsProbe *probe, const Progress *progress, double now_us)
 		progress->counted >= (probe->depth + 3) / 4;
 }
 
+/* Reads all that has been read, as a merge does. */
+static void
+use(FmsProbe *probe, const FmsIoRequest *request)
+{
+	const uint64 *words = (const uint64 *) request->buffer;
+	uint64		sum = 0;
+	uint32		i;
+
+	for (i = 0; i < probe->block_bytes / sizeof(uint64); i++)
+		sum += words[i];
+	probe->used += sum;
+}
+
 /* Notes the requests that are done. */
 static void
 collect(FmsProbe *probe, Progress *progress, instr_time start)
@@ -697,6 +717,8 @@ collect(FmsProbe *probe, Progress *progress, instr_time start)
 		note_done(probe, progress, slot, now,
 				  INSTR_TIME_GET_DOUBLE(elapsed) * 1e6);
 		fms_tape_wait(probe->tape, &slot->request);
+		if (probe->pattern == FMS_PROBE_RR_USED)
+			use(probe, &slot->request);
 	}
 }
 

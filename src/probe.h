@@ -26,6 +26,7 @@ typedef enum FmsProbePattern
 	FMS_PROBE_RR_LASTING,		/* the second half of the time only */
 	FMS_PROBE_RR_JOINED,		/* of neighbours, as many as are one operation,
 								 * into buffers that are none */
+	FMS_PROBE_RR_USED,			/* of which the processor reads all */
 	FMS_PROBE_APPEND,			/* as runs are written, at the file's end */
 	FMS_PROBE_GIVE_BACK			/* making holes of what has been read */
 } FmsProbePattern;

@@ -282,6 +282,8 @@ read_rate(const Datum *values, const bool *nulls, void *arg)
 		fms_device_note_joined(device,
 							   DatumGetInt32(values[RATE_BLOCK_BYTES]),
 							   DatumGetFloat8(values[RATE_MB]));
+	else if (strcmp(pattern, fms_probe_name(FMS_PROBE_RR_USED)) == 0)
+		fms_device_note_used(device, DatumGetFloat8(values[RATE_MB]));
 	else if (strcmp(pattern, fms_probe_name(FMS_PROBE_RR_WITH_SW)) == 0)
 		fms_device_note_mixed(device, DatumGetFloat8(values[RATE_MB]));
 	else if (strcmp(pattern, fms_probe_name(FMS_PROBE_APPEND)) == 0)

@@ -58,7 +58,8 @@ BEGIN
     INSERT INTO measured
     SELECT * FROM fmsort_calibrate(seconds => 3, size_mb => 16,
       direct_io => false, patterns => '{SR,RR,SW,RW,"RR misaligned",
-      "RW misaligned","SW after RW","RR with SW","RR lasting","RR joined",append,"give back"}',
+      "RW misaligned","SW after RW","RR with SW","RR lasting","RR joined","RR used",
+      append,"give back"}',
       block_sizes => '{512,4096,65536}', queue_depths => '{1,4}');
     EXIT WHEN (SELECT count(*) FROM measured) >= 25;
   END LOOP;
@@ -66,7 +67,7 @@ END
 $do$;
 SELECT cmp_ok(count(*), '>=', 25::bigint, 'each pattern, size and depth')
 FROM measured;
-SELECT is(count(DISTINCT pattern), 12::bigint, 'each pattern') FROM measured;
+SELECT is(count(DISTINCT pattern), 13::bigint, 'each pattern') FROM measured;
 SELECT ok(bool_and(mb_per_s > 0 AND iops > 0), 'there are rates')
 FROM measured;
 SELECT ok(bool_and(abs(mb_per_s - iops * block_bytes / 1e6) < 0.001 * mb_per_s),
