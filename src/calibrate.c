@@ -410,8 +410,9 @@ fill(Calibration *calibration)
 	fms_probe_fill(calibration->probe, wish->file_bytes,
 				   wish->seconds * FILL_FRACTION, &result);
 	if (wish->patterns[FMS_PROBE_APPEND])
-		add_single(calibration, FMS_PROBE_APPEND, FMS_PROBE_APPEND_BYTES,
-				   FMS_PROBE_APPEND_DEPTH, &result);
+		add_single(calibration, FMS_PROBE_APPEND,
+				   FMS_DEVICE_APPEND_BLOCK_BYTES, FMS_DEVICE_APPEND_DEPTH,
+				   &result);
 	return result.mb_per_s;
 }
 

@@ -22,6 +22,16 @@
  * fewer, so a rate counts for all greater depths, too.  Choices compare the
  * best rates; what is foreseen is a mean of those that are nearly as good.
  *
+ * And of sizes: a read takes a time, and each byte of it, so those of half a
+ * size and of twice as much lie on a line with its own.  What disturbed one of
+ * the three has hardly disturbed the others.  So the line between the two
+ * counts twice as much as what was measured on it:
+ *
+ *	  us		|				o
+ *	  a read	|		 x
+ *				|	o
+ *				+---------------- bytes
+ *
  * What a short measurement does not see is a limit that a device keeps over
  * some time, as clouds' disks do: so many MB and so many requests a second,
  * but the first after a pause at any rate.  Two long measurements see it, and
@@ -33,10 +43,10 @@
  *	        / .							requests a second, of small ones
  *
  * Nor does a measurement use what it reads.  A merge does, so its blocks are
- * in the processor's caches when the device fills them again.  One that
+ * in the processor's caches when the device fills them again.  A device that
  * copies, as a host does for a virtual disk, has to get each line from there
- * first.  One more measurement uses what it reads (`RR used`), and by what it
- * took longer for a byte, a merge does, as far as caches hold its blocks.
+ * first.  One more measurement uses what it reads (`RR used`), and by a part
+ * of what it took longer for a byte, a merge does.
  *
  * Measurements grow stale, and copies of a database move to other devices.  A
  * sort that writes bytes past the page cache has bounds for the rate that
@@ -85,12 +95,15 @@
 
 /*
  * A merge does not come back to a block's memory as soon as the measurement
- * does, so that less of it is still in a cache: such a part if its buffers are
- * few, and nothing if they are that large together.  By two hundred merges, of
- * which some lose twice as much and some nothing, for seconds at a time.
+ * does, so that less of it is still in a cache: such a part.  By some hundreds
+ * of merges, of which some lose twice as much and some nothing, for seconds at
+ * a time.  Those with more memory for blocks than caches hold lose no less:
+ * what the device does not wait for, the processor does.
  */
 #define USED_PART			0.4
-#define USED_BYTES_MAX		40e6
+
+/* Larger pieces than were measured may be written so many times as fast. */
+#define PIECES_GAIN_MAX	2.0
 
 /* The largest blocks in which reads and writes by turns are measured. */
 #define MIXED_BLOCK_BYTES	262144
@@ -202,11 +215,11 @@ rate_at(const FmsDevice *device, int block_index, int depth_index)
 }
 
 /*
- * The usual one: the best of several is good by luck as well, so those that
- * are nearly as good count, too.
+ * The best of several is good by luck as well, so those that are nearly as
+ * good count, too.
  */
 static double
-usual_at(const FmsDevice *device, int block_index, int depth_index)
+nearly_best_at(const FmsDevice *device, int block_index, int depth_index)
 {
 	double		enough = NEARLY_USUAL *
 		rate_at(device, block_index, depth_index);
@@ -222,6 +235,33 @@ usual_at(const FmsDevice *device, int block_index, int depth_index)
 		n++;
 	}
 	return sum / n;
+}
+
+/* Microseconds from one such read to the next; 0: not known. */
+static double
+interval_us(const FmsDevice *device, int block_index, int depth_index)
+{
+	double		mb;
+
+	if (block_index < 0 || block_index >= FMS_DEVICE_BLOCKS)
+		return 0;
+	mb = nearly_best_at(device, block_index, depth_index);
+	return mb > 0 ? FMS_DEVICE_BLOCK_BYTES(block_index) / mb : 0;
+}
+
+/* The usual one: by that size, half of it and twice as much. */
+static double
+usual_at(const FmsDevice *device, int block_index, int depth_index)
+{
+	double		us = interval_us(device, block_index, depth_index);
+	double		half = interval_us(device, block_index - 1, depth_index);
+	double		twice = interval_us(device, block_index + 1, depth_index);
+
+	if (us <= 0)
+		return 0;
+	if (half > 0 && twice > 0)
+		us = (us + 2 * (2 * half + twice) / 3) / 3;
+	return FMS_DEVICE_BLOCK_BYTES(block_index) / us;
 }
 
 /* One of the two. */
@@ -354,32 +394,28 @@ joined_mb(const FmsDevice *device, uint32 block_bytes, uint32 depth,
 					(joined - 1) * further_block_us(device));
 }
 
-/*
- * What a byte takes longer, as its place was in a processor's cache, where the
- * buffers are so large together.
- */
+/* What a byte takes longer, as its place was in a processor's cache. */
 static double
-used_byte_us(const FmsDevice *device, double buffers_bytes)
+used_byte_us(const FmsDevice *device)
 {
-	double		part = USED_PART * Max(0, 1 - buffers_bytes / USED_BYTES_MAX);
 	double		unused_mb = usual_mb(device, FMS_DEVICE_USED_BLOCK_BYTES,
 									 FMS_DEVICE_USED_DEPTH);
 
 	if (device->used_mb <= 0 || unused_mb <= 0)
 		return 0;
-	return Max(0, 1 / device->used_mb - 1 / unused_mb) * part;
+	return Max(0, 1 / device->used_mb - 1 / unused_mb) * USED_PART;
 }
 
 double
 fms_device_merge_mb(const FmsDevice *device, uint32 block_bytes,
-					uint32 depth, double joined, double buffers_bytes)
+					uint32 depth, double joined)
 {
 	double		mb = or_lasting(device, block_bytes,
 								usual_mb(device, block_bytes, depth));
 
 	if (joined > 1)
 		mb = Max(mb, joined_mb(device, block_bytes, depth, joined));
-	return mb > 0 ? 1 / (1 / mb + used_byte_us(device, buffers_bytes)) : 0;
+	return mb > 0 ? 1 / (1 / mb + used_byte_us(device)) : 0;
 }
 
 double
@@ -442,11 +478,30 @@ mixed_gain(const FmsDevice *device)
 	return device->mixed_mb * (1 / read_mb + 1 / device->write_mb) / 2;
 }
 
+/*
+ * What writing takes a byte, in such pieces, so many at once.  It was measured
+ * with others.  Smaller or fewer ones take as much longer as reads do, whose
+ * time is known for all.
+ */
+static double
+write_byte_us(const FmsDevice *device, uint32 piece_bytes, uint32 pieces)
+{
+	double		measured_mb = usual_mb(device, FMS_DEVICE_APPEND_BLOCK_BYTES,
+									   FMS_DEVICE_APPEND_DEPTH);
+	double		read_mb = usual_mb(device, piece_bytes, pieces);
+	double		us = device->write_mb > 0 ? 1 / device->write_mb : 0;
+
+	if (us <= 0 || measured_mb <= 0 || read_mb <= 0)
+		return us;
+	return Max(us / PIECES_GAIN_MAX, us + 1 / read_mb - 1 / measured_mb);
+}
+
 double
-fms_device_rewrite_us(const FmsDevice *device, double bytes, double read_mb)
+fms_device_rewrite_us(const FmsDevice *device, double bytes, double read_mb,
+					  uint32 piece_bytes, uint32 pieces)
 {
 	double		read_us = read_mb > 0 ? bytes / read_mb : 0;
-	double		write_us = device->write_mb > 0 ? bytes / device->write_mb : 0;
+	double		write_us = bytes * write_byte_us(device, piece_bytes, pieces);
 
 	return Max((read_us + write_us) / mixed_gain(device),
 			   Max(read_us, write_us));

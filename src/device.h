@@ -18,7 +18,9 @@
 #define FMS_DEVICE_BLOCK_BYTES(i)	((uint32) 512 << (i))
 #define FMS_DEVICE_DEPTH(i)			((uint32) 1 << (i))
 
-/* How it is measured what a merge does with reads: see calibrate.c. */
+/* How it is measured what sorts do with reads and writes: see calibrate.c. */
+#define FMS_DEVICE_APPEND_BLOCK_BYTES	262144
+#define FMS_DEVICE_APPEND_DEPTH			4
 #define FMS_DEVICE_JOINED_BLOCK_BYTES	4096
 #define FMS_DEVICE_JOINED_DEPTH			64
 #define FMS_DEVICE_JOINED_PARTS			16	/* blocks in one read */
@@ -42,8 +44,8 @@ typedef struct FmsDevice
 
 	float		joined_blocks;	/* millions a second that are parts of a larger
 								 * read; 0: not measured */
-	float		used_mb;		/* of which the processor has seen all, MB/s;
-								 * 0: not measured */
+	float		used_mb;		/* random reads that the processor looks at,
+								 * MB/s; 0: not measured */
 
 	float		write_mb;		/* writing runs, MB/s; 0: not measured */
 	float		mixed_mb;		/* reading and writing by turns, MB/s of both;
@@ -88,12 +90,11 @@ extern double fms_device_read_mb(const FmsDevice *device, uint32 block_bytes,
  * foreseeing how long reads take, not for comparing what might be chosen.  So
  * many blocks on average are one read, into buffers that lie apart: more than
  * by themselves, but each of them is another piece of memory to the device.
- * All buffers together are so large: what is in a processor's cache takes
- * longer.  Where no short measurement was made, what lasts.
+ * Where no short measurement was made, what lasts.
  */
 extern double fms_device_merge_mb(const FmsDevice *device,
 								  uint32 block_bytes, uint32 depth,
-								  double joined, double buffers_bytes);
+								  double joined);
 
 /* Reads at once that bring nearly all that any number brings; 0: not known. */
 extern uint32 fms_device_enough_depth(const FmsDevice *device,
@@ -113,10 +114,11 @@ extern double fms_device_round_trip_mb(const FmsDevice *device,
 
 /*
  * Microseconds for reading so many bytes at that rate while as many are
- * written; 0 for what is not known.
+ * written, in such pieces, so many at once; 0 for what is not known.
  */
 extern double fms_device_rewrite_us(const FmsDevice *device, double bytes,
-									double read_mb);
+									double read_mb, uint32 piece_bytes,
+									uint32 pieces);
 
 /* What a sort has seen of a device: its writes of so many bytes. */
 typedef struct FmsSeen

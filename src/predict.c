@@ -73,6 +73,7 @@
 #include "mode.h"
 #include "predict.h"
 #include "record.h"
+#include "run.h"
 #include "sizing.h"
 
 /* In memory each record has an entry besides. */
@@ -84,14 +85,15 @@
  * runs is gone with a hundred alike, and twice as much where all differ.
  *
  * Each further run has a block, and in it a line and a page, that the
- * processor's caches have to hold as well when the merge comes back to it,
- * until they hold none of them any more.  (Beside that, what the tree's
- * further levels cost does not show.)
+ * processor's caches have to hold as well when the merge comes back to it.
+ * With each they hold a smaller part of all, and in the end none: then a
+ * change costs so many times more, of which a third is still to come after so
+ * many runs.  (What the tree's further levels cost does not show beside it.)
  */
 #define PRICED_RUNS			10
 #define PRICED_ALIKE		8
-#define RUN_FRACTION		0.014
 #define RUNS_FRACTION_MAX	6.7
+#define RUNS_IN_CACHES		70
 
 /*
  * Whoever reads the sorted tuples takes so long for one at the least, before
@@ -161,6 +163,8 @@ typedef struct Stage
 	uint32		assist_first;	/* see sizing.h */
 	double		joined;			/* blocks in one read */
 	double		read_mb;		/* of such reads, MB/s; 0: not known */
+	uint32		piece_bytes;	/* of what is written, in one go */
+	uint32		pieces;			/* at once */
 } Stage;
 
 typedef struct Volumes
@@ -306,7 +310,7 @@ tuples_us(const FmsMergeCost *cost, int runs, double alike,
 {
 	double		further = Max(0, runs - PRICED_RUNS);
 	double		change = change_factor(alike) *
-		(1 + Min(RUN_FRACTION * further, RUNS_FRACTION_MAX));
+		(1 + RUNS_FRACTION_MAX * (1 - exp(-further / RUNS_IN_CACHES)));
 
 	/* changing runs is a part of a tuple, unless the table says otherwise */
 	return input->tuples / 1000 *
@@ -344,11 +348,12 @@ plan_reads(Stage *stage, const FmsSizing *sizing, const FmsDevice *device,
 	stage->assist_first = fms_sizing_assist_first(sizing,
 												  stage->assist_blocks);
 	stage->joined = blocks_in_read(stage, in_block, block_bytes);
-	stage->read_mb =
-		fms_device_merge_mb(device, block_bytes, stage->assist_blocks,
-							stage->joined,
-							(double) block_bytes * (stage->runs +
-													stage->assist_blocks));
+	stage->piece_bytes = fms_run_piece_bytes(sizing->output_bytes,
+											 block_bytes);
+	stage->pieces = sizing->writer_bytes / stage->piece_bytes;
+	stage->read_mb = fms_device_merge_mb(device, block_bytes,
+										 stage->assist_blocks,
+										 stage->joined);
 }
 
 /* What the merge was measured to cost there. */
@@ -513,7 +518,8 @@ static double
 direct_us(const Stage *stage, const FmsDevice *device)
 {
 	return stage->writes ?
-		fms_device_rewrite_us(device, stage->bytes, stage->read_mb) :
+		fms_device_rewrite_us(device, stage->bytes, stage->read_mb,
+							  stage->piece_bytes, stage->pieces) :
 		transfer_us(stage->bytes, stage->read_mb);
 }
 

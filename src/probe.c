@@ -393,12 +393,12 @@ is_to_grow(const FmsProbe *probe, uint64 file_bytes, instr_time start,
 static void
 append(FmsProbe *probe, int i)
 {
-	char	   *buffer = probe->buffers + i * FMS_PROBE_APPEND_BYTES;
+	char	   *buffer = probe->buffers + i * FMS_DEVICE_APPEND_BLOCK_BYTES;
 
-	renew(probe, buffer, FMS_PROBE_APPEND_BYTES);
+	renew(probe, buffer, FMS_DEVICE_APPEND_BLOCK_BYTES);
 	probe->slots[i].start = fms_clock_now();
 	fms_tape_append(probe->tape, &probe->slots[i].request, buffer,
-					FMS_PROBE_APPEND_BYTES);
+					FMS_DEVICE_APPEND_BLOCK_BYTES);
 }
 
 static void
@@ -428,14 +428,14 @@ fms_probe_fill(FmsProbe *probe, uint64 file_bytes, double seconds,
 	for (n = 0; is_to_grow(probe, file_bytes, start, seconds); n++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		finish_append(probe, n % FMS_PROBE_APPEND_DEPTH);
+		finish_append(probe, n % FMS_DEVICE_APPEND_DEPTH);
 		look_for_half(&half, n, fms_clock_since_us(start), seconds,
 					  fms_tape_end(probe->tape) >= file_bytes / 2);
-		append(probe, n % FMS_PROBE_APPEND_DEPTH);
+		append(probe, n % FMS_DEVICE_APPEND_DEPTH);
 	}
-	for (i = 0; i < FMS_PROBE_APPEND_DEPTH; i++)
+	for (i = 0; i < FMS_DEVICE_APPEND_DEPTH; i++)
 		finish_append(probe, i);
-	fill_in(probe, result, n - half.requests, FMS_PROBE_APPEND_BYTES,
+	fill_in(probe, result, n - half.requests, FMS_DEVICE_APPEND_BLOCK_BYTES,
 			fms_clock_since_us(start) - half.us);
 	result->cpu_us = (processor_us() - cpu_us) / Max(n, 1);
 	fms_tape_trim(probe->tape);

@@ -34,8 +34,6 @@ typedef enum FmsProbePattern
 #define FMS_PROBE_PATTERNS	(FMS_PROBE_GIVE_BACK + 1)
 
 /* How runs are written, nearly: pieces of this size, so many at once. */
-#define FMS_PROBE_APPEND_BYTES	(256 * 1024)
-#define FMS_PROBE_APPEND_DEPTH	4
 
 /* Their space is given back in pieces of this. */
 #define FMS_PROBE_HOLE_BYTES	(4 * 1024 * 1024)

@@ -67,8 +67,8 @@ struct FmsRunWriter
 	FmsRecord  *last_key;		/* its key, if it is not there to be read */
 };
 
-static Size
-buffer_size(Size output_bytes, uint32 block_bytes)
+Size
+fms_run_piece_bytes(Size output_bytes, uint32 block_bytes)
 {
 	Size		share = output_bytes / FMS_STREAM_MAX_BUFFERS;
 
@@ -79,7 +79,8 @@ buffer_size(Size output_bytes, uint32 block_bytes)
 static int
 buffer_count(Size output_bytes, uint32 block_bytes)
 {
-	Size		count = output_bytes / buffer_size(output_bytes, block_bytes);
+	Size		count = output_bytes /
+		fms_run_piece_bytes(output_bytes, block_bytes);
 
 	return Max(FMS_STREAM_MIN_BUFFERS, Min(FMS_STREAM_MAX_BUFFERS, count));
 }
@@ -88,7 +89,7 @@ Size
 fms_run_writer_bytes(Size output_bytes, uint32 block_bytes)
 {
 	return buffer_count(output_bytes, block_bytes) *
-		buffer_size(output_bytes, block_bytes);
+		fms_run_piece_bytes(output_bytes, block_bytes);
 }
 
 FmsRunWriter *
@@ -104,7 +105,8 @@ fms_run_writer_create(FmsIo *io, FmsTape *tape, FmsFenceStore *fences,
 	writer->counters = counters;
 	writer->block_bytes = block_bytes;
 	writer->stream = fms_stream_create(io, tape,
-									   buffer_size(output_bytes, block_bytes),
+									   fms_run_piece_bytes(output_bytes,
+														   block_bytes),
 									   buffer_count(output_bytes,
 													block_bytes), true);
 	return writer;
