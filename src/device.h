@@ -18,7 +18,10 @@
 #define FMS_DEVICE_BLOCK_BYTES(i)	((uint32) 512 << (i))
 #define FMS_DEVICE_DEPTH(i)			((uint32) 1 << (i))
 
-/* How it is measured what sorts do with reads and writes: see calibrate.c. */
+/*
+ * How it is measured what sorts do with reads and writes: see calibrate.c.
+ * Runs are written, nearly, in pieces of APPEND's size, so many at once.
+ */
 #define FMS_DEVICE_APPEND_BLOCK_BYTES	262144
 #define FMS_DEVICE_APPEND_DEPTH			4
 #define FMS_DEVICE_JOINED_BLOCK_BYTES	4096

@@ -33,8 +33,6 @@ typedef enum FmsProbePattern
 
 #define FMS_PROBE_PATTERNS	(FMS_PROBE_GIVE_BACK + 1)
 
-/* How runs are written, nearly: pieces of this size, so many at once. */
-
 /* Their space is given back in pieces of this. */
 #define FMS_PROBE_HOLE_BYTES	(4 * 1024 * 1024)
 
