@@ -54,17 +54,14 @@ static shmem_startup_hook_type previous_startup = NULL;
 static int	statement_depth = 0;
 
 static PlannedStmt *
-plan_query(Query *parse, const char *query_string, int cursor_options,
-		   ParamListInfo params)
+plan_query(FMS_PLANNER_PARAMS)
 {
 	PlannedStmt *statement;
 
 	if (previous_planner)
-		statement = previous_planner(parse, query_string, cursor_options,
-									 params);
+		statement = previous_planner(FMS_PLANNER_ARGS);
 	else
-		statement = standard_planner(parse, query_string, cursor_options,
-									 params);
+		statement = standard_planner(FMS_PLANNER_ARGS);
 	if (fms_settings_mode() != FMS_MODE_OFF)
 		fms_planner_replace_sorts(statement);
 	return statement;
