@@ -81,7 +81,9 @@ BEGIN
     line := regexp_replace(line, 'Direct I/O: (true|false)',
                            'Direct I/O: true or false');
     line := regexp_replace(line, '\mrows=(\d+)\.00\M', 'rows=\1');
-    line := regexp_replace(line, ' \(returns \$\d+\)$', '');
+    -- 19 says what a Result replaces, and gives subplans names
+    CONTINUE WHEN line ~ '^ *Replaces: ';
+    line := regexp_replace(line, '^( *(Init|Sub)Plan) .*$', '\1');
     RETURN NEXT line;
   END LOOP;
 END
@@ -132,7 +134,7 @@ SELECT * FROM fields('SELECT * FROM e ORDER BY t COLLATE "C"', 'ON');
 
 -- BUFFERS counts the temporary blocks, as it does for PostgreSQL's own sort.
 SET work_mem = '64kB';
-CREATE FUNCTION temporary_blocks() RETURNS TABLE (what text, some boolean)
+CREATE FUNCTION temporary_blocks() RETURNS TABLE (what text, counted boolean)
 LANGUAGE plpgsql AS
 $$
 DECLARE

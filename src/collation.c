@@ -24,8 +24,7 @@
  * weak here: if they are missing (each version of ICU has other names, so
  * that is when we were built with the headers of another version than the
  * server) there are no sort keys, and comparators do all the work; a library
- * that could not be loaded would keep users from their database.  The headers
- * are needed anyway, the server's own headers include them.
+ * that could not be loaded would keep users from their database.
  *
  * Why not through the server.  pg_strxfrm_prefix() came with 16, and says
  * nothing about attributes.  The abbreviated keys of SortSupport exist in all
@@ -42,11 +41,16 @@
  */
 #include "postgres.h"
 
-#include "catalog/pg_collation.h"
+#ifdef USE_ICU
+#include <unicode/ucol.h>
+#include <unicode/uiter.h>
+#endif
+
 #include "mb/pg_wchar.h"
 #include "utils/pg_locale.h"
 
 #include "collation.h"
+#include "compat.h"
 
 #ifdef USE_ICU
 
@@ -78,18 +82,18 @@ keys_are_exact(const UCollator *collator)
 FmsSortKeys
 fms_sort_keys_of(Oid collation)
 {
-	pg_locale_t locale = pg_newlocale_from_collation(collation);
 	FmsSortKeys keys = {0};
 
 	if (ucol_getAttribute == NULL || ucol_nextSortKeyPart == NULL ||
 		uiter_setUTF8 == NULL)
 		return keys;
-	if (locale == NULL || locale->provider != COLLPROVIDER_ICU ||
-		GetDatabaseEncoding() != PG_UTF8)
+	if (GetDatabaseEncoding() != PG_UTF8)
 		return keys;
-	keys.collator = locale->info.icu.ucol;
+	keys.collator = fms_collation_icu(collation);
+	if (keys.collator == NULL)
+		return keys;
 	keys.exact = keys_are_exact(keys.collator);
-	keys.deterministic = locale->deterministic;
+	keys.deterministic = pg_newlocale_from_collation(collation)->deterministic;
 	return keys;
 }
 

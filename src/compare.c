@@ -53,6 +53,7 @@
 #include "utils/guc.h"
 #include "utils/plancache.h"
 #include "utils/resowner.h"
+#include "utils/tuplestore.h"
 
 #include "clock.h"
 #include "last_sort.h"

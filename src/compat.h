@@ -28,6 +28,7 @@
 #include "utils/builtins.h"
 #include "utils/syscache.h"
 #include "commands/explain.h"
+#include "executor/executor.h"
 #include "executor/instrument.h"
 #include "utils/lsyscache.h"
 #include "utils/pg_locale.h"
@@ -92,6 +93,18 @@ fms_form_minimal_tuple(TupleDesc desc, Datum *values, bool *nulls)
 #endif
 }
 
+/* ExecInitScanTupleSlot() has an argument for flags since 19. */
+static inline void
+fms_init_scan_slot(EState *estate, ScanState *state, TupleDesc desc,
+				   const TupleTableSlotOps *operations)
+{
+#if PG_VERSION_NUM >= 190000
+	ExecInitScanTupleSlot(estate, state, desc, operations, 0);
+#else
+	ExecInitScanTupleSlot(estate, state, desc, operations);
+#endif
+}
+
 /*
  * The operator family, input type and direction of an ordering operator.
  * Returns false if the operator belongs to no btree operator family.
@@ -116,59 +129,61 @@ fms_ordering_op(Oid operator, Oid *family, Oid *type, bool *descending)
 }
 
 /*
- * Is it libc's C.UTF-8?  It compares bytes, too, but the server does not know:
- * since 2.35 glibc has it without any table of weights, and compares code
- * points, whose order is that of their UTF-8 bytes.  The name is taken from
+ * The provider of a collation, and the name that LC_COLLATE has there (NULL
+ * if none) in *collate; 0 if there is no such collation.  Both are taken from
  * the catalogs, because pg_locale_t has another shape in each version.
  */
-#ifdef __GLIBC__
-static inline bool
-fms_is_libc_c_utf8(char provider, Datum name, bool isnull)
-{
-	char	   *locale;
-
-	if (provider != COLLPROVIDER_LIBC || isnull)
-		return false;
-	locale = TextDatumGetCString(name);
-	return pg_strcasecmp(locale, "C.UTF-8") == 0 ||
-		pg_strcasecmp(locale, "C.utf8") == 0;
-}
-
-static inline bool
-fms_collation_is_c_utf8(Oid collation)
+static inline char
+fms_collation_provider(Oid collation, char **collate)
 {
 	bool		is_default = collation == DEFAULT_COLLATION_OID;
-	bool		is_c_utf8 = false;
 	bool		isnull;
+	char		provider;
 	HeapTuple	tuple;
 	Datum		name;
 
-	if (GetDatabaseEncoding() != PG_UTF8 ||
-		strverscmp(gnu_get_libc_version(), "2.35") < 0)
-		return false;
+	*collate = NULL;
 	tuple = is_default ?
 		SearchSysCache1(DATABASEOID, ObjectIdGetDatum(MyDatabaseId)) :
 		SearchSysCache1(COLLOID, ObjectIdGetDatum(collation));
 	if (!HeapTupleIsValid(tuple))
-		return false;
+		return 0;
 	if (is_default)
 	{
+		provider = ((Form_pg_database) GETSTRUCT(tuple))->datlocprovider;
 		name = SysCacheGetAttr(DATABASEOID, tuple,
 							   Anum_pg_database_datcollate, &isnull);
-		is_c_utf8 = fms_is_libc_c_utf8(((Form_pg_database)
-										GETSTRUCT(tuple))->datlocprovider,
-									   name, isnull);
 	}
 	else
 	{
+		provider = ((Form_pg_collation) GETSTRUCT(tuple))->collprovider;
 		name = SysCacheGetAttr(COLLOID, tuple,
 							   Anum_pg_collation_collcollate, &isnull);
-		is_c_utf8 = fms_is_libc_c_utf8(((Form_pg_collation)
-										GETSTRUCT(tuple))->collprovider,
-									   name, isnull);
 	}
+	if (!isnull)
+		*collate = TextDatumGetCString(name);
 	ReleaseSysCache(tuple);
-	return is_c_utf8;
+	return provider;
+}
+
+/*
+ * Is it libc's C.UTF-8?  It compares bytes, too, but the server does not know:
+ * since 2.35 glibc has it without any table of weights, and compares code
+ * points, whose order is that of their UTF-8 bytes.
+ */
+#ifdef __GLIBC__
+static inline bool
+fms_collation_is_c_utf8(Oid collation)
+{
+	char	   *collate;
+
+	if (GetDatabaseEncoding() != PG_UTF8 ||
+		strverscmp(gnu_get_libc_version(), "2.35") < 0)
+		return false;
+	return fms_collation_provider(collation, &collate) == COLLPROVIDER_LIBC &&
+		collate != NULL &&
+		(pg_strcasecmp(collate, "C.UTF-8") == 0 ||
+		 pg_strcasecmp(collate, "C.utf8") == 0);
 }
 #else
 #define fms_collation_is_c_utf8(collation) false
@@ -190,6 +205,27 @@ fms_collation_is_c(Oid collation)
 #endif
 	return fms_collation_is_c_utf8(collation);
 }
+
+/*
+ * The collator that the server holds for a collation; NULL if the collation is
+ * not ICU's.  Since 19 pg_locale_t does not say whose it is.
+ */
+#ifdef USE_ICU
+static inline struct UCollator *
+fms_collation_icu(Oid collation)
+{
+	pg_locale_t locale = pg_newlocale_from_collation(collation);
+#if PG_VERSION_NUM >= 190000
+	char	   *collate;
+
+	return fms_collation_provider(collation, &collate) == COLLPROVIDER_ICU ?
+		locale->icu.ucol : NULL;
+#else
+	return locale != NULL && locale->provider == COLLPROVIDER_ICU ?
+		locale->info.icu.ucol : NULL;
+#endif
+}
+#endif
 
 /*
  * What a failed Assert() calls has these parameters: one less since 16.  The

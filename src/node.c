@@ -270,7 +270,7 @@ begin_node(CustomScanState *css, EState *estate, int eflags)
 	 * The executor has made a virtual scan slot; ours holds minimal tuples,
 	 * and nothing is projected, so parents see that slot.
 	 */
-	ExecInitScanTupleSlot(estate, &css->ss, desc, &TTSOpsMinimalTuple);
+	fms_init_scan_slot(estate, &css->ss, desc, &TTSOpsMinimalTuple);
 	ExecAssignScanProjectionInfoWithVarno(&css->ss, INDEX_VAR);
 	Assert(css->ss.ps.ps_ProjInfo == NULL);
 

@@ -50,10 +50,10 @@
 #include "commands/tablespace.h"
 #include "common/pg_prng.h"
 #include "miscadmin.h"
-#include "pgstat.h"
 #include "storage/fd.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
+#include "utils/wait_event.h"
 
 #include "clock.h"
 #include "place.h"

@@ -11,6 +11,9 @@
  */
 #include "postgres.h"
 
+#include <limits.h>
+
+#include "access/htup_details.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "miscadmin.h"

@@ -57,9 +57,9 @@
 #include "commands/tablespace.h"
 #include "executor/instrument.h"
 #include "miscadmin.h"
-#include "pgstat.h"
 #include "storage/bufmgr.h"
 #include "storage/fd.h"
+#include "utils/wait_event.h"
 
 #include "clock.h"
 #include "compat.h"

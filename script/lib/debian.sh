@@ -2,11 +2,12 @@
 # Debian's releases, and which PostgreSQL each of them has.  A release that is
 # added here is known to script/setup and to script/test-matrix.
 
-# codename, release, server
+# codename, release, server; sid's is in experimental
 DEBIAN_RELEASES='
 bookworm 12 15
 trixie 13 17
-forky 14 18'
+forky 14 18
+sid - 19'
 
 # The release of this machine; nothing if it is not Debian.
 debian_codename() {

@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # Root directories of Debian's releases, in which scripts install, build and
-# test.  Needs common.sh, root's rights and script/setup's profile "matrix".
+# test.  Needs common.sh, debian.sh, root's rights and script/setup's profile
+# "matrix".
 
 # root_make CODENAME DIRECTORY.  An archive that is a snapshot has a Release
 # file that is past its date, which apt would not take.
@@ -11,7 +12,22 @@ root_make() {
     mmdebstrap --variant=minbase --mode=root --skip=check/empty \
         --aptopt='Acquire::Check-Valid-Until "false"' \
         "$1" "$2" ${DEBIAN_MIRROR:+"$DEBIAN_MIRROR"} || return
+    [[ $1 != sid ]] || root_add_experimental "$2"
     touch "$2/etc/fmsort-root"
+}
+
+# Of experimental, apt takes the server that sid does not have yet, with what is
+# built from its source, and nothing else.
+root_add_experimental() {
+    local apt=$1/etc/apt
+
+    sed -n 's/ sid / experimental /p' "$apt/sources.list" \
+        >"$apt/sources.list.d/experimental.list"
+    cat >"$apt/preferences.d/experimental" <<END
+Package: src:postgresql-$(debian_server sid)
+Pin: release a=experimental
+Pin-Priority: 500
+END
 }
 
 # The tree as it is here, without what was made from it, at /usr/src/fmsort.

@@ -1,6 +1,8 @@
 # CREATE EXTENSION alone sorts in its own session only: it says so, and what to
 # do about it; and what it says works.
 #
+# Every version: extensions and their notices are the server's.
+#
 # Seen to fail with: the notice raised while CREATE EXTENSION silences notices.
 
 use strict;

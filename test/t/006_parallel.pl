@@ -1,6 +1,8 @@
 # FMSort in parallel workers, below Gather Merge.  There the order of ties is
 # not defined, so what is checked is the order of the keys and the set of rows.
 #
+# Every version: the executor starts and asks the workers.
+#
 # Seen to fail with: custom_private of node.c without the collations; workers
 # that do not report (report() in node.c empty).
 

@@ -9,6 +9,8 @@
 #
 # A failed test shows the SQL that reproduces it.
 #
+# Every version: what the planner makes of statements.
+#
 # Seen to fail with:
 #   merge.c, entries.h	ties by the later run; ties against arrival
 #   encode.h	-0 below 0; NaNs by their bits

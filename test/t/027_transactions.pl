@@ -3,6 +3,8 @@
 # the library's file gone or another one, each under live cursors and cached
 # plans.
 #
+# Every version: cached plans, cursors and resource owners.
+#
 # Seen to fail with: begin_node() of node.c asking for the extension; asking for
 # the library's file; files that belong to the subtransaction they were made in.
 

@@ -2,6 +2,8 @@
 # session_preload_libraries, goes to another cluster: by pg_dumpall, and by
 # pg_upgrade.
 #
+# Every version: pg_dumpall and pg_upgrade.
+#
 # Seen to fail with: a library that refuses to be loaded by pg_upgrade.
 
 use strict;

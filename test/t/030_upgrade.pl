@@ -6,6 +6,8 @@
 # Which versions there were is asked of the server, so a new release needs no
 # change here: fmsort--OLD.sql stays in the tree, fmsort--OLD--NEW.sql joins it.
 #
+# Every version: pg_dump and the catalogs.
+#
 # Seen to fail with: an update script that leaves out a comment, that makes a
 # function with another cost, that forgets to add a function; a version
 # without an update script.

@@ -4,6 +4,8 @@
 #   FMSORT_RAMFS     a directory on a file system without direct I/O, see
 #                    003_filesystems.pl
 #
+# Every version: shared memory, and plans that are counted.
+#
 # Seen to fail with, in stat.c: no flush at the end of a transaction; none of
 # PENDING_MAX.
 

@@ -1,6 +1,8 @@
 # EXPLAIN in text, JSON, XML and YAML: every field of docs/reference.md is there
 # in each, with the same value, for the node and for its workers; the documents
 # are well-formed; and EXPLAIN (SETTINGS) names what was set.
+#
+# Every version: what EXPLAIN prints.
 
 use strict;
 use warnings;

@@ -8,6 +8,8 @@
 #
 # And every link to a file of the documentation leads to one.
 #
+# Every version: every SQL example runs.
+#
 # Seen to fail with: a column misspelt in docs/operations.md; a block of SQL in
 # README.md without its language.
 
