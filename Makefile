@@ -187,6 +187,9 @@ test:
 test-matrix:
 	@script/test-matrix
 
+test-neighbours:
+	@script/test-neighbours
+
 test-packages:
 	@script/test-packages
 
@@ -271,7 +274,7 @@ have-libraries:
 
 FORCE:
 
-.PHONY: demo test test-matrix test-packages test-core test-deep test-assert \
+.PHONY: demo test test-matrix test-neighbours test-packages test-core test-deep test-assert \
 	test-valgrind test-sanitize test-breaks test-sqlsmith coverage fuzz \
 	lint dist deb bench bench-tuplesort bench-papers bench-papers-quick \
 	bench-calibrate bench-auto bench-zoo bench-progress bench-stat \
