@@ -155,6 +155,11 @@ build/fmsort_other.so: src/node.c $(OBJS) Makefile | build
 	$(CC) -shared -o $@ build/node_other.o $(filter-out src/node.o,$(OBJS)) \
 		$(LDFLAGS) $(SHLIB_LINK)
 
+# Another extension, for test/t/031_neighbour.pl.
+build/neighbour.so: test/faults/neighbour.c Makefile | build
+	$(CC) $(CFLAGS) $(filter-out -MMD -MP,$(CPPFLAGS)) -fPIC -shared \
+		-o $@ $<
+
 # ---- fuzz targets: test/fuzz/fuzz_*.c, built like unit tests ----------------
 
 FUZZ_PROGRAMS = $(patsubst test/fuzz/%.c,build/fuzz/%,\

@@ -56,6 +56,31 @@
 #define FMS_EXECUTOR_RUN_ARGS	query, direction, count, execute_once
 #endif
 
+/*
+ * Sets what EXPLAIN calls for each node, which servers before 18 do not, and
+ * returns what it called before.
+ */
+#if PG_VERSION_NUM < 180000
+typedef void (*explain_per_node_hook_type) (PlanState *planstate,
+											List *ancestors,
+											const char *relationship,
+											const char *plan_name,
+											ExplainState *es);
+#endif
+
+static inline explain_per_node_hook_type
+fms_set_explain_node_hook(explain_per_node_hook_type hook)
+{
+#if PG_VERSION_NUM >= 180000
+	explain_per_node_hook_type previous = explain_per_node_hook;
+
+	explain_per_node_hook = hook;
+	return previous;
+#else
+	return NULL;
+#endif
+}
+
 /* heap_form_minimal_tuple() took a third argument in 18. */
 static inline MinimalTuple
 fms_form_minimal_tuple(TupleDesc desc, Datum *values, bool *nulls)

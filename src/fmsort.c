@@ -3,9 +3,8 @@
  * fmsort.c
  *	  The library's entrance: settings, the node, the hooks.
  *
- * planner_hook			replaces the Sorts of the finished plan
- * ExecutorStart_hook	shows the sorts their LIMIT; in parallel workers
- *						ExecutorRun_hook does
+ * ExecutorStart_hook	replaces the Sorts of the plan, and shows the new nodes
+ *						their LIMIT; in parallel workers ExecutorRun_hook does
  * ExecutorRun_hook,
  * ProcessUtility_hook	tell the client's statements apart, for
  *						fmsort_last_sort(): what runs inside another
@@ -13,6 +12,7 @@
  * shmem_request_hook,
  * shmem_startup_hook	make room for statistics and progress, if the library
  *						is loaded when the server starts
+ * explain_per_node_hook	says why a Sort was not replaced (since 18)
  *
  * Each calls whoever was there before.
  *
@@ -24,7 +24,6 @@
 #include "executor/executor.h"
 #include "fmgr.h"
 #include "miscadmin.h"
-#include "optimizer/planner.h"
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
 #include "tcop/utility.h"
@@ -34,8 +33,8 @@
 #include "experience.h"
 #include "last_sort.h"
 #include "node.h"
-#include "planner.h"
 #include "progress.h"
+#include "replace.h"
 #include "settings.h"
 #include "stat.h"
 
@@ -43,31 +42,24 @@ PG_MODULE_MAGIC;
 
 void		_PG_init(void);
 
-static planner_hook_type previous_planner = NULL;
 static ExecutorStart_hook_type previous_start = NULL;
 static ExecutorRun_hook_type previous_run = NULL;
 static ProcessUtility_hook_type previous_utility = NULL;
 static shmem_request_hook_type previous_request = NULL;
 static shmem_startup_hook_type previous_startup = NULL;
+static explain_per_node_hook_type previous_explain = NULL;
 
 /* 0 outside any statement, 1 in the client's, more in those inside it */
 static int	statement_depth = 0;
 
-static PlannedStmt *
-plan_query(Query *parse, const char *query_string, int cursor_options,
-		   ParamListInfo params)
+/*
+ * Is it the part of a plan that the leader sent?  Its Sorts have been replaced
+ * by the leader, or not, and both must run the same plan.
+ */
+static bool
+is_leaders_plan(const QueryDesc *query)
 {
-	PlannedStmt *statement;
-
-	if (previous_planner)
-		statement = previous_planner(parse, query_string, cursor_options,
-									 params);
-	else
-		statement = standard_planner(parse, query_string, cursor_options,
-									 params);
-	if (fms_settings_mode() != FMS_MODE_OFF)
-		fms_planner_replace_sorts(statement);
-	return statement;
+	return IsParallelWorker() && query->dest->mydest == DestTupleQueue;
 }
 
 static void
@@ -75,6 +67,8 @@ start_query(QueryDesc *query, int eflags)
 {
 	uint64		begun = fms_node_begun();
 
+	if (fms_settings_mode() != FMS_MODE_OFF && !is_leaders_plan(query))
+		fms_replace_sorts(query, eflags);
 	if (previous_start)
 		previous_start(query, eflags);
 	else
@@ -82,6 +76,21 @@ start_query(QueryDesc *query, int eflags)
 	/* most queries sort nothing: do not walk them */
 	if (fms_node_begun() > begun)
 		fms_bound_find_limits(query);
+}
+
+static void
+explain_plan_node(PlanState *planstate, List *ancestors,
+				  const char *relationship, const char *plan_name,
+				  ExplainState *es)
+{
+	const char *reason = NULL;
+
+	if (es->verbose && fms_settings_mode() != FMS_MODE_OFF)
+		reason = fms_replace_why_not(planstate, ancestors);
+	if (reason)
+		ExplainPropertyText("Sort Left to PostgreSQL", reason, es);
+	if (previous_explain)
+		previous_explain(planstate, ancestors, relationship, plan_name, es);
 }
 
 static void
@@ -96,7 +105,7 @@ static void
 run_query(FMS_EXECUTOR_RUN_PARAMS)
 {
 	enter_statement();
-	if (IsParallelWorker() && statement_depth == 1)
+	if (is_leaders_plan(query))
 		fms_bound_set(query, count);
 	PG_TRY();
 	{
@@ -164,14 +173,13 @@ _PG_init(void)
 	fms_settings_define();
 	fms_node_register();
 
-	previous_planner = planner_hook;
-	planner_hook = plan_query;
 	previous_start = ExecutorStart_hook;
 	ExecutorStart_hook = start_query;
 	previous_run = ExecutorRun_hook;
 	ExecutorRun_hook = run_query;
 	previous_utility = ProcessUtility_hook;
 	ProcessUtility_hook = run_utility;
+	previous_explain = fms_set_explain_node_hook(explain_plan_node);
 	if (!process_shared_preload_libraries_in_progress)
 		return;
 	previous_request = shmem_request_hook;

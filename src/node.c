@@ -3,7 +3,7 @@
  * node.c
  *	  The FMSort plan node: how it is built and run.
  *
- *	  plan time					run time
+ *	  before it starts			run time
  *	  Sort						CustomScanState
  *	    |  fms_node_from_sort     |  first call: child's tuples -> FmsSort
  *	    v                         |  every call: next tuple of FmsSort
@@ -165,11 +165,11 @@ pass_through_tlist(List *tlist)
 }
 
 Plan *
-fms_node_from_sort(Sort *sort, bool below_gather)
+fms_node_from_sort(const Sort *sort, Plan *child, bool below_gather)
 {
 	CustomScan *node = makeNode(CustomScan);
 	int			presorted = IsA(sort, IncrementalSort) ?
-		((IncrementalSort *) sort)->nPresortedCols : 0;
+		((const IncrementalSort *) sort)->nPresortedCols : 0;
 	List	   *attnos = NIL;
 	List	   *operators = NIL;
 	List	   *collations = NIL;
@@ -186,6 +186,7 @@ fms_node_from_sort(Sort *sort, bool below_gather)
 
 	node->scan.plan = sort->plan;
 	node->scan.plan.type = T_CustomScan;
+	node->scan.plan.lefttree = child;
 	node->scan.plan.parallel_aware = below_gather;
 	node->scan.plan.targetlist = pass_through_tlist(sort->plan.targetlist);
 	node->scan.scanrelid = 0;
@@ -350,10 +351,17 @@ end_node(CustomScanState *css)
 /* ---- the bound ---- */
 
 bool
+fms_node_is_plan(const Plan *plan)
+{
+	return IsA(plan, CustomScan) &&
+		((const CustomScan *) plan)->methods == &plan_methods;
+}
+
+bool
 fms_node_is_sort(const PlanState *planstate)
 {
 	return IsA(planstate, CustomScanState) &&
-		((const CustomScan *) planstate->plan)->methods == &plan_methods;
+		fms_node_is_plan(planstate->plan);
 }
 
 void

@@ -20,12 +20,14 @@
 extern void fms_node_register(void);
 
 /*
- * The node that does what this Sort, or Incremental Sort, would.  The plan
- * itself is taken over, not copied.  below_gather: parallel workers may run
- * it, and report what they did.
+ * The node that does what this Sort, or Incremental Sort, would, above that
+ * child.  It shares the Sort's lists, which must live as long.  below_gather:
+ * parallel workers may run it, and report what they did.
  */
-extern Plan *fms_node_from_sort(Sort *sort, bool below_gather);
+extern Plan *fms_node_from_sort(const Sort *sort, Plan *child,
+								bool below_gather);
 
+extern bool fms_node_is_plan(const Plan *plan);
 extern bool fms_node_is_sort(const PlanState *planstate);
 
 /* Nodes begun by this process so far: has a query any? */

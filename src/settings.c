@@ -17,7 +17,6 @@
 
 #include "miscadmin.h"
 #include "utils/guc.h"
-#include "utils/plancache.h"
 
 #include "settings.h"
 
@@ -68,17 +67,6 @@ StaticAssertDecl((int) FMS_COMPRESS_AUTO == (int) FMS_DIRECT_AUTO &&
 				 (int) FMS_COMPRESS_OFF == (int) FMS_DIRECT_OFF,
 				 "settings that are automatic, on or off have the same values");
 
-/*
- * Cached plans contain our node or do not, so switching it off or on makes
- * them stale.  (A plan that is already running is not affected.)
- */
-static void
-assign_mode(int value, void *extra)
-{
-	if ((value == FMS_MODE_OFF) != (mode_setting == FMS_MODE_OFF))
-		ResetPlanCache();
-}
-
 static bool
 check_block_size(int *value, void **extra, GucSource source)
 {
@@ -108,7 +96,7 @@ fms_settings_define(void)
 							 "\"fmsort\" reads blocks ahead in the exact order in which they are needed, \"double_buffering\" reads one block ahead per run, \"traditional\" reads none ahead; \"single_block\", \"multi_block\" and \"flash\" are there to compare with; \"off\" uses PostgreSQL's own sort.",
 							 &mode_setting, FMS_MODE_FMSORT, mode_values,
 							 PGC_USERSET, GUC_EXPLAIN,
-							 NULL, assign_mode, NULL);
+							 NULL, NULL, NULL);
 	DefineCustomIntVariable("fmsort.assist_blocks",
 							"Number of assist blocks: how many blocks a merge reads at once.",
 							"0 chooses automatically.",

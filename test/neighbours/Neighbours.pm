@@ -94,7 +94,7 @@ sub answer
 }
 
 # Its plan, which counts the rows of every node.
-sub plan
+sub plan_of
 {
 	my ($node, $case, $settings) = @_;
 	my $how = $case->{only_plan} ? '' : 'ANALYZE, TIMING OFF, BUFFERS OFF,';
@@ -139,7 +139,7 @@ sub compare
 	{
 		$expected{ $case->{name} } = {
 			answer => $case->{only_plan} ? '' : answer($node, $case, ''),
-			plan => $case->{no_plan} ? '' : plan($node, $case, '')
+			plan => $case->{no_plan} ? '' : plan_of($node, $case, '')
 		};
 		my $of = $expected{ $case->{name} };
 
@@ -178,7 +178,7 @@ sub compare_one
 	  unless $case->{only_plan};
 	return if $case->{no_plan};
 
-	my $plan = plan($node, $case, $set);
+	my $plan = plan_of($node, $case, $set);
 	is(whoever_sorts($plan), whoever_sorts($expected->{plan}), "$name: plan");
 	like($plan, qr/Custom Scan \(FMSort\)/, "$name: fmsort sorts")
 	  if $case->{ours} && $set eq '';
