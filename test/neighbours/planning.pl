@@ -78,7 +78,8 @@ my @cases = (
 	},
 	{
 		name => 'hint Parallel',
-		settings => 'SET max_parallel_workers_per_gather = 2;',
+		settings => 'SET max_parallel_workers_per_gather = 2;
+			SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0;',
 		query => '/*+ Parallel(a 2 hard) */ SELECT k, id FROM a ORDER BY k, id',
 		only_plan => 1,
 		shape => qr/Gather Merge.*Parallel Seq Scan/s
@@ -97,7 +98,7 @@ my @cases = (
 			'CREATE INDEX ON a (k)');",
 		query => 'SELECT * FROM a ORDER BY k LIMIT 10',
 		only_plan => 1,
-		shape => qr/Index Scan using <\d+>btree_a_k/
+		shape => qr/Index Scan using "<\d+>btree_a_k"/
 	},
 	{
 		name => 'a hypothetical index spares half of a sort',
