@@ -59,6 +59,19 @@ include $(PGXS)
 
 installcheck: export PGOPTIONS += -c session_preload_libraries=fmsort
 
+# pg_regress only repeats psql's message if it cannot connect.
+installcheck: have-superuser
+have-superuser:
+	@is=$$(PGOPTIONS= $(bindir)/psql -X -A -t -d postgres -c 'SELECT rolsuper \
+		FROM pg_roles WHERE rolname = current_user') && [ "$$is" = t ] || { \
+		echo "make installcheck needs a server that runs, and a role that" \
+		"is a superuser: PGUSER names one, else it has your name," \
+		"$$(id -un). 'sudo -u postgres createuser --superuser" \
+		"$$(id -un)' creates it. 'script/cluster make installcheck' needs" \
+		"neither: it starts a server of its own." >&2; exit 1; }
+
+.PHONY: have-superuser
+
 $(OBJS): build/flags | have-libraries
 
 # Holds the compiler's options, so that other options mean another build.
@@ -132,6 +145,9 @@ build/faulty_io.so: test/faults/faulty_io.c Makefile | build have-libraries
 	$(CC) -std=gnu11 -O1 -Wall -Wextra -Werror -fPIC -shared -o $@ $< \
 		$(shell pkg-config --cflags --libs liburing) -ldl
 
+build/reaper: test/faults/reaper.c Makefile | build
+	$(CC) -std=gnu11 -O1 -Wall -Wextra -Werror -o $@ $<
+
 # The library with plans that this one does not know.
 build/fmsort_other.so: src/node.c $(OBJS) Makefile | build
 	$(CC) $(CFLAGS) $(filter-out -MMD -MP,$(CPPFLAGS)) -fPIC \
@@ -175,6 +191,9 @@ test:
 
 test-matrix:
 	@script/test-matrix
+
+test-neighbours:
+	@script/test-neighbours
 
 test-packages:
 	@script/test-packages
@@ -260,7 +279,7 @@ have-libraries:
 
 FORCE:
 
-.PHONY: demo test test-matrix test-packages test-core test-deep test-assert \
+.PHONY: demo test test-matrix test-neighbours test-packages test-core test-deep test-assert \
 	test-valgrind test-sanitize test-breaks test-sqlsmith coverage fuzz \
 	lint dist deb bench bench-tuplesort bench-papers bench-papers-quick \
 	bench-calibrate bench-auto bench-zoo bench-progress bench-stat \

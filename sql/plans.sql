@@ -66,6 +66,7 @@ SELECT plan($$SELECT DISTINCT t FROM a$$);
 SELECT plan($$SELECT DISTINCT ON (k) k, t FROM a ORDER BY k, t$$);
 SELECT plan($$SELECT t, count(*) FROM (SELECT * FROM a) a GROUP BY t$$);
 SELECT plan($$SELECT t, count(*) FROM (SELECT * FROM a) a GROUP BY t ORDER BY count(*)$$);
+SELECT as_planned($$SELECT k % 3, count(*) FROM a GROUP BY 1$$);
 
 \echo window functions
 SELECT plan($$SELECT rank() OVER (PARTITION BY k ORDER BY t) FROM a$$);

@@ -23,6 +23,7 @@ SHOW fmsort.block_size;
 SET fmsort.block_size = 1000;
 SET fmsort.block_size = 511;
 SET fmsort.block_size = 1;
+SET fmsort.block_size = 4194303;
 SET fmsort.block_size = 'large';
 RESET fmsort.block_size;
 

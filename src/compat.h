@@ -57,6 +57,23 @@
 #define FMS_EXECUTOR_RUN_ARGS	query, direction, count, execute_once
 #endif
 
+/* Number of relations in a plan.  GROUP BY has an entry among them since 18. */
+static inline int
+fms_explain_relations(const ExplainState *es)
+{
+	int			relations = list_length(es->rtable);
+#if PG_VERSION_NUM >= 180000
+	ListCell   *cell;
+
+	foreach(cell, es->rtable)
+	{
+		if (((RangeTblEntry *) lfirst(cell))->rtekind == RTE_GROUP)
+			relations--;
+	}
+#endif
+	return relations;
+}
+
 /*
  * Sets what EXPLAIN calls for each node, which servers before 18 do not, and
  * returns what it called before.

@@ -76,7 +76,7 @@ fms_explain_keys(PlanState *planstate, const FmsKeySpec *spec,
 	/* not the node's own list: there a constant looks like a column */
 	List	   *child_columns =
 		((const CustomScan *) planstate->plan)->custom_scan_tlist;
-	bool		prefix = list_length(es->rtable) > 1 || es->verbose;
+	bool		prefix = fms_explain_relations(es) > 1 || es->verbose;
 	List	   *keys = NIL;
 	List	   *presorted_keys = NIL;
 	int			i;

@@ -70,14 +70,19 @@ StaticAssertDecl((int) FMS_COMPRESS_AUTO == (int) FMS_DIRECT_AUTO &&
 static bool
 check_block_size(int *value, void **extra, GucSource source)
 {
-	if (*value % FMS_BLOCK_QUANTUM_BYTES != 0)
+	int			below = *value - *value % FMS_BLOCK_QUANTUM_BYTES;
+
+	if (*value != below)
 	{
 		GUC_check_errdetail("fmsort.block_size must be 0 (automatic) or a multiple of %d bytes from %d to %d.",
 							FMS_BLOCK_QUANTUM_BYTES, FMS_BLOCK_MIN_BYTES,
 							FMS_BLOCK_MAX_BYTES);
-		GUC_check_errhint("The nearest valid size is %d.",
-						  Max(FMS_BLOCK_MIN_BYTES,
-							  *value - *value % FMS_BLOCK_QUANTUM_BYTES));
+		if (below < FMS_BLOCK_MIN_BYTES)
+			GUC_check_errhint("The nearest valid size is %d.",
+							  FMS_BLOCK_MIN_BYTES);
+		else
+			GUC_check_errhint("The nearest valid sizes are %d and %d.",
+							  below, below + FMS_BLOCK_QUANTUM_BYTES);
 		return false;
 	}
 	return true;

@@ -6,6 +6,9 @@ FMSORT_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 FMSORT_TMP=${FMSORT_TMP:-/var/tmp}
 FMSORT_LOG=
 
+# The server's user reads what we build and copy, whatever the caller's umask.
+umask 022
+
 # A make that called us has its own options and job server; the makes that we
 # call start afresh (variables set on its command line are in the environment).
 unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES
@@ -107,6 +110,15 @@ step() {
         die "that step failed; all it said is in $FMSORT_LOG"
     fi
     printf '%4d s\n' $((SECONDS - start))
+}
+
+# copy_tree DIRECTORY: the tree as it is here, without what was made from it,
+# readable to every user.
+copy_tree() {
+    mkdir -p "$1"
+    tar -C "$FMSORT_ROOT" -c --exclude=./build --exclude=./.git \
+        --exclude='*.o' --exclude='*.d' --exclude='*.so' --mode=u+w,go=rX . |
+        tar -C "$1" -x --no-same-owner
 }
 
 build_and_install() {

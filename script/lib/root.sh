@@ -32,13 +32,8 @@ END
 
 # The tree as it is here, without what was made from it, at /usr/src/fmsort.
 root_copy_tree() {
-    local tree=$1/usr/src/fmsort
-
-    rm -rf "$tree" "$1"/var/tmp/fmsort*
-    mkdir -p "$tree"
-    tar -C "$FMSORT_ROOT" -c --exclude=./build --exclude=./.git \
-        --exclude='*.o' --exclude='*.d' --exclude='*.so' . |
-        tar -C "$tree" -x --no-same-owner
+    rm -rf "$1/usr/src/fmsort" "$1"/var/tmp/fmsort*
+    copy_tree "$1/usr/src/fmsort"
 }
 
 # root_run DIRECTORY COMMAND...: mounts and processes of what runs there are in

@@ -9,7 +9,6 @@ TPCH_WANTED=$FMSORT_ROOT/script/requirements.txt
 tpch_setup() {
     cmp -s "$TPCH_WANTED" "$TPCH_VENV/wanted" && return
     [[ -n $FMSORT_LOG ]] || log_to "$FMSORT_ROOT/build/log/setup.log"
-    mkdir -p "$FMSORT_ROOT/build"
     step "  installing tpchgen-cli, the generator of TPC-H's data" tpch_install
 }
 

@@ -26,6 +26,10 @@ my $node = $bench->node;
 plan skip_all => 'without io_uring nothing is ever in flight'
   unless uring_works($node);
 
+# A process that nobody reaps would exist for ever, below.
+die 'process 1 does not reap orphans; run this by script/test'
+  unless orphans_are_reaped();
+
 my $check = $bench->check;
 
 # How many reads there are, so that they can be stopped at any of them.
@@ -36,6 +40,14 @@ my ($reads) = $bench->at_ease;
 my %places = (
 	'an intermediate pass' => int($reads / 10),
 	'the last merge' => $reads - 200);
+
+sub orphans_are_reaped
+{
+	local $PostgreSQL::Test::Utils::timeout_default = 10;
+	my ($orphan) = `sh -c 'sleep 0.1 >/dev/null 2>&1 & echo \$!'` =~ /(\d+)/;
+
+	return wait_until(sub { !-e "/proc/$orphan" });
+}
 
 # Does it wait for a read that is not answered, and not for one before that?
 sub stands_still
