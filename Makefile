@@ -132,6 +132,9 @@ build/faulty_io.so: test/faults/faulty_io.c Makefile | build have-libraries
 	$(CC) -std=gnu11 -O1 -Wall -Wextra -Werror -fPIC -shared -o $@ $< \
 		$(shell pkg-config --cflags --libs liburing) -ldl
 
+build/refuse: test/faults/refuse.c Makefile | build
+	$(CC) -std=gnu11 -O1 -Wall -Wextra -Werror -o $@ $<
+
 # The library with plans that this one does not know.
 build/fmsort_other.so: src/node.c $(OBJS) Makefile | build
 	$(CC) $(CFLAGS) $(filter-out -MMD -MP,$(CPPFLAGS)) -fPIC \
