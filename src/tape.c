@@ -685,6 +685,30 @@ wait_for_kernel(FmsTape *tape, FmsIoRequest *request)
 		tape->counters->cached_us += spent_us;
 }
 
+/*
+ * Was the request not carried out, for want of what the kernel needs for that
+ * or because it refuses?  A ring may be refused what a plain call is not: its
+ * workers count as processes of the user, for instance.
+ */
+static bool
+was_refused(int result)
+{
+	switch (-result)
+	{
+		case EINTR:
+		case EAGAIN:
+		case EBUSY:
+		case ECANCELED:
+		case ENOMEM:
+		case ENOSYS:
+		case EOPNOTSUPP:
+		case EACCES:
+		case EPERM:
+			return true;
+	}
+	return false;
+}
+
 void
 fms_tape_wait(FmsTape *tape, FmsIoRequest *request)
 {
@@ -700,8 +724,8 @@ fms_tape_wait(FmsTape *tape, FmsIoRequest *request)
 	{
 		int			result = request->result;
 
-		/* short or interrupted: do it once more, whole and synchronously */
-		if (result > 0 || result == -EINTR || result == -EAGAIN)
+		/* short or not done: do it once more, whole and synchronously */
+		if (result > 0 || was_refused(result))
 		{
 			resolve(tape, &request, 1);
 			result = fms_io_transfer(request);
