@@ -145,7 +145,7 @@ build/faulty_io.so: test/faults/faulty_io.c Makefile | build have-libraries
 	$(CC) -std=gnu11 -O1 -Wall -Wextra -Werror -fPIC -shared -o $@ $< \
 		$(shell pkg-config --cflags --libs liburing) -ldl
 
-build/reaper: test/faults/reaper.c Makefile | build
+build/reaper build/refuse: build/%: test/faults/%.c Makefile | build
 	$(CC) -std=gnu11 -O1 -Wall -Wextra -Werror -o $@ $<
 
 # The library with plans that this one does not know.

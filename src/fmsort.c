@@ -10,8 +10,8 @@
  *						fmsort_last_sort(): what runs inside another
  *						statement (a function, DO, CALL) is part of that one
  * shmem_request_hook,
- * shmem_startup_hook	make room for statistics and progress, if the library
- *						is loaded when the server starts
+ * shmem_startup_hook	make room for what processes share, if the library is
+ *						loaded when the server starts
  * explain_per_node_hook	says why a Sort was not replaced (since 18)
  *
  * Each calls whoever was there before.
@@ -26,11 +26,13 @@
 #include "miscadmin.h"
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
+#include "storage/shmem.h"
 #include "tcop/utility.h"
 
 #include "bound.h"
 #include "compat.h"
 #include "experience.h"
+#include "io.h"
 #include "last_sort.h"
 #include "node.h"
 #include "progress.h"
@@ -154,7 +156,20 @@ request_memory(void)
 	RequestAddinShmemSpace(fms_stat_shared_bytes());
 	RequestAddinShmemSpace(fms_progress_shared_bytes());
 	RequestAddinShmemSpace(fms_experience_shared_bytes());
+	RequestAddinShmemSpace(sizeof(FmsIoShared));
 	RequestNamedLWLockTranche("fmsort", 1);
+}
+
+static void
+share_io(void)
+{
+	FmsIoShared *memory;
+	bool		found;
+
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	memory = ShmemInitStruct("fmsort I/O", sizeof(FmsIoShared), &found);
+	fms_io_share(memory, !found);
+	LWLockRelease(AddinShmemInitLock);
 }
 
 static void
@@ -165,6 +180,7 @@ share_memory(void)
 	fms_stat_share();
 	fms_progress_share();
 	fms_experience_share();
+	share_io();
 }
 
 void

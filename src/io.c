@@ -12,6 +12,11 @@
  * would then land in memory that belongs to somebody else.  A mapping stays
  * until fms_io_close() has seen every completion.
  *
+ * If completions cannot be had any more, which takes a kernel that refuses to
+ * wait, nobody knows how long it goes on.  Then a buffer's pages are given
+ * back, but its addresses stay taken for the rest of the process's life, so
+ * that no other memory can be where a late read goes.
+ *
  * Large buffers are made of huge pages.  What the drive is given is a list of
  * pieces of physical memory, and small pages next to each other are pieces of
  * their own: of a 128 kB read, 32.  On a virtual drive that served 3 GB/s into
@@ -43,6 +48,7 @@
  */
 #include "postgres.h"
 
+#include "access/parallel.h"
 #include "miscadmin.h"
 
 #include "huge_page.h"
@@ -102,14 +108,50 @@ give_back_mapping(FmsIo *io, FmsMapping *mapping)
 	munmap(mapping->buffers, mapping->buffer_bytes + FMS_IO_ALIGN_BYTES);
 }
 
+/*
+ * The kernel may still write there: what that finds are pages of their own.
+ * Those that transfers past the page cache go to are held by the kernel.
+ */
+static void
+abandon_mapping(FmsMapping *mapping)
+{
+	(void) madvise(mapping->buffers,
+				   mapping->buffer_bytes + FMS_IO_ALIGN_BYTES,
+				   MADV_DONTNEED);
+}
+
+static FmsIoShared *shared = NULL;
+
+void
+fms_io_share(FmsIoShared *memory, bool is_new)
+{
+	shared = memory;
+	if (is_new)
+		pg_atomic_init_flag(&shared->explained);
+}
+
+/*
+ * Once for the server, if its processes have memory in common; else once for
+ * each session, whose parallel workers say nothing.
+ */
+static bool
+is_to_explain(void)
+{
+	static bool explained_here = false;
+
+	if (shared)
+		return pg_atomic_test_set_flag(&shared->explained);
+	if (explained_here || IsParallelWorker())
+		return false;
+	explained_here = true;
+	return true;
+}
+
 static void
 explain_fallback(int error)
 {
-	static bool explained = false;
-
-	if (explained)
+	if (!is_to_explain())
 		return;
-	explained = true;
 	errno = error;
 	ereport(LOG,
 			(errmsg("fmsort uses synchronous I/O because io_uring is not available: %m"),
@@ -177,10 +219,6 @@ fms_io_close(FmsIo *io)
 	HOLD_INTERRUPTS();
 	drained = drain(io);
 
-	/*
-	 * If completions will never come, the kernel may still write: leaking
-	 * the buffers is the only safe thing to do with them.
-	 */
 	dlist_foreach_modify(iter, &io->mappings)
 	{
 		FmsMapping *mapping = dlist_container(FmsMapping, link, iter.cur);
@@ -188,7 +226,11 @@ fms_io_close(FmsIo *io)
 		dlist_delete(&mapping->link);
 		if (drained)
 			give_back_mapping(io, mapping);
+		else
+			abandon_mapping(mapping);
 	}
+	/* what was not drained is nobody's request any more */
+	io->in_flight = 0;
 	io->method->close();
 	io->method = NULL;
 	RESUME_INTERRUPTS();

@@ -24,6 +24,7 @@
 #include <sys/uio.h>
 
 #include "lib/ilist.h"
+#include "port/atomics.h"
 
 #include "options.h"
 
@@ -172,10 +173,18 @@ struct FmsIo
 	dlist_head	mappings;		/* buffers handed out */
 };
 
+/* What the processes of a server share, if it preloads the library. */
+typedef struct FmsIoShared
+{
+	pg_atomic_flag explained;	/* the log says why there is no io_uring */
+} FmsIoShared;
+
+extern void fms_io_share(FmsIoShared *memory, bool is_new);
+
 /*
  * Opens a channel in caller's memory.  With FMS_IO_AUTO falls back to
- * synchronous I/O and says so once a process, at LOG; with FMS_IO_URING
- * raises an error instead.
+ * synchronous I/O and says so at LOG, once for the server or, without shared
+ * memory, once for the session; with FMS_IO_URING raises an error instead.
  */
 extern void fms_io_open(FmsIo *io, FmsIoChoice choice);
 

@@ -24,11 +24,18 @@
  * A request may be cut into pieces (see tape.c), an entry each; it is complete
  * when all of them are.
  *
+ * A ring may be made and not be used: a system call filter refuses each of
+ * io_uring's calls by itself.  So a new ring has to carry out a request first.
+ *
  * A batch costs one system call.  If the kernel refuses to take a request
  * (it does so only for want of memory or by a fault of ours), the request is
- * completed with the error and the ring is not used for new ones: entries
+ * completed with ECANCELED and the ring is not used for new ones: entries
  * already in the submission queue must never be submitted later, when their
  * buffers may be gone.
+ *
+ * If the kernel refuses to wait, the ring is lost: nobody knows when its
+ * requests are over.  Channels that have some give them up (io.c), so the
+ * completion queue is not read any more: it may name requests that are gone.
  *
  * Owned here: the ring's descriptor and mappings, counted with
  * AcquireExternalFD() so that fd.c leaves room for it.  When the process
@@ -53,6 +60,7 @@
 static struct io_uring ring;
 static int	ring_users = 0;		/* channels open on it */
 static int	ring_error = 0;		/* why it must not be used any more */
+static int	ring_lost = 0;		/* why no completion can be had from it */
 static uint32 ring_in_flight = 0;	/* requests the kernel has, all sorts */
 
 static bool can_join = false;	/* vectors need not outlive the submission */
@@ -86,6 +94,52 @@ ring_init(void)
 	return error;
 }
 
+/*
+ * Carries out a request: a read of no file, which ends with EBADF if the
+ * kernel lets rings read at all.  0, or -errno.
+ */
+static int
+ring_try_out(void)
+{
+	static char nowhere;
+	struct io_uring_cqe *cqe;
+	int			error;
+
+	/* came with the operations that read and write without a vector */
+	if ((ring.features & IORING_FEAT_RW_CUR_POS) == 0)
+		return -ENOSYS;
+	io_uring_prep_read(io_uring_get_sqe(&ring), -1, &nowhere, 1, 0);
+	do
+	{
+		error = io_uring_submit_and_wait(&ring, 1);
+	} while (error == -EINTR);
+	if (error < 0)
+		return error;
+	do
+	{
+		error = io_uring_wait_cqe(&ring, &cqe);
+	} while (error == -EINTR);
+	if (error != 0)
+		return error;
+	error = cqe->res;
+	io_uring_cqe_seen(&ring, cqe);
+	return error == -EBADF ? 0 : error < 0 ? error : -EIO;
+}
+
+/* Makes a ring that works.  0, or -errno, and there is none. */
+static int
+ring_begin(void)
+{
+	int			error = ring_init();
+
+	if (error != 0)
+		return error;
+	error = ring_try_out();
+	if (error != 0)
+		io_uring_queue_exit(&ring);
+	return error;
+}
+
 static int
 uring_open(void)
 {
@@ -96,13 +150,15 @@ uring_open(void)
 		/* the only call here that can fail for want of descriptors */
 		if (!AcquireExternalFD())
 			return -EMFILE;
-		error = ring_init();
+		error = ring_begin();
 		if (error != 0)
 		{
 			ReleaseExternalFD();
 			return error;
 		}
 		ring_error = 0;
+		ring_lost = 0;
+		ring_in_flight = 0;
 		can_join = (ring.features & IORING_FEAT_SUBMIT_STABLE) != 0;
 		fms_io_pinned_begin(&ring);
 	}
@@ -168,6 +224,22 @@ reap(void)
 	}
 }
 
+/* Waits for a completion and takes those that are there.  0, or -errno. */
+static int
+wait_and_reap(void)
+{
+	struct io_uring_cqe *cqe;
+	int			error = ring_lost;
+
+	if (error == 0)
+		error = io_uring_wait_cqe(&ring, &cqe);
+	if (error == 0)
+		reap();
+	else if (error != -EINTR)
+		ring_error = ring_lost = error;
+	return error;
+}
+
 /*
  * Hands the queued entries to the kernel.  0, or -errno, after which the
  * last io_uring_sq_ready() of them have not been taken.
@@ -186,12 +258,10 @@ push(void)
 		if ((taken == -EAGAIN || taken == -EBUSY) && ring_in_flight > 0)
 		{
 			/* short of memory for requests: let some finish first */
-			struct io_uring_cqe *cqe;
-			int			error = io_uring_wait_cqe(&ring, &cqe);
+			int			error = wait_and_reap();
 
 			if (error != 0 && error != -EINTR)
 				return error;
-			reap();
 			continue;
 		}
 		return taken < 0 ? taken : -EIO;
@@ -316,10 +386,10 @@ parts_of(const FmsIoRequest *request)
 
 /*
  * The kernel has not taken more than the first pieces of the requests.  The
- * others fail with the error.
+ * others have not been carried out.
  */
 static void
-give_up(FmsIoRequest **requests, int n, int taken, int error)
+give_up(FmsIoRequest **requests, int n, int taken)
 {
 	while (n > 0)
 	{
@@ -330,7 +400,7 @@ give_up(FmsIoRequest **requests, int n, int taken, int error)
 
 		taken -= pieces - lost;
 		for (; lost > 0; lost--)
-			complete_piece(request, error);
+			complete_piece(request, -ECANCELED);
 		requests += parts;
 		n -= parts;
 	}
@@ -339,6 +409,7 @@ give_up(FmsIoRequest **requests, int n, int taken, int error)
 static void
 uring_submit(FmsIoRequest **requests, int n)
 {
+	bool		usable = ring_error == 0;
 	int			queued = 0;
 	int			error = ring_error;
 	int			i;
@@ -348,7 +419,7 @@ uring_submit(FmsIoRequest **requests, int n)
 		requests[i]->result = 0;
 		requests[i]->pieces_left = fms_io_pieces(requests[i]);
 	}
-	if (error == 0)
+	if (usable)
 		error = queue_all(requests, n, &queued);
 	if (error == 0)
 		error = push();
@@ -356,30 +427,25 @@ uring_submit(FmsIoRequest **requests, int n)
 	if (error != 0)
 	{
 		/* entries are taken in order: the last ones are still ours */
-		int			taken = queued;
+		int			taken = usable ?
+			queued - (int) io_uring_sq_ready(&ring) : 0;
 
-		if (ring_error == 0)
-			taken = queued - (int) io_uring_sq_ready(&ring);
 		ring_error = error;
-		give_up(requests, n, taken, error);
+		give_up(requests, n, taken);
 	}
 }
 
 static void
 uring_poll(void)
 {
-	reap();
+	if (ring_lost == 0)
+		reap();
 }
 
 static int
 uring_wait(void)
 {
-	struct io_uring_cqe *cqe;
-	int			error = io_uring_wait_cqe(&ring, &cqe);
-
-	if (error == 0)
-		reap();
-	return error;
+	return wait_and_reap();
 }
 
 const FmsIoMethod fms_io_uring_method = {

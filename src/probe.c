@@ -493,7 +493,7 @@ bool
 fms_probe_can(const FmsProbe *probe, FmsProbePattern pattern,
 			  uint32 block_bytes, uint32 depth)
 {
-	if (block_bytes < probe->sector_bytes)
+	if (block_bytes % probe->sector_bytes != 0)
 		return false;
 	if (shift_bytes(pattern) % probe->sector_bytes != 0)
 		return false;

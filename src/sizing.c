@@ -244,6 +244,17 @@ set_block_bytes(FmsSizing *sizing, uint32 block_bytes)
 												block_bytes);
 }
 
+/* Devices may take whole pages only, so pages stay whole if there are any. */
+static uint32
+half_of(uint32 block_bytes)
+{
+	uint32		half = block_bytes / 2;
+	uint32		quantum = half >= FMS_IO_ALIGN_BYTES ? FMS_IO_ALIGN_BYTES :
+		FMS_BLOCK_QUANTUM_BYTES;
+
+	return half - half % quantum;
+}
+
 void
 fms_sizing_init(FmsSizing *sizing, const FmsMode *mode,
 				const FmsOptions *options)
@@ -266,9 +277,7 @@ fms_sizing_init(FmsSizing *sizing, const FmsMode *mode,
 	while (sizing->block_bytes > FMS_BLOCK_MIN_BYTES &&
 		   !fits(sizing, FAN_IN_MIN, assist_floor(sizing), 0, true))
 	{
-		uint32		half = sizing->block_bytes / 2;
-
-		set_block_bytes(sizing, half - half % FMS_BLOCK_QUANTUM_BYTES);
+		set_block_bytes(sizing, half_of(sizing->block_bytes));
 	}
 	while (sizing->assist_wanted > 1 &&
 		   !fits(sizing, FAN_IN_MIN, sizing->assist_wanted, 0, true))

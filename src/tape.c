@@ -12,8 +12,9 @@
  * Direct I/O.  fd.c reopens a file with the flags it was opened with, so
  * O_DIRECT cannot be switched on later.  A second virtual file on the same
  * path carries the flag and all block transfers; the first keeps the
- * accounting.  Whether the file system takes direct I/O, in pieces as small
- * as our blocks, is found out by doing it once.
+ * accounting.  Blocks lie one behind the other from the beginning of a page on,
+ * in memory and in the file.  So the file system has to take transfers that are
+ * aligned as one block is (io_direct.c); else the tape has no direct I/O.
  *
  * Accounting.  fd.c counts and limits only what FileWrite() writes.  So the
  * tape is extended a piece at a time by writing the last page of the piece
@@ -63,6 +64,7 @@
 
 #include "clock.h"
 #include "compat.h"
+#include "io_direct.h"
 #include "space.h"
 #include "tape.h"
 
@@ -108,6 +110,8 @@ struct FmsTape
 									 * was in there */
 	int			nturns;
 	uint32		block_bytes;
+	uint32		direct_alignment;	/* that direct transfers need, once asked;
+									 * 0: there are none */
 	uint32		salt;			/* in the seal of all that is written */
 	bool		checksums;		/* likewise */
 	uint64		end_bytes;		/* written or being written */
@@ -248,56 +252,62 @@ reserve(FmsTape *tape, uint64 upto_bytes)
 }
 
 /*
- * Tries one direct read in the smallest piece and at the worst alignment
- * that blocks of this size will have.  Opening alone proves nothing: some
- * file systems take the flag and refuse the transfer.
- */
-static bool
-direct_io_works(FmsTape *tape)
-{
-	uint32		piece = tape->block_bytes % FMS_IO_ALIGN_BYTES == 0 ?
-		FMS_IO_ALIGN_BYTES : FMS_BLOCK_QUANTUM_BYTES;
-	char	   *buffer = fms_io_map(tape->io, FMS_IO_ALIGN_BYTES);
-	ssize_t		got;
-
-	reserve(tape, 2 * FMS_IO_ALIGN_BYTES);
-	got = pread(raw_fd(tape, tape->direct_file), buffer, piece, piece);
-	fms_io_unmap(tape->io, buffer);
-	return got == (ssize_t) piece;
-}
-
-/*
- * Opens the direct view of the file.  Returns false, with errno set, where
- * that is not to be had.
+ * Opens the direct view of the file.  Returns false, with errno set, if the
+ * file has no direct I/O or its blocks are not aligned as that needs.
  */
 static bool
 open_direct(FmsTape *tape)
 {
 	char	   *path = FilePathName(tape->file);
 	int			probe;
+	int			error;
 
 	/*
 	 * fd.c raises an error if the open fails, so ask the file system first.
 	 */
+	reserve(tape, FMS_IO_ALIGN_BYTES);
 	probe = OpenTransientFile(path, O_RDWR | PG_O_DIRECT | PG_BINARY);
 	if (probe < 0)
 		return false;
+	tape->direct_alignment =
+		fms_io_direct_alignment(probe,
+								tape->charged_bytes - FMS_IO_ALIGN_BYTES);
+	error = tape->direct_alignment == 0 ? errno : EINVAL;
 	CloseTransientFile(probe);
+	if (tape->direct_alignment == 0 ||
+		tape->block_bytes % tape->direct_alignment != 0)
+	{
+		errno = error;
+		return false;
+	}
 
 	tape->direct_file = PathNameOpenTemporaryFile(path,
 												  O_RDWR | PG_O_DIRECT);
 	if (tape->direct_file <= 0)
 		elog(ERROR, "sort temporary file \"%s\" has disappeared", path);
-	if (direct_io_works(tape))
-	{
-		fms_io_pin(tape->io);
-		return true;
-	}
+	fms_io_pin(tape->io);
+	return true;
+}
 
-	FileClose(tape->direct_file);
-	tape->direct_file = 0;
-	errno = EINVAL;
-	return false;
+/* After open_direct() has failed under FMS_DIRECT_ON, with its errno. */
+static void
+report_no_direct(const FmsTape *tape)
+{
+	int			error = errno;
+	uint32		alignment = tape->direct_alignment;
+
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("direct I/O is not possible for sort temporary file \"%s\" with blocks of %u bytes",
+					FilePathName(tape->file), tape->block_bytes),
+			 alignment > 0 ?
+			 errdetail("The device transfers multiples of %u bytes.",
+					   alignment) :
+			 errdetail("The file system refuses it: %s.", strerror(error)),
+			 alignment > 0 ?
+			 errhint("Set fmsort.direct_io to \"auto\", or use blocks of a multiple of %u bytes. If fmsort.block_size is automatic, raise work_mem or lower fmsort.assist_blocks.",
+					 alignment) :
+			 errhint("Set fmsort.direct_io to \"auto\", or point temp_tablespaces to another file system.")));
 }
 
 FmsTape *
@@ -320,11 +330,7 @@ fms_tape_open(FmsIo *io, FmsDirectChoice direct, uint32 block_bytes,
 	if (direct != FMS_DIRECT_OFF && !fms_tape_set_direct(tape, true))
 	{
 		if (direct == FMS_DIRECT_ON)
-			ereport(ERROR,
-					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-					 errmsg("direct I/O is not possible for sort temporary file \"%s\" with blocks of %u bytes: %m",
-							FilePathName(tape->file), block_bytes),
-					 errhint("Set fmsort.direct_io to \"auto\", choose an fmsort.block_size that is a multiple of 4096, or point temp_tablespaces to another file system.")));
+			report_no_direct(tape);
 		ereport(DEBUG1,
 				(errmsg_internal("fmsort: no direct I/O for \"%s\" with blocks of %u bytes: %m",
 								 FilePathName(tape->file), block_bytes)));
@@ -679,6 +685,30 @@ wait_for_kernel(FmsTape *tape, FmsIoRequest *request)
 		tape->counters->cached_us += spent_us;
 }
 
+/*
+ * Was the request not carried out, for want of what the kernel needs for that
+ * or because it refuses?  A ring may be refused what a plain call is not: its
+ * workers count as processes of the user, for instance.
+ */
+static bool
+was_refused(int result)
+{
+	switch (-result)
+	{
+		case EINTR:
+		case EAGAIN:
+		case EBUSY:
+		case ECANCELED:
+		case ENOMEM:
+		case ENOSYS:
+		case EOPNOTSUPP:
+		case EACCES:
+		case EPERM:
+			return true;
+	}
+	return false;
+}
+
 void
 fms_tape_wait(FmsTape *tape, FmsIoRequest *request)
 {
@@ -694,8 +724,8 @@ fms_tape_wait(FmsTape *tape, FmsIoRequest *request)
 	{
 		int			result = request->result;
 
-		/* short or interrupted: do it once more, whole and synchronously */
-		if (result > 0 || result == -EINTR || result == -EAGAIN)
+		/* short or not done: do it once more, whole and synchronously */
+		if (result > 0 || was_refused(result))
 		{
 			resolve(tape, &request, 1);
 			result = fms_io_transfer(request);

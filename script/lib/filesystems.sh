@@ -1,12 +1,13 @@
 # shellcheck shell=bash
 # File systems that the tests need and only root can make: one without direct
-# I/O, two that are soon full, one that is read-only.  Needs common.sh and a
-# cluster's directory (cluster.sh), in which they are mounted until we leave.
+# I/O, two that are soon full, one that is read-only, one on a device of
+# 4096-byte sectors.  Needs common.sh and a cluster's directory (cluster.sh), in
+# which they are mounted until we leave.
 #
-# Sets FMSORT_RAMFS, FMSORT_SMALLFS, FMSORT_SMALLTMPFS and FMSORT_ROFS (with
-# FMSORT_ROFS_SOURCE, the same directory where it can be written to); a variable
-# stays unset where that file system cannot be made, and the tests that need it
-# say so.
+# Sets FMSORT_RAMFS, FMSORT_SMALLFS, FMSORT_SMALLTMPFS, FMSORT_SECTORS and
+# FMSORT_ROFS (with FMSORT_ROFS_SOURCE, the same directory where it can be
+# written to); a variable stays unset where that file system cannot be made, and
+# the tests that need it say so.
 
 FILESYSTEMS=()
 
@@ -28,9 +29,26 @@ mount_at() {
     give_to_server_user "$dir"
 }
 
+# Prints a loop device with 4096-byte sectors; it goes once nothing mounts it.
+sectors_device() {
+    local image=$CLUSTER_DIR/sectors.image
+
+    truncate -s 192M "$image" &&
+        losetup --find --show --sector-size 4096 "$image"
+}
+
+# mount_sectors DEVICE: mounted or not, the device is given back.
+mount_sectors() {
+    local status=0
+
+    mkfs.ext4 -q "$1" && mount_at sectors "$1" || status=$?
+    losetup --detach "$1"
+    return "$status"
+}
+
 # ramfs takes no O_DIRECT, unlike tmpfs, where newer kernels do.
 filesystems_mount() {
-    local image=$CLUSTER_DIR/small.image
+    local image=$CLUSTER_DIR/small.image device
 
     ((EUID == 0)) || return 0
     at_exit filesystems_unmount
@@ -43,6 +61,9 @@ filesystems_mount() {
     fi
     if mount_at smalltmpfs -t tmpfs -o size=16M none; then
         export FMSORT_SMALLTMPFS=$CLUSTER_DIR/smalltmpfs
+    fi
+    if device=$(sectors_device) && mount_sectors "$device"; then
+        export FMSORT_SECTORS=$CLUSTER_DIR/sectors
     fi
     mkdir "$CLUSTER_DIR/writable"
     give_to_server_user "$CLUSTER_DIR/writable"

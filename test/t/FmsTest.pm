@@ -12,8 +12,8 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 our @EXPORT = qw(fms_node temp_files backend_state connects
-  direct_ways drop_tablespace make_tablespace reset_peak status_kb uring_works
-  wait_until);
+  direct_ways drop_tablespace make_tablespace reset_peak restart_refused
+  status_kb uring_works wait_until);
 
 # fms_node(NAME, CONFIGURATION...): initialised and running, the extension
 # created in the database postgres.
@@ -144,6 +144,29 @@ SELECT count(*) FROM (SELECT g FROM generate_series(1, 20000) g
 EOT
 
 	return ('auto', 'off', $status == 0 ? 'on' : ());
+}
+
+# Starts the server again where the kernel refuses these system calls with that
+# errno (test/faults/refuse.c), and with other limits if "limits" says so, in
+# words of the shell; without calls and limits as usual.
+sub restart_refused
+{
+	my ($node, %how) = @_;
+	my @calls = @{ $how{calls} // [] };
+	my $dir = PostgreSQL::Test::Utils::tempdir();
+	my ($pg_ctl) = grep { -x } map { "$_/pg_ctl" } split /:/, $ENV{PATH};
+	my $command = "'$pg_ctl' \"\$\@\"";
+
+	$command = join(' ', "'$ENV{FMSORT_REFUSE}'", $how{errno} + 0, @calls,
+		'--', $command)
+	  if @calls;
+	open my $script, '>', "$dir/pg_ctl" or die "$dir/pg_ctl: $!";
+	print $script "#!/bin/sh\n", $how{limits} // ':', "\nexec $command\n";
+	close $script;
+	chmod 0755, "$dir/pg_ctl" or die "$dir/pg_ctl: $!";
+	local $ENV{PATH} = "$dir:$ENV{PATH}";
+	$node->restart;
+	return;
 }
 
 # Asks until the answer is true or a generous time has passed.

@@ -349,6 +349,7 @@ volatile uint32 InterruptHoldoffCount = 0;
 volatile sig_atomic_t InterruptPending = false;
 int			shim_external_fds = 0;
 int			MaxBackends = 1;
+int			ParallelWorkerNumber = -1;
 
 void
 ProcessInterrupts(void)
