@@ -242,6 +242,9 @@ bench-progress:
 bench-stat:
 	@test/bench/stat/paired
 
+bench-cancel:
+	@test/bench/cancel/moments
+
 calibrate-report:
 	@test/bench/calibrate/report
 
@@ -263,4 +266,5 @@ FORCE:
 	test-valgrind test-sanitize test-breaks test-sqlsmith coverage fuzz \
 	lint dist deb bench bench-tuplesort bench-papers bench-papers-quick \
 	bench-calibrate bench-auto bench-zoo bench-progress bench-stat \
+	bench-cancel \
 	calibrate-report clean-build have-libraries FORCE

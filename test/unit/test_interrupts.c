@@ -30,7 +30,7 @@
 #include "shim.h"
 #include "work.h"
 
-#define ENTRIES		((Size) 1 << 20)
+#define ENTRIES		((Size) 1 << 19)
 #define LONG_KEY	26			/* bytes */
 
 /* ---- a small keys.c ---- */
