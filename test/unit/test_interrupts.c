@@ -1,6 +1,7 @@
 /* links: entries packed presorted formation arena naming order fences */
 /* links: stream seal io io_uring io_pinned io_sync */
-/* flags: -fsanitize-coverage=trace-pc -Wl,--wrap=memmove,--wrap=memcpy -Wl,--wrap=munmap,--wrap=madvise */
+/* flags: -fsanitize-coverage=trace-pc */
+/* flags: -Wl,--wrap=memmove,--wrap=memcpy,--wrap=munmap,--wrap=madvise */
 /*
  * The work between two checks for interrupts, while millions of entries are
  * sorted, moved, selected, and put into block read order, and memory is given
