@@ -107,6 +107,8 @@ endif
 # ---- unit tests: test/unit/test_*.c -----------------------------------------
 # A program's first line, or two, names the files of src/ it tests:
 #   /* links: sizing mode_* */
+# The line after that may have options for the compiler and the linker:
+#   /* flags: -fsanitize-coverage=trace-pc */
 # test/unit/shim.c, if there, stands in for what the server would provide.
 
 UNIT_SOURCES := $(sort $(wildcard test/unit/test_*.c))
@@ -125,6 +127,8 @@ UNIT_LIBS = -L$(pkglibdir) -L$(libdir) -lpgcommon -lpgport -lm
 unit_links = $(wildcard $(patsubst %,src/%.c,\
 	$(shell sed -n '1,2s,^/\* links: \(.*\) \*/$$,\1,p' $(1))))
 
+unit_flags = $(shell sed -n '1,4s,^/\* flags: \(.*\) \*/$$,\1,p' $(1))
+
 ifneq ($(PGXS),)
 unit: $(UNIT_PROGRAMS)
 	@if [ -z "$(UNIT_PROGRAMS)" ]; then \
@@ -133,7 +137,7 @@ unit: $(UNIT_PROGRAMS)
 
 $(UNIT_PROGRAMS): build/unit/%: test/unit/%.c $(UNIT_SHIM) $(SOURCES) \
 		$(wildcard src/*.h test/unit/*.h) Makefile | build/unit have-libraries
-	$(CC) $(UNIT_FLAGS) $(UNIT_SANITIZE) -o $@ $< \
+	$(CC) $(UNIT_FLAGS) $(UNIT_SANITIZE) $(call unit_flags,$<) -o $@ $< \
 		$(call unit_links,$<) $(UNIT_SHIM) $(SHLIB_LINK) $(UNIT_LIBS)
 
 .PHONY: unit
@@ -262,6 +266,9 @@ bench-progress:
 bench-stat:
 	@test/bench/stat/paired
 
+bench-cancel:
+	@test/bench/cancel/moments
+
 calibrate-report:
 	@test/bench/calibrate/report
 
@@ -283,4 +290,5 @@ FORCE:
 	test-valgrind test-sanitize test-breaks test-sqlsmith coverage fuzz \
 	lint dist deb bench bench-tuplesort bench-papers bench-papers-quick \
 	bench-calibrate bench-auto bench-zoo bench-progress bench-stat \
+	bench-cancel \
 	calibrate-report clean-build have-libraries FORCE

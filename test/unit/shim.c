@@ -351,7 +351,8 @@ int			shim_external_fds = 0;
 int			MaxBackends = 1;
 int			ParallelWorkerNumber = -1;
 
-void
+/* Who wants to know of checks for interrupts has one of his own (work.h). */
+__attribute__((weak)) void
 ProcessInterrupts(void)
 {
 }
