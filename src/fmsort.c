@@ -31,7 +31,6 @@
 
 #include "bound.h"
 #include "compat.h"
-#include "experience.h"
 #include "last_sort.h"
 #include "node.h"
 #include "planner.h"
@@ -144,7 +143,6 @@ request_memory(void)
 		previous_request();
 	RequestAddinShmemSpace(fms_stat_shared_bytes());
 	RequestAddinShmemSpace(fms_progress_shared_bytes());
-	RequestAddinShmemSpace(fms_experience_shared_bytes());
 	RequestNamedLWLockTranche("fmsort", 1);
 }
 
@@ -155,7 +153,6 @@ share_memory(void)
 		previous_startup();
 	fms_stat_share();
 	fms_progress_share();
-	fms_experience_share();
 }
 
 void

@@ -452,8 +452,7 @@ prepare_sort(FmsSortState *state)
 	{
 		state->counters =
 			fms_progress_begin(outerPlan(plan)->plan_rows,
-							   state->groups != NULL,
-							   estate->es_sourceText, plan->plan_node_id);
+							   state->groups != NULL);
 		state->sort = fms_sort_begin(ExecGetResultType(outerPlanState(state)),
 									 &state->spec, &options,
 									 state->counters, fms_profile_device);
@@ -568,11 +567,7 @@ exec_node(CustomScanState *css)
 		}
 		ExecClearTuple(slot);
 		if (state->input_done)
-		{
-			if (forward)
-				fms_progress_read_to_end(state->counters);
 			return slot;
-		}
 		finish_group(state);
 	}
 }
