@@ -212,6 +212,8 @@ reach_small_pages(FmsArena *arena, char *low_end, char *high_start)
 void
 fms_arena_touch(FmsArena *arena, char *low_end, char *high_start)
 {
+	instr_time	start = fms_clock_now();
+
 	Assert(arena->base < low_end && low_end <= high_start &&
 		   high_start < fms_arena_end(arena));
 
@@ -219,6 +221,7 @@ fms_arena_touch(FmsArena *arena, char *low_end, char *high_start)
 		reach_small_pages(arena, low_end, high_start);
 	else
 		reach_huge_page(arena, low_end, high_start);
+	arena->reach_us += fms_clock_since_us(start);
 }
 
 /* The piece that the process keeps, if it will do and is to be had. */

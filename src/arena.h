@@ -30,6 +30,7 @@ typedef struct FmsArena
 	bool		small_pages;	/* huge ones have taken too long */
 	uint32		touches;		/* of huge pages */
 	double		touch_us;		/* time they took */
+	double		reach_us;		/* all time in fms_arena_touch() */
 } FmsArena;
 
 /*

@@ -24,13 +24,18 @@
  * What a query may do.  It runs with the caller's rights and search_path, may
  * only be a SELECT, and runs in a subtransaction that is read-only and rolled
  * back at its end.  So a function in it that writes to a table fails, and what
- * a read-only transaction lets through (temporary tables, settings, advisory
- * locks) is undone before the next contender.  The same subtransaction takes
- * the settings back, whether the query ends well or not.  C, since then there
- * is no SQL of our own that a search_path could lead astray.
+ * a read-only transaction lets through (temporary tables, settings, cursors) is
+ * undone before the next contender.  What a rollback does not undo is refused
+ * (leftovers.c).  The same subtransaction takes the settings back, whether the
+ * query ends well or not.  C, since then there is no SQL of our own that a
+ * search_path could lead astray.
  *
  * Its rows are read and dropped, in one process: what is compared is sorting,
  * not sending, and how parallel workers share is the planner's business.
+ *
+ * Times are those of the run with the median total, all of one run, so that they
+ * add up.  Of several sorts in a query, one may be the input of another: so
+ * formation is counted without its input, and the sum is no more than the total.
  *
  * Memory: the caller's context, for some kB a contender.  On ERROR the
  * subtransaction is rolled back here and the error goes on.
@@ -57,7 +62,7 @@
 
 #include "clock.h"
 #include "last_sort.h"
-#include "median.h"
+#include "leftovers.h"
 #include "mode.h"
 #include "settings.h"
 
@@ -69,6 +74,12 @@
 /* l, if fmsort.assist_blocks does not say. */
 #define ASSIST_BLOCKS			32
 
+/*
+ * Each contender runs the query `repeat` times.  Nobody needs more contenders
+ * than each known one twice, nor more runs for a median; beyond that it is a
+ * mistake, and one that keeps a session busy for days.
+ */
+#define CONTENDERS_MAX			16
 #define REPEAT_MAX				1000
 
 #define RESULT_COLUMNS			14
@@ -101,9 +112,18 @@ typedef struct Terms
 	uint32		assist_blocks;	/* l */
 } Terms;
 
-typedef struct Measurement
+/* Of one run: formation (without input) and merge are parts of the total. */
+typedef struct Times
 {
 	double		total_us;
+	double		formation_us;
+	double		merge_us;
+	double		blocked_us;		/* of merge_us */
+} Times;
+
+typedef struct Measurement
+{
+	Times		times;
 	bool		sorted;			/* by fmsort: the counters say something */
 	FmsCounters counters;		/* of all sorts of the query */
 	int64		read_blocks;	/* temporary blocks of BLCKSZ, by anything in
@@ -152,6 +172,21 @@ check_query(SPIPlanPtr plan)
 				 errhint("Compare the SELECT that the statement contains.")));
 }
 
+/*
+ * The sorts of a query that took so long.  Each has been measured by itself, so
+ * where samples are too high in all of them the sum could be more than that.
+ */
+static void
+set_times(Times *times, double total_us, const FmsCounters *counters)
+{
+	times->total_us = total_us;
+	times->formation_us = Min(total_us, counters->formation_us -
+							  counters->input_us);
+	times->merge_us = Min(total_us - times->formation_us,
+						  counters->merge_us);
+	times->blocked_us = Min(times->merge_us, counters->blocked_us);
+}
+
 /* Runs the query under the settings in force, dropping its rows. */
 static void
 run_query(const char *text, Measurement *result)
@@ -160,6 +195,7 @@ run_query(const char *text, Measurement *result)
 	SPIPlanPtr	plan;
 	BufferUsage before;
 	instr_time	start;
+	double		total_us;
 	int			status;
 	int			i;
 
@@ -174,7 +210,7 @@ run_query(const char *text, Measurement *result)
 	before = pgBufferUsage;
 	start = fms_clock_now();
 	status = SPI_execute_plan_extended(plan, &options);
-	result->total_us = fms_clock_since_us(start);
+	total_us = fms_clock_since_us(start);
 	if (status < 0)
 		elog(ERROR, "SPI_execute_plan_extended failed: %s",
 			 SPI_result_code_string(status));
@@ -187,6 +223,7 @@ run_query(const char *text, Measurement *result)
 	result->sorted = fms_last_sort_kept() > 0;
 	for (i = 0; i < fms_last_sort_kept(); i++)
 		fms_counters_add(&result->counters, fms_last_sort_get(i));
+	set_times(&result->times, total_us, &result->counters);
 	SPI_finish();
 }
 
@@ -222,8 +259,10 @@ measure(const Contender *contender, const Terms *terms, Measurement *result)
 	MemoryContext context = CurrentMemoryContext;
 	ResourceOwner owner = CurrentResourceOwner;
 
+	CHECK_FOR_INTERRUPTS();
 	BeginInternalSubTransaction(NULL);
 	MemoryContextSwitchTo(context);
+	fms_leftovers_refuse_begin();
 	PG_TRY();
 	{
 		set_contender(contender, terms);
@@ -233,6 +272,7 @@ measure(const Contender *contender, const Terms *terms, Measurement *result)
 	{
 		ErrorData  *error;
 
+		fms_leftovers_refuse_end();
 		MemoryContextSwitchTo(context);
 		error = CopyErrorData();
 		FlushErrorState();
@@ -242,6 +282,7 @@ measure(const Contender *contender, const Terms *terms, Measurement *result)
 		ReThrowError(error);
 	}
 	PG_END_TRY();
+	fms_leftovers_refuse_end();
 	RollbackAndReleaseCurrentSubTransaction();
 	MemoryContextSwitchTo(context);
 	CurrentResourceOwner = owner;
@@ -318,8 +359,16 @@ read_modes(ArrayType *modes, int *count)
 	const Contender **contenders;
 	Datum	   *names;
 	bool	   *nulls;
+	int			given = ArrayGetNItems(ARR_NDIM(modes), ARR_DIMS(modes));
 	int			i;
 
+	if (given > CONTENDERS_MAX)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("fmsort_compare() takes at most %d modes, not %d",
+						CONTENDERS_MAX, given),
+				 errdetail("The query is run for each of them, and there are %d.",
+						   (int) lengthof(known))));
 	deconstruct_array(modes, TEXTOID, -1, false, TYPALIGN_INT, &names, &nulls,
 					  count);
 	if (*count == 0)
@@ -340,24 +389,33 @@ read_modes(ArrayType *modes, int *count)
 
 /* ---- the table ---- */
 
-/* The median of one double in each of n measurements. */
-static double
-median(const Measurement *measurements, int n, size_t offset)
+static int
+compare_totals(const void *a, const void *b)
 {
-	double	   *values = palloc(n * sizeof(double));
-	double		result;
-	int			i;
+	double		a_us = ((const Times *) a)->total_us;
+	double		b_us = ((const Times *) b)->total_us;
 
-	for (i = 0; i < n; i++)
-		memcpy(&values[i], (const char *) &measurements[i] + offset,
-			   sizeof(double));
-	result = fms_median(values, n);
-	pfree(values);
-	return result;
+	return a_us < b_us ? -1 : a_us > b_us;
 }
 
-#define MEDIAN(measurements, n, field) \
-	median(measurements, n, offsetof(Measurement, field))
+/*
+ * The times of the run with the median total; where two are in the middle, the
+ * mean of both.  Sorts the times.
+ */
+static Times
+middle_run(Times *times, int n)
+{
+	const Times *low = &times[(n - 1) / 2];
+	const Times *high = &times[n / 2];
+	Times		middle;
+
+	qsort(times, n, sizeof(Times), compare_totals);
+	middle.total_us = (low->total_us + high->total_us) / 2;
+	middle.formation_us = (low->formation_us + high->formation_us) / 2;
+	middle.merge_us = (low->merge_us + high->merge_us) / 2;
+	middle.blocked_us = (low->blocked_us + high->blocked_us) / 2;
+	return middle;
+}
 
 static Datum
 rounded(double value, double unit, double precision)
@@ -365,29 +423,24 @@ rounded(double value, double unit, double precision)
 	return Float8GetDatum(rint(value / unit * precision) / precision);
 }
 
-/* One row: the contender's n measurements.  See the SQL definition. */
+/* One row: the contender's times and last run.  See the SQL definition. */
 static void
-fill_row(const Contender *contender, const Measurement *measurements, int n,
-		 double first_us, Datum *values, bool *nulls)
+fill_row(const Contender *contender, const Times *times,
+		 const Measurement *last, double first_us, Datum *values, bool *nulls)
 {
-	const Measurement *last = &measurements[n - 1];
 	const FmsCounters *counters = &last->counters;
-	double		total_us = MEDIAN(measurements, n, total_us);
 	bool		merged = last->sorted && fms_counters_external(counters);
 	int			i = 0;
 	int			first_of_merge;
 
 	memset(nulls, 0, RESULT_COLUMNS * sizeof(bool));
 	values[i++] = CStringGetTextDatum(contender->name);
-	values[i++] = rounded(total_us, 1000, 10);
+	values[i++] = rounded(times->total_us, 1000, 10);
 	nulls[i] = !last->sorted;
-	values[i++] = rounded(MEDIAN(measurements, n, counters.formation_us),
-						  1000, 10);
+	values[i++] = rounded(times->formation_us, 1000, 10);
 	first_of_merge = i;
-	values[i++] = rounded(MEDIAN(measurements, n, counters.merge_us),
-						  1000, 10);
-	values[i++] = rounded(MEDIAN(measurements, n, counters.blocked_us),
-						  1000, 10);
+	values[i++] = rounded(times->merge_us, 1000, 10);
+	values[i++] = rounded(times->blocked_us, 1000, 10);
 	values[i++] = Int64GetDatum(counters->runs);
 	values[i++] = Int32GetDatum(counters->merge_passes);
 	values[i++] = Int64GetDatum(counters->blocks);
@@ -408,7 +461,7 @@ fill_row(const Contender *contender, const Measurement *measurements, int n,
 	values[i++] = rounded((double) last->read_blocks * BLCKSZ, 1048576, 10);
 	values[i++] = rounded((double) last->written_blocks * BLCKSZ, 1048576,
 						  10);
-	values[i++] = rounded(first_us, total_us, 100);
+	values[i++] = rounded(first_us, times->total_us, 100);
 	Assert(i == RESULT_COLUMNS);
 }
 
@@ -421,8 +474,9 @@ fmsort_compare(PG_FUNCTION_ARGS)
 	const Contender **contenders = read_modes(PG_GETARG_ARRAYTYPE_P(1),
 											  &ncontenders);
 	int			repeat = PG_GETARG_INT32(2);
-	Measurement *measurements;	/* [ncontenders][repeat] */
-	double		first_us;
+	Measurement *last;			/* [ncontenders] */
+	Times	   *times;			/* [ncontenders][repeat] */
+	double		first_us = 0;
 	int			round;
 	int			i;
 
@@ -432,8 +486,8 @@ fmsort_compare(PG_FUNCTION_ARGS)
 				 errmsg("repeat must be from 1 to %d, not %d", REPEAT_MAX,
 						repeat)));
 	InitMaterializedSRF(fcinfo, 0);
-	measurements = palloc0((Size) ncontenders * repeat *
-						   sizeof(Measurement));
+	last = palloc0(ncontenders * sizeof(Measurement));
+	times = palloc((Size) ncontenders * repeat * sizeof(Times));
 	agree_on_terms(&terms);
 	for (round = 0; round < repeat; round++)
 	{
@@ -442,18 +496,19 @@ fmsort_compare(PG_FUNCTION_ARGS)
 		{
 			int			which = (round + i) % ncontenders;
 
-			measure(contenders[which], &terms,
-					&measurements[which * repeat + round]);
+			measure(contenders[which], &terms, &last[which]);
+			times[which * repeat + round] = last[which].times;
 		}
 	}
-	first_us = MEDIAN(measurements, repeat, total_us);
 	for (i = 0; i < ncontenders; i++)
 	{
 		Datum		values[RESULT_COLUMNS] = {0};
 		bool		nulls[RESULT_COLUMNS];
+		Times		middle = middle_run(&times[i * repeat], repeat);
 
-		fill_row(contenders[i], &measurements[i * repeat], repeat, first_us,
-				 values, nulls);
+		if (i == 0)
+			first_us = middle.total_us;
+		fill_row(contenders[i], &middle, &last[i], first_us, values, nulls);
 		tuplestore_putvalues(result->setResult, result->setDesc, values,
 							 nulls);
 	}

@@ -24,6 +24,7 @@
 #include "catalog/pg_tablespace.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
+#include "nodes/execnodes.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/syscache.h"
@@ -280,6 +281,32 @@ static inline instr_time *
 fms_temp_write_time(void)
 {
 	return &pgBufferUsage.temp_blk_write_time;
+}
+
+/*
+ * Microseconds that the executor has measured in the node, in all its loops; -1
+ * if it measures none, or if the node is running.  19 keeps them as instr_time.
+ */
+static inline double
+fms_node_elapsed_us(const PlanState *planstate)
+{
+#if PG_VERSION_NUM >= 190000
+	const Instrumentation *instrument = planstate->instrument ?
+		&planstate->instrument->instr : NULL;
+#else
+	const Instrumentation *instrument = planstate->instrument;
+#endif
+
+	if (instrument == NULL || !instrument->need_timer ||
+		!INSTR_TIME_IS_ZERO(instrument->starttime))
+		return -1;
+#if PG_VERSION_NUM >= 190000
+	return (INSTR_TIME_GET_DOUBLE(instrument->total) +
+			INSTR_TIME_GET_DOUBLE(planstate->instrument->counter)) * 1e6;
+#else
+	return (instrument->total +
+			INSTR_TIME_GET_DOUBLE(instrument->counter)) * 1e6;
+#endif
 }
 
 #endif							/* FMS_COMPAT_H */

@@ -15,6 +15,19 @@
  * fms_counters_begin_change() and _end_change(): a reader who finds `changes`
  * odd, or another one after copying than before, copies again.
  *
+ * Times.  Stopwatches measure the phases at their ends, and samples only divide
+ * what has been measured (clock.h), so these hold whatever the machine is busy
+ * with:
+ *
+ *	  input <= formation
+ *	  blocked <= merge
+ *	  formation + order + merge <= time in the node
+ *
+ *	  |<------ formation ------>|<-------------- merge --------------->|
+ *	  input  put  input  put ...  pass, order, pass, order, step  parent  step
+ *									    -----        -----         ------
+ *									  order: not merge			 not the node's
+ *
  *-------------------------------------------------------------------------
  */
 #ifndef FMS_COUNTERS_H
@@ -140,11 +153,13 @@ typedef struct FmsCounters
 	/* time, in microseconds */
 	double		formation_us;	/* first tuple asked for .. last run written,
 								 * the input's own time included */
-	double		input_us;		/* of that, spent below the sort */
-	double		order_us;		/* making the block read order */
-	double		merge_us;		/* all passes, the parent's time excluded */
-	double		load_us;		/* of that, the last pass getting its blocks */
-	double		blocked_us;		/* of that, waiting for reads */
+	double		input_us;		/* of that, between the tuples put */
+	double		order_us;		/* putting first keys in order, in all merges */
+	double		merge_us;		/* all passes, without that and the parent's
+								 * time */
+	double		load_us;		/* the last pass getting its blocks, their order
+								 * included */
+	double		blocked_us;		/* of merge_us, waiting for blocks */
 	double		write_blocked_us;	/* waiting for writes, whenever */
 	double		cached_us;		/* writes to the page cache: copying, and
 								 * waiting for those who copy */
@@ -219,6 +234,28 @@ fms_counters_add(FmsCounters *total, const FmsCounters *one)
 	sum.blocked_us += total->blocked_us;
 	sum.write_blocked_us += total->write_blocked_us;
 	*total = sum;
+}
+
+/* The sort's own time: without its input's, and without its parent's. */
+static inline double
+fms_counters_own_us(const FmsCounters *counters)
+{
+	return counters->formation_us - counters->input_us +
+		counters->order_us + counters->merge_us;
+}
+
+/*
+ * The executor has measured elapsed_us in the node.  Where that is less than
+ * the phases together, the samples of the last merge were too high.
+ */
+static inline void
+fms_counters_limit(FmsCounters *counters, double elapsed_us)
+{
+	double		left_us = elapsed_us - counters->formation_us -
+		counters->order_us;
+
+	counters->merge_us = Max(0, Min(counters->merge_us, left_us));
+	counters->blocked_us = Min(counters->blocked_us, counters->merge_us);
 }
 
 /* io_uring was to be used if possible, and was not. */

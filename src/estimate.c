@@ -4,8 +4,7 @@
  *	  How far a running sort is, and how long it still takes.
  *
  * Arithmetic on what the sort has counted so far, without state.  Whoever
- * looks on does it, in a process of its own; the sort itself only once, at its
- * end.
+ * looks on does it, in a process of its own.
  *
  * Percent is for watching, so it must never go back, whatever the planner
  * thought.  Run formation is three quarters.  It goes by tuples, of as many as
@@ -33,8 +32,7 @@
  * out is assumed to be a constant part of that, each level of the tree of
  * losers another, and each pass.  That leaves out what the parent does with a
  * tuple, which may be many times as much (sending it) or nothing (counting
- * it).  It is known only from the past, hence a factor, `experience`
- * (experience.c).
+ * it): that shows when the merge has begun.
  *
  * Why not by costs of the plan: they do not know what a client does, nor
  * CREATE TABLE AS, and are in no unit of time.
@@ -276,7 +274,7 @@ loading_left_us(const FmsWatched *sort, double elapsed_us)
 		return -1;
 	foresee_formation(sort, elapsed_us, &forecast);
 	if (spills(&sort->counters))
-		merging_us = sort->experience * merge_us(&forecast, &sort->counters);
+		merging_us = merge_us(&forecast, &sort->counters);
 	return forecast.formation_us + merging_us - elapsed_us;
 }
 
@@ -291,7 +289,7 @@ merging_left_us(const FmsWatched *sort, double elapsed_us)
 	double		part;
 
 	recall_formation(counters, &forecast);
-	all_us = sort->experience * merge_us(&forecast, counters);
+	all_us = merge_us(&forecast, counters);
 	passes = earlier_passes(counters, forecast.runs);
 	part = merge_part(counters, passes / (passes + 1));
 	if (part > 0)
@@ -330,20 +328,4 @@ fms_estimate_left_us(const FmsWatched *sort, double elapsed_us)
 			break;
 	}
 	return merging_left_us(sort, elapsed_us);
-}
-
-double
-fms_estimate_experience(const FmsWatched *sort, double elapsed_us)
-{
-	const FmsCounters *counters = &sort->counters;
-	FmsForecast forecast;
-	double		assumed_us;
-
-	if (sort->grouped || counters->phase != FMS_PHASE_MERGING)
-		return 0;
-	recall_formation(counters, &forecast);
-	assumed_us = merge_us(&forecast, counters);
-	if (assumed_us <= 0)
-		return 0;
-	return Max(0, elapsed_us - counters->formation_us) / assumed_us;
 }

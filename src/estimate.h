@@ -19,8 +19,6 @@ typedef struct FmsWatched
 	bool		last_group;		/* of them, the last one is loaded */
 	double		expected;		/* tuples, as the planner guesses */
 	uint64		earlier;		/* tuples in groups before this one */
-	double		experience;		/* merges of this query took so many times
-								 * what is assumed of any; 1: not known */
 	FmsCounters counters;		/* its `changes` guards all of this */
 } FmsWatched;
 
@@ -38,12 +36,5 @@ extern double fms_estimate_percent(const FmsWatched *sort);
  * its last tuple; never below 0.  -1: nobody knows yet.
  */
 extern double fms_estimate_left_us(const FmsWatched *sort, double elapsed_us);
-
-/*
- * Of a sort that has just handed out its last tuple: how its merge compares
- * with what is assumed of any.  0: it says nothing about merges.
- */
-extern double fms_estimate_experience(const FmsWatched *sort,
-									  double elapsed_us);
 
 #endif							/* FMS_ESTIMATE_H */

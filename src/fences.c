@@ -343,7 +343,6 @@ fms_fence_reader_bytes(const FmsFenceStore *store, FmsFenceReading reading)
 void
 fms_fences_count(const FmsFenceStore *store, FmsCounters *counters)
 {
-	counters->blocked_us += store->counters.blocked_us;
 	counters->read_bytes += store->counters.read_bytes;
 	counters->written_bytes += store->counters.written_bytes;
 	if (store->tape)

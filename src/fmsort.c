@@ -31,7 +31,6 @@
 
 #include "bound.h"
 #include "compat.h"
-#include "experience.h"
 #include "io.h"
 #include "last_sort.h"
 #include "node.h"
@@ -155,7 +154,6 @@ request_memory(void)
 		previous_request();
 	RequestAddinShmemSpace(fms_stat_shared_bytes());
 	RequestAddinShmemSpace(fms_progress_shared_bytes());
-	RequestAddinShmemSpace(fms_experience_shared_bytes());
 	RequestAddinShmemSpace(sizeof(FmsIoShared));
 	RequestNamedLWLockTranche("fmsort", 1);
 }
@@ -179,7 +177,6 @@ share_memory(void)
 		previous_startup();
 	fms_stat_share();
 	fms_progress_share();
-	fms_experience_share();
 	share_io();
 }
 

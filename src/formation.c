@@ -51,6 +51,7 @@
 #include "utils/memutils.h"
 
 #include "arena.h"
+#include "clock.h"
 #include "entries.h"
 #include "formation.h"
 #include "interrupts.h"
@@ -89,6 +90,7 @@ struct FmsFormation
 	FmsRecord  *cutoff;			/* copy of the bound's last record; NULL: not
 								 * known yet */
 	Size		cutoff_bytes;	/* allocated for it */
+	double		shrink_us;		/* all time in shrink() */
 };
 
 static inline FmsEntry *
@@ -185,6 +187,12 @@ typedef struct FmsSpilling
 	FmsRunWriter *writer;
 	const char *records_end;
 } FmsSpilling;
+
+double
+fms_formation_rare_us(const FmsFormation *formation)
+{
+	return formation->arena.reach_us + formation->shrink_us;
+}
 
 uint64
 fms_formation_count(const FmsFormation *formation)
@@ -305,6 +313,7 @@ static void
 shrink(FmsFormation *formation)
 {
 	FmsEntry   *entries = entries_of(formation);
+	instr_time	start = fms_clock_now();
 
 	Assert(formation->count > formation->bound);
 	fms_formation_sort(formation);
@@ -313,6 +322,7 @@ shrink(FmsFormation *formation)
 									&entries[formation->count - 1]));
 	fms_entries_sort_by_arrival(entries, formation->count);
 	pack_records(formation);
+	formation->shrink_us += fms_clock_since_us(start);
 }
 
 /* Has enough come together to choose the tuples wanted? */

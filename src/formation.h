@@ -39,6 +39,12 @@ extern char *fms_formation_take_head(FmsFormation *formation, Size *bytes);
 extern bool fms_formation_put(FmsFormation *formation, TupleTableSlot *slot,
 							  Size budget_bytes);
 
+/*
+ * Time that putting tuples has spent, since creation, on what comes once in
+ * many of them: getting memory, and dropping tuples behind the bound.
+ */
+extern double fms_formation_rare_us(const FmsFormation *formation);
+
 extern uint64 fms_formation_count(const FmsFormation *formation);
 extern Size fms_formation_memory_bytes(const FmsFormation *formation);
 

@@ -274,6 +274,7 @@ unpack_bundle(FmsMerge *merge, FmsLeaf *leaf)
 {
 	uint32		left = block_header(leaf)->used_bytes - leaf->bundle_at_bytes;
 	uint32		capacity = fms_bundle_capacity(merge->plan->block_bytes);
+	instr_time	start = fms_clock_now();
 
 	if (leaf->unpacked == NULL)
 		leaf->unpacked = palloc(capacity);
@@ -283,6 +284,7 @@ unpack_bundle(FmsMerge *merge, FmsLeaf *leaf)
 	leaf->at_bytes = 0;
 	leaf->end_bytes = next_bundle(leaf)->record_bytes;
 	leaf->bundle_at_bytes += fms_bundle_size(next_bundle(leaf));
+	merge->load_us += fms_clock_since_us(start);
 }
 
 /* Passes a bundle all of whose records have left before, if it is one. */

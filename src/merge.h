@@ -83,7 +83,10 @@ extern MinimalTuple fms_merge_next_tuple(FmsMerge *merge);
 /* Drains and frees; may come at any time. */
 extern void fms_merge_end(FmsMerge *merge);
 
-/* Time spent getting blocks so far, waiting included. */
+/*
+ * Time spent so far on getting blocks, their order and waiting included, and on
+ * unpacking them.
+ */
 extern double fms_merge_load_us(const FmsMerge *merge);
 
 #endif							/* FMS_MERGE_H */

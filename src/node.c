@@ -50,7 +50,7 @@
 #include "nodes/nodeFuncs.h"
 #include "utils/memutils.h"
 
-#include "clock.h"
+#include "compat.h"
 #include "explain.h"
 #include "groups.h"
 #include "last_sort.h"
@@ -115,7 +115,6 @@ typedef struct FmsSortState
 	uint64		loaded_bound;	/* the bound it was loaded under */
 	uint64		handed_out;		/* tuples, of this and earlier groups */
 	FmsCounters earlier;		/* groups before this one */
-	FmsSampler	input;			/* time in the child */
 
 	FmsWorkers *shared;			/* NULL outside parallel queries */
 	FmsWorkers *reported;		/* leader: copy of it, or NULL */
@@ -285,6 +284,7 @@ static void
 count_node(FmsSortState *state, FmsCounters *counters)
 {
 	FmsCounters group;
+	double		elapsed_us = fms_node_elapsed_us(&state->css.ss.ps);
 
 	*counters = state->earlier;
 	if (state->loaded)
@@ -295,7 +295,8 @@ count_node(FmsSortState *state, FmsCounters *counters)
 		else
 			fms_counters_add(counters, &group);
 	}
-	counters->input_us = state->input.total_us;
+	if (elapsed_us >= 0)
+		fms_counters_limit(counters, elapsed_us);
 }
 
 /* The sort's tuples are not wanted any more; what it did may be asked for. */
@@ -403,24 +404,6 @@ bound_suffices(uint64 loaded, uint64 wanted)
 
 /* ---- running ---- */
 
-/* One tuple from the child, timed now and then. */
-static inline TupleTableSlot *
-next_input(FmsSortState *state)
-{
-	PlanState  *child = outerPlanState(state);
-	TupleTableSlot *slot;
-	instr_time	start;
-
-	if (likely(!fms_sampler_due(&state->input)))
-		return ExecProcNode(child);
-
-	start = fms_sampler_start(&state->input);
-	slot = ExecProcNode(child);
-	(void) fms_sampler_add(&state->input, fms_clock_since_us(start));
-	state->counters->input_us = state->input.total_us;
-	return slot;
-}
-
 /* Writes what this process did where the leader will look. */
 static void
 report(FmsSortState *state)
@@ -460,8 +443,7 @@ prepare_sort(FmsSortState *state)
 	{
 		state->counters =
 			fms_progress_begin(outerPlan(plan)->plan_rows,
-							   state->groups != NULL,
-							   estate->es_sourceText, plan->plan_node_id);
+							   state->groups != NULL);
 		state->sort = fms_sort_begin(ExecGetResultType(outerPlanState(state)),
 									 &state->spec, &options,
 									 state->counters, fms_profile_device);
@@ -488,7 +470,7 @@ put_group(FmsSortState *state)
 	}
 	for (;;)
 	{
-		slot = next_input(state);
+		slot = ExecProcNode(outerPlanState(state));
 		if (TupIsNull(slot))
 		{
 			state->input_done = true;
@@ -508,7 +490,7 @@ put_all(FmsSortState *state)
 
 	for (;;)
 	{
-		slot = next_input(state);
+		slot = ExecProcNode(outerPlanState(state));
 		if (TupIsNull(slot))
 			break;
 		fms_sort_put(state->sort, slot);
@@ -526,7 +508,6 @@ load(FmsSortState *state)
 	if (!state->started)
 	{
 		state->loaded_bound = current_bound(state);
-		memset(&state->input, 0, sizeof(state->input));
 		if (state->groups)
 			fms_groups_drop_carried(state->groups);
 	}
@@ -576,11 +557,7 @@ exec_node(CustomScanState *css)
 		}
 		ExecClearTuple(slot);
 		if (state->input_done)
-		{
-			if (forward)
-				fms_progress_read_to_end(state->counters);
 			return slot;
-		}
 		finish_group(state);
 	}
 }

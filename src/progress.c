@@ -17,9 +17,7 @@
  * at the change counter that is part of the counters; if it was odd, or has
  * changed, the copy is of two sorts or of half a change, and is made again.
  *
- * What the numbers mean, in per cent and in time, is estimate.c's business.  A
- * sort that has been read to its end leaves behind how long its merge took
- * (experience.c).
+ * What the numbers mean, in per cent and in time, is estimate.c's business.
  *
  * Without shared memory a sort counts in its own.  The same goes for a sort
  * that finds all places of its backend taken, and it is not to be seen.
@@ -49,7 +47,6 @@
 
 #include "clock.h"
 #include "estimate.h"
-#include "experience.h"
 #include "progress.h"
 #include "settings.h"
 
@@ -64,12 +61,10 @@
 typedef struct FmsPlace
 {
 	bool		in_use;
-	bool		read;			/* to the end, once */
 	int			pid;
 	int			leader_pid;		/* of a parallel worker, else 0 */
 	Oid			database;
 	Oid			user;
-	uint32		key;			/* of the sort's experience */
 	FmsWatched	sort;			/* the `changes` of its counters guard all of
 								 * this */
 } FmsPlace;
@@ -173,7 +168,6 @@ static void
 enter(FmsPlace *place)
 {
 	place->in_use = true;
-	place->read = false;
 	place->pid = MyProcPid;
 	place->leader_pid = IsParallelWorker() && MyProc->lockGroupLeader ?
 		MyProc->lockGroupLeader->pid : 0;
@@ -182,8 +176,7 @@ enter(FmsPlace *place)
 }
 
 FmsCounters *
-fms_progress_begin(double expected, bool grouped, const char *query,
-				   int plan_node_id)
+fms_progress_begin(double expected, bool grouped)
 {
 	MemoryContextCallback *callback;
 	FmsPlace   *place = free_place();
@@ -196,12 +189,10 @@ fms_progress_begin(double expected, bool grouped, const char *query,
 	callback->arg = place;
 	fms_counters_begin_change(&place->sort.counters);
 	enter(place);
-	place->key = fms_experience_key(query, plan_node_id);
 	place->sort.grouped = grouped;
 	place->sort.last_group = false;
 	place->sort.expected = expected;
 	place->sort.earlier = 0;
-	place->sort.experience = fms_experience_recall(place->key);
 	fms_counters_end_change(&place->sort.counters);
 	MemoryContextRegisterResetCallback(CurrentMemoryContext, callback);
 	return &place->sort.counters;
@@ -230,20 +221,6 @@ void
 fms_progress_last_group(FmsCounters *counters)
 {
 	place_with(counters)->sort.last_group = true;
-}
-
-void
-fms_progress_read_to_end(FmsCounters *counters)
-{
-	FmsPlace   *place = place_with(counters);
-	double		elapsed_us;
-
-	if (place->read || !place->in_use)
-		return;
-	place->read = true;
-	elapsed_us = fms_clock_since_us(counters->began);
-	fms_experience_learn(place->key,
-						 fms_estimate_experience(&place->sort, elapsed_us));
 }
 
 /* ---- the reader's side ---- */

@@ -41,7 +41,6 @@
 #include "postgres.h"
 
 #include "bundle.h"
-#include "clock.h"
 #include "run.h"
 #include "stream.h"
 
@@ -55,7 +54,6 @@ struct FmsRunWriter
 	FmsFenceStore *fences;
 	FmsOrderBy	order;
 	FmsCounters *counters;
-	FmsSampler	noting;			/* time in note_fence() */
 	uint32		block_bytes;
 	FmsBlockHeader *block;		/* open block, a piece of the stream */
 	FmsRun	   *run;			/* open run, or NULL */
@@ -309,23 +307,6 @@ note_fence(FmsRunWriter *writer, const FmsRecord *record)
 					likely(bytes <= room) ? 1 : (bytes + room - 1) / room);
 }
 
-/* The same, timed now and then. */
-static void
-note_fence_sampled(FmsRunWriter *writer, const FmsRecord *record)
-{
-	instr_time	start;
-
-	if (likely(!fms_sampler_due(&writer->noting)))
-	{
-		note_fence(writer, record);
-		return;
-	}
-	start = fms_sampler_start(&writer->noting);
-	note_fence(writer, record);
-	writer->counters->order_us +=
-		fms_sampler_add(&writer->noting, fms_clock_since_us(start));
-}
-
 /* By last keys: the record appended last is not in the open block, to read. */
 static void
 keep_last_key(FmsRunWriter *writer, const FmsRecord *record)
@@ -351,7 +332,7 @@ make_space(FmsRunWriter *writer, uint32 bytes, const FmsRecord *record,
 	if (likely(writer->block && writer->block->magic == magic &&
 			   block_space(writer) >= bytes))
 		return;
-	note_fence_sampled(writer, record);
+	note_fence(writer, record);
 	if (writer->block)
 		close_block(writer);
 	open_block(writer, magic);

@@ -23,21 +23,15 @@
 #include "slow_log.h"
 #include "why.h"
 
-static double
-own_ms(const FmsCounters *counters)
-{
-	double		formation_us = counters->formation_us - counters->input_us;
-
-	return (Max(0, formation_us) + counters->merge_us) / 1000.0;
-}
-
 static void
 append_external(StringInfo line, const FmsCounters *counters)
 {
-	appendStringInfo(line, ", merge %.3f ms, blocked %.3f ms, runs "
+	appendStringInfo(line, ", block order %.3f ms, merge %.3f ms"
+					 ", blocked %.3f ms, runs "
 					 UINT64_FORMAT ", passes %u, blocks " UINT64_FORMAT
 					 ", disk " UINT64_FORMAT " kB; work_mem for one pass "
 					 UINT64_FORMAT " kB, in memory " UINT64_FORMAT " kB",
+					 counters->order_us / 1000.0,
 					 counters->merge_us / 1000.0,
 					 counters->blocked_us / 1000.0, counters->runs,
 					 counters->merge_passes, counters->blocks,
@@ -50,14 +44,15 @@ void
 fms_slow_log(const FmsCounters *counters)
 {
 	int			limit_ms = fms_settings_log_min_duration();
+	double		own_ms = fms_counters_own_us(counters) / 1000.0;
 	StringInfoData line;
 
-	if (limit_ms < 0 || own_ms(counters) < limit_ms)
+	if (limit_ms < 0 || own_ms < limit_ms)
 		return;
 	initStringInfo(&line);
 	appendStringInfo(&line, "sort: %.3f ms, rows " UINT64_FORMAT
 					 ", run formation %.3f ms, input %.3f ms",
-					 own_ms(counters), counters->tuples,
+					 own_ms, counters->tuples,
 					 counters->formation_us / 1000.0,
 					 counters->input_us / 1000.0);
 	if (fms_counters_external(counters))

@@ -61,6 +61,9 @@ struct FmsSort
 	FmsKeys    *keys;
 	FmsSizing	sizing;
 
+	FmsSampler	putting;		/* divides loading between us and the input */
+	double		writing_us;		/* all time in write_run() */
+
 	FmsFormation *formation;	/* its memory is given back before merging */
 	FmsSpill   *spill;			/* NULL: nothing was spilled */
 	FmsHistory *history;		/* NULL: only forwards */
@@ -106,6 +109,13 @@ set_phase(FmsSort *sort, FmsPhase phase)
 	sort->counters->phase = phase;
 }
 
+/* What stopwatches have seen of putting tuples: see clock.h. */
+static double
+measured_us(const FmsSort *sort)
+{
+	return sort->writing_us + fms_formation_rare_us(sort->formation);
+}
+
 /* Makes it a sort that has not been given a tuple. */
 static void
 start(FmsSort *sort, const FmsOptions *options)
@@ -127,7 +137,8 @@ start(FmsSort *sort, const FmsOptions *options)
 	fms_sizing_init(&sort->sizing, mode_of(options->mode), options);
 	fms_formation_want_head(sort->formation,
 							FMS_IO_ROOM_BYTES(sort->sizing.writer_bytes));
-	sort->counters->began = fms_clock_now();
+	sort->counters->began = fms_sampler_begin(&sort->putting,
+											  measured_us(sort));
 }
 
 FmsSort *
@@ -206,30 +217,34 @@ begin_spill(FmsSort *sort)
 	sort->counters->runs_at_last = fms_sizing_fan_in(&sort->sizing, 0, false);
 }
 
-static void
+/* Returns when it began, in microseconds since the sort did. */
+static double
 announce_run(FmsSort *sort)
 {
 	FmsCounters *counters = sort->counters;
+	double		began_us = fms_clock_since_us(counters->began);
 
 	fms_counters_begin_change(counters);
 	counters->tuples = sort->tuples;
-	counters->run_began_us = fms_clock_since_us(counters->began);
+	counters->run_began_us = began_us;
 	if (counters->runs == 0)
 	{
 		counters->full_tuples = sort->tuples;
-		counters->full_us = counters->run_began_us;
+		counters->full_us = began_us;
 	}
 	fms_counters_end_change(counters);
+	return began_us;
 }
 
 static void
-announce_run_end(FmsSort *sort)
+announce_run_end(FmsSort *sort, double began_us)
 {
 	FmsCounters *counters = sort->counters;
+	double		run_us = fms_clock_since_us(counters->began) - began_us;
 
+	sort->writing_us += run_us;
 	fms_counters_begin_change(counters);
-	counters->runs_us += fms_clock_since_us(counters->began) -
-		counters->run_began_us;
+	counters->runs_us += run_us;
 	counters->run_began_us = 0;
 	counters->runs_tuples = sort->count;
 	fms_counters_end_change(counters);
@@ -239,8 +254,8 @@ static void
 write_run(FmsSort *sort, Size bytes)
 {
 	Size		before = fms_formation_memory_bytes(sort->formation);
+	double		began_us = announce_run(sort);
 
-	announce_run(sort);
 	if (sort->spill == NULL)
 		begin_spill(sort);
 	sort->count += fms_formation_count(sort->formation);
@@ -248,20 +263,20 @@ write_run(FmsSort *sort, Size bytes)
 	sort->count -= fms_formation_count(sort->formation);
 	sort->counters->input_bytes += before -
 		fms_formation_memory_bytes(sort->formation);
-	announce_run_end(sort);
+	announce_run_end(sort, began_us);
 }
 
-/* For those who look on.  Getting the first tuple has been timed. */
+/* For those who look on. */
 static pg_noinline void
 publish(FmsSort *sort)
 {
 	if (sort->tuples == 1)
-		sort->counters->first_us = sort->counters->input_us;
+		sort->counters->first_us = fms_clock_since_us(sort->counters->began);
 	sort->counters->tuples = sort->tuples;
 }
 
-void
-fms_sort_put(FmsSort *sort, TupleTableSlot *slot)
+static pg_attribute_always_inline void
+put(FmsSort *sort, TupleTableSlot *slot)
 {
 	MemoryContext caller = MemoryContextSwitchTo(sort->context);
 
@@ -272,6 +287,24 @@ fms_sort_put(FmsSort *sort, TupleTableSlot *slot)
 	if (sort->tuples++ % PUBLISH_TUPLES == 0)
 		publish(sort);
 	MemoryContextSwitchTo(caller);
+}
+
+static pg_noinline void
+put_timed(FmsSort *sort, TupleTableSlot *slot)
+{
+	fms_sampler_start(&sort->putting, measured_us(sort));
+	put(sort, slot);
+	fms_sampler_add(&sort->putting, measured_us(sort));
+	sort->counters->input_us = fms_sampler_other_us(&sort->putting);
+}
+
+void
+fms_sort_put(FmsSort *sort, TupleTableSlot *slot)
+{
+	if (likely(!fms_sampler_due(&sort->putting)))
+		put(sort, slot);
+	else
+		put_timed(sort, slot);
 }
 
 static void
@@ -347,6 +380,8 @@ fms_sort_perform(FmsSort *sort)
 	MemoryContext caller = MemoryContextSwitchTo(sort->context);
 
 	Assert(sort->phase == FMS_PHASE_LOADING);
+	fms_sampler_pause(&sort->putting, measured_us(sort));
+	sort->counters->input_us = fms_sampler_other_us(&sort->putting);
 	sort->counters->tuples = sort->tuples;
 	sort->counters->memory_bytes = fms_formation_memory_bytes(sort->formation);
 	if (sort->spill)

@@ -76,8 +76,9 @@ struct FmsSpill
 	const FmsFormation *rest;	/* goes into the last merge; NULL: nothing */
 	FmsMergePlan plan;			/* of the merge going on */
 	FmsMerge   *merge;			/* NULL: none */
-	FmsSampler	sampler;		/* time in the last merge, loading excluded */
-	double		finished_merges_us; /* all time of earlier merges */
+	FmsSampler	stepping;		/* divides the last merge's time between it
+								 * and the parent */
+	double		merges_us;		/* earlier merges, and beginning this one */
 };
 
 static void
@@ -356,7 +357,7 @@ merge_into_run(FmsSpill *spill, int first, int n)
 	memmove(&spill->runs[first], &spill->runs[first + n],
 			(spill->nruns - first) * sizeof(FmsRun *));
 	insert_run(spill, result, first);
-	spill->finished_merges_us += fms_clock_since_us(start);
+	spill->merges_us += fms_clock_since_us(start);
 }
 
 /* The n neighbouring runs with the fewest blocks. */
@@ -469,18 +470,33 @@ fms_spill_positions(const FmsSpill *spill)
 	return fms_merge_positions(spill->nruns);
 }
 
+/* All merges so far, without their parent's time. */
+static double
+merging_us(const FmsSpill *spill)
+{
+	FmsSampler	stepping = spill->stepping;
+
+	if (spill->merge == NULL)
+		return spill->merges_us;
+	fms_sampler_pause(&stepping, fms_merge_load_us(spill->merge));
+	return spill->merges_us + stepping.own_us;
+}
+
 void
 fms_spill_start(FmsSpill *spill, const FmsPosition *from)
 {
 	MemoryContext caller = MemoryContextSwitchTo(spill->context);
+	instr_time	start;
 
 	Assert(spill->writer == NULL);
+	spill->merges_us = merging_us(spill);
+	start = fms_clock_now();
 	if (spill->merge)
-	{
-		spill->finished_merges_us += fms_merge_load_us(spill->merge);
 		end_merge(spill);
-	}
 	begin_merge(spill, 0, spill->nruns, false, from);
+	spill->merges_us += fms_clock_since_us(start);
+	(void) fms_sampler_begin(&spill->stepping,
+							 fms_merge_load_us(spill->merge));
 	MemoryContextSwitchTo(caller);
 }
 
@@ -488,12 +504,11 @@ fms_spill_start(FmsSpill *spill, const FmsPosition *from)
 static pg_noinline MinimalTuple
 next_timed(FmsSpill *spill)
 {
-	double		loading_us = fms_merge_load_us(spill->merge);
-	instr_time	start = fms_sampler_start(&spill->sampler);
-	MinimalTuple tuple = fms_merge_next_tuple(spill->merge);
+	MinimalTuple tuple;
 
-	(void) fms_sampler_add(&spill->sampler, fms_clock_since_us(start) -
-					(fms_merge_load_us(spill->merge) - loading_us));
+	fms_sampler_start(&spill->stepping, fms_merge_load_us(spill->merge));
+	tuple = fms_merge_next_tuple(spill->merge);
+	fms_sampler_add(&spill->stepping, fms_merge_load_us(spill->merge));
 	return tuple;
 }
 
@@ -503,7 +518,7 @@ fms_spill_next(FmsSpill *spill)
 	MemoryContext caller = MemoryContextSwitchTo(spill->context);
 	MinimalTuple tuple;
 
-	if (likely(!fms_sampler_due(&spill->sampler)))
+	if (likely(!fms_sampler_due(&spill->stepping)))
 		tuple = fms_merge_next_tuple(spill->merge);
 	else
 		tuple = next_timed(spill);
@@ -524,12 +539,10 @@ void
 fms_spill_count(const FmsSpill *spill, FmsCounters *counters)
 {
 	fms_fences_count(spill->fences, counters);
-	counters->merge_us = spill->finished_merges_us + spill->sampler.total_us;
+	/* block orders are made within merges */
+	counters->merge_us = Max(0, merging_us(spill) - counters->order_us);
 	if (spill->merge)
-	{
 		counters->load_us = fms_merge_load_us(spill->merge);
-		counters->merge_us += counters->load_us;
-	}
 }
 
 void

@@ -195,8 +195,8 @@ time_sort(const Trial *trial, const Way *way, Timing *timing)
 		CHECK_FOR_INTERRUPTS();
 	/* by the clock that times all sorts: it is their time that is predicted */
 	fms_sort_count(sort, &counters);
-	timing->merge_ns = (counters.merge_us - counters.load_us) *
-		1000 / trial->tuples;
+	timing->merge_ns = (counters.merge_us + counters.order_us -
+						counters.load_us) * 1000 / trial->tuples;
 	timing->load_ns = (counters.load_us - counters.blocked_us) *
 		1000 / trial->tuples;
 	timing->formation_ns = formation_us * 1000 / trial->tuples;

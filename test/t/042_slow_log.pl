@@ -44,7 +44,7 @@ my @lines = logged(
 is(scalar(@lines), 1, 'an external sort: one line');
 like(
 	$lines[0],
-	qr/sort: $number, rows 30000, run formation $number, input $number, merge $number, blocked $number, runs \d+, passes 1, blocks \d+, disk \d+ kB; work_mem for one pass \d+ kB, in memory \d+ kB; external merge: .*; one pass merges/,
+	qr/sort: $number, rows 30000, run formation $number, input $number, block order $number, merge $number, blocked $number, runs \d+, passes 1, blocks \d+, disk \d+ kB; work_mem for one pass \d+ kB, in memory \d+ kB; external merge: .*; one pass merges/,
 	'... with all that helps to tune it');
 
 @lines = logged("SET work_mem = '64MB'; SET fmsort.log_min_duration = 0; $sort");

@@ -7,7 +7,7 @@
  * Seen to fail with: the merge going on not counted among the passes; what
  * lies in memory costing nothing any more; the first filling of memory taken
  * for the speed of all; the time until the first tuple taken for the input's
- * speed; no merge before the first run; no experience; the merge's own speed
+ * speed; no merge before the first run; the merge's own speed
  * not looked at; passes that take no time; a percentage that goes on beyond
  * what was expected; the last group not 100.
  */
@@ -29,7 +29,6 @@ typedef struct Course
 	double		memory_tuples;	/* memory is full of them */
 	double		run_us;			/* a tuple into a run */
 	double		fan_in;
-	double		parent;			/* times what merging is assumed to take */
 } Course;
 
 static FmsWatched sort;
@@ -55,7 +54,6 @@ at(const Course *c, double tuples)
 
 	memset(&sort, 0, sizeof(sort));
 	sort.expected = c->tuples;
-	sort.experience = c->parent;
 	counters->options.memory_bytes = c->memory_tuples * 100;
 	counters->options.expected_bytes = c->tuples * 100;
 	counters->phase = FMS_PHASE_LOADING;
@@ -127,7 +125,7 @@ assumed_merge_us(const Course *c)
 
 static const Course usual = {
 	.tuples = 5e6, .fill_us = 0.15, .take_us = 0.1, .input_us = 0.05,
-	.memory_tuples = 2e5, .run_us = 0.06, .fan_in = 500, .parent = 1
+	.memory_tuples = 2e5, .run_us = 0.06, .fan_in = 500
 };
 
 static void
@@ -153,11 +151,6 @@ check_courses(void)
 	c.first_us = 1e6;
 	shim_ok(worst_error(&c, 0.2, assumed_merge_us(&c)) < 0.06,
 			"an input that is long in coming");
-
-	c = usual;
-	c.parent = 10;
-	shim_ok(worst_error(&c, 0.2, assumed_merge_us(&c)) < 0.06,
-			"a parent that takes most of the time, as it did before");
 
 	c = usual;
 	c.memory_tuples = 1e9;
@@ -188,15 +181,6 @@ check_wrong_assumption(void)
 
 	shim_ok(fabs(elapsed + fms_estimate_left_us(&sort, elapsed) - end) <
 			0.001 * end, "a tenth of the merge tells how long it takes");
-	elapsed = merging(&usual, 1, merge_us);
-	shim_ok(fabs(fms_estimate_experience(&sort, elapsed) - 4) < 0.01,
-			"at the end: four times what is assumed");
-	sort.grouped = true;
-	shim_ok(fms_estimate_experience(&sort, elapsed) == 0,
-			"groups say nothing about merges");
-	at(&usual, 5e6);
-	shim_ok(fms_estimate_experience(&sort, elapsed) == 0,
-			"nor does what has not merged");
 }
 
 /* Several passes, merge by merge: 40 runs, 8 at once. */
