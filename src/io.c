@@ -199,7 +199,8 @@ static char *
 map_aligned(Size bytes)
 {
 	bool		is_large = bytes >= FMS_HUGE_PAGE_BYTES;
-	char	   *mapped = fms_huge_page_map(bytes, is_large, 0);
+	char	   *mapped = fms_huge_page_map(bytes, is_large,
+										   PROT_READ | PROT_WRITE);
 
 	if (mapped == MAP_FAILED)
 		ereport(ERROR,
