@@ -48,4 +48,20 @@ fms_huge_page_map(Size bytes, bool aligned, int protection)
 	return begin;
 }
 
+/*
+ * Would the system map that much now?  RLIMIT_AS or strict overcommit may
+ * forbid it.
+ */
+static inline bool
+fms_huge_page_could_map(Size bytes)
+{
+	char	   *mapped = fms_huge_page_map(bytes, false,
+										   PROT_READ | PROT_WRITE);
+
+	if (mapped == MAP_FAILED)
+		return false;
+	munmap(mapped, bytes);
+	return true;
+}
+
 #endif							/* FMS_HUGE_PAGE_H */

@@ -206,7 +206,7 @@ map_aligned(Size bytes)
 		ereport(ERROR,
 				(errcode(ERRCODE_OUT_OF_MEMORY),
 				 errmsg("out of memory"),
-				 errdetail("Failed to map %zu bytes of sort buffers.",
+				 errdetail("Failed on request of size %zu for the buffers of a sort.",
 						   bytes)));
 	if (is_large)
 		(void) madvise(mapped, bytes, MADV_HUGEPAGE);

@@ -93,14 +93,9 @@ static bool
 is_to_be_had(Size more_bytes, Size size_bytes)
 {
 	Size		margin = Min(MARGIN_MAX_BYTES, size_bytes / MARGIN_FRACTION);
-	Size		bytes = more_bytes + Max(MARGIN_MIN_BYTES, margin);
-	char	   *mapped = fms_huge_page_map(bytes, false,
-										   PROT_READ | PROT_WRITE);
 
-	if (mapped == MAP_FAILED)
-		return false;
-	munmap(mapped, whole_pages(bytes));
-	return true;
+	return fms_huge_page_could_map(more_bytes +
+								   Max(MARGIN_MIN_BYTES, margin));
 }
 
 /* The mapping has become that large. */
