@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * arena.h
- *	  Memory that is filled from both ends and grows without being copied.
+ *	  Memory for items of any length and an index of them, which grows with
+ *	  them.
  *
  *-------------------------------------------------------------------------
  */
@@ -10,28 +11,25 @@
 
 #include "postgres.h"
 
-/*
- *	          base                                      base + size_bytes
- *	  | head  |  low: grows upwards -->  |  free  |  <-- high: downwards  |
- */
+#include "piece.h"
+
 typedef struct FmsArena
 {
-	char	   *base;			/* NULL: nothing allocated yet */
-	Size		size_bytes;
-	Size		head_bytes;		/* mapped with it, in front of base; 0: none,
-								 * or it has been taken */
-	Size		wanted_bytes;	/* of head, in the next mapping */
-	bool		mapped;			/* else the process's spare piece */
+	FmsPiece	index;
+	FmsPiece	data;
+	Size		index_divided;	/* used when the room was divided last */
+	Size		data_divided;
+	bool		refused;		/* the system has no more memory for it */
 	MemoryContextCallback on_reset;
-
-	/* what is known to have memory behind it; all, if nobody has to look */
-	char	   *low_reached;	/* up to there */
-	char	   *high_reached;	/* from there on */
-	bool		small_pages;	/* huge ones have taken too long */
-	uint32		touches;		/* of huge pages */
-	double		touch_us;		/* time they took */
-	double		reach_us;		/* all time in fms_arena_touch() */
+	double		make_room_us;	/* all time in fms_arena_make_room() */
 } FmsArena;
+
+/* Bytes of an arena's pieces: in use, or wanted in addition. */
+typedef struct FmsArenaBytes
+{
+	Size		index;
+	Size		data;
+} FmsArenaBytes;
 
 /*
  * An empty arena that goes with the current context, in which it must also
@@ -42,54 +40,42 @@ extern void fms_arena_init(FmsArena *arena);
 /* Frees the memory; the arena is empty then. */
 extern void fms_arena_free(FmsArena *arena);
 
-/*
- * Makes room for so many bytes at both ends together, keeping what is at
- * either end at that end.  Once it is beyond a small size it has limit_bytes
- * at once, or what is needed if that is more; pages not touched cost nothing.
- * May raise out of memory, with nothing changed.
- */
-extern void fms_arena_grow(FmsArena *arena, Size low_bytes, Size high_bytes,
-						   Size needed_bytes, Size limit_bytes);
+/* For fms_arena_extend(). */
+extern bool fms_arena_make_room(FmsArena *arena, FmsArenaBytes used,
+								FmsArenaBytes more, Size limit_bytes);
 
 /*
- * So many bytes, made up to whole pages, will be wanted in front of the arena,
- * by somebody who takes them once it is full, to share a huge page with it.
- * To be said before it grows.
+ * Sees to it that both pieces have room behind the bytes used, while both
+ * together keep within limit_bytes.  The pieces may move.  Returns false if
+ * the limit or the system does not allow it; what is used stays as it is.
+ */
+static inline bool
+fms_arena_extend(FmsArena *arena, FmsArenaBytes used, FmsArenaBytes more,
+				 Size limit_bytes)
+{
+	if (likely(used.index + more.index <= arena->index.reached_bytes &&
+			   used.data + more.data <= arena->data.reached_bytes))
+		return true;
+	return fms_arena_make_room(arena, used, more, limit_bytes);
+}
+
+/* Raises out of memory, for so many bytes. */
+extern void fms_arena_report_refused(Size bytes) pg_attribute_noreturn();
+
+/*
+ * Somebody wants so many bytes, made up to whole pages, in front of the data,
+ * to share a huge page with them.  To be said before the arena grows.
  */
 extern void fms_arena_want_head(FmsArena *arena, Size bytes);
 
-/*
- * Takes them: unmapping them is the caller's from then on.  NULL: there are
- * none, as the arena is small.
- */
-extern char *fms_arena_take_head(FmsArena *arena, Size *bytes);
+/* Gives what is not used back to the system, if it is worth it. */
+extern void fms_arena_trim(FmsArena *arena, FmsArenaBytes used);
 
-/*
- * What lies at either end has become less: gives the memory between them
- * back, if it is worth it.  The address space stays.
- */
-extern void fms_arena_trim(FmsArena *arena, Size low_bytes, Size high_bytes);
-
-/* For fms_arena_reach(). */
-extern void fms_arena_touch(FmsArena *arena, char *low_end, char *high_start);
-
-/*
- * To be called before what lies at either end grows up to there, the byte
- * before low_end and the one at high_start going to be written: their values
- * are lost.
- */
-static inline void
-fms_arena_reach(FmsArena *arena, char *low_end, char *high_start)
+/* Both pieces together. */
+static inline Size
+fms_arena_size(const FmsArena *arena)
 {
-	if (unlikely(low_end > arena->low_reached ||
-				 high_start < arena->high_reached))
-		fms_arena_touch(arena, low_end, high_start);
-}
-
-static inline char *
-fms_arena_end(const FmsArena *arena)
-{
-	return arena->base + arena->size_bytes;
+	return arena->index.size_bytes + arena->data.size_bytes;
 }
 
 #endif							/* FMS_ARENA_H */

@@ -3,10 +3,10 @@
  * entries.c
  *	  Sorting what stands for the tuples in memory: prefix and place.
  *
- * An entry is the first ten bytes of a tuple's normalized key and the way to
- * its record, so most comparisons never leave the entries.  The way is the
- * distance back from the memory's end; that grows with arrival, so comparing
- * it last makes the sort stable whatever algorithm sorts.
+ * An entry is the first ten bytes of a tuple's normalized key and the place of
+ * its record, so most comparisons never leave the entries.  The place is the
+ * distance from the first record; it grows with arrival, so comparing it last
+ * makes the sort stable whatever algorithm sorts.
  *
  * Entries that are in order already, or nearly, are recognised at once, and
  * so are those in descending order (presorted.c).
@@ -87,11 +87,11 @@ compare_entries(const FmsEntry *a, const FmsEntry *b,
 static inline int
 compare_arrival(const FmsEntry *a, const FmsEntry *b)
 {
-	uint64		a_back = fms_entry_back(a);
-	uint64		b_back = fms_entry_back(b);
+	uint64		a_place = fms_entry_place(a);
+	uint64		b_place = fms_entry_place(b);
 
 	CHECK_FOR_INTERRUPTS();
-	return a_back < b_back ? -1 : a_back > b_back;
+	return a_place < b_place ? -1 : a_place > b_place;
 }
 
 #define ST_SORT sort_by_arrival
@@ -226,7 +226,7 @@ static void sort_piece(FmsEntriesSort *sort, const FmsPiece *piece,
 static void
 look_at(const FmsEntriesSort *sort, FmsEntry *entries, Size count, int depth)
 {
-	const char *end = sort->records_end;
+	const char *records = sort->records;
 	Size		i;
 
 	for (i = 0; i < count;)
@@ -236,13 +236,13 @@ look_at(const FmsEntriesSort *sort, FmsEntry *entries, Size count, int depth)
 
 		for (; i < stop; i++)
 		{
-			const FmsRecord *record = fms_entry_record(end, &entries[i]);
+			const FmsRecord *record = fms_entry_record(records, &entries[i]);
 
 			if (i + AHEAD < count)
-				__builtin_prefetch(fms_entry_record(end,
+				__builtin_prefetch(fms_entry_record(records,
 													&entries[i + AHEAD]));
 			entries[i] = fms_entry_of_key(fms_record_key_part(record, depth),
-										  fms_entry_back(&entries[i]));
+										  fms_entry_place(&entries[i]));
 		}
 	}
 }
@@ -258,7 +258,7 @@ look_back(FmsEntry *entries, Size count, uint128 key)
 		Size		stop = fms_interrupts_stretch(i, count, sizeof(FmsEntry));
 
 		for (; i < stop; i++)
-			entries[i] = fms_entry_of_key(key, fms_entry_back(&entries[i]));
+			entries[i] = fms_entry_of_key(key, fms_entry_place(&entries[i]));
 	}
 }
 
@@ -268,7 +268,7 @@ sort_alike(FmsEntriesSort *sort, const FmsPiece *piece)
 {
 	FmsEntry   *entries = piece->entries;
 	Size		count = piece->count;
-	const FmsRecord *record = fms_entry_record(sort->records_end, entries);
+	const FmsRecord *record = fms_entry_record(sort->records, entries);
 	int			deeper = piece->depth + FMS_PREFIX_BYTES;
 	bool		all_seen = deeper >= record->key_bytes;
 

@@ -16,29 +16,29 @@ typedef struct FmsEntry
 {
 	uint64		prefix;			/* fms_record_prefix() */
 	uint64		tail;			/* fms_record_prefix_rest() in the upper 16
-								 * bits; in the others the distance from the
-								 * memory's end back to the record, which
+								 * bits; in the others the place of the
+								 * record, in bytes from the first one: it
 								 * grows with arrival */
 } FmsEntry;
 
-#define FMS_ENTRY_BACK_BITS 48
+#define FMS_ENTRY_PLACE_BITS 48
 
 static inline FmsEntry
-fms_entry_make(const FmsRecord *record, uint64 back)
+fms_entry_make(const FmsRecord *record, uint64 place)
 {
 	FmsEntry	entry;
 
-	Assert(back >> FMS_ENTRY_BACK_BITS == 0);
+	Assert(place >> FMS_ENTRY_PLACE_BITS == 0);
 	entry.prefix = fms_record_prefix(record);
 	entry.tail = ((uint64) fms_record_prefix_rest(record) <<
-				  FMS_ENTRY_BACK_BITS) | back;
+				  FMS_ENTRY_PLACE_BITS) | place;
 	return entry;
 }
 
 static inline uint64
-fms_entry_back(const FmsEntry *entry)
+fms_entry_place(const FmsEntry *entry)
 {
-	return entry->tail & ((UINT64CONST(1) << FMS_ENTRY_BACK_BITS) - 1);
+	return entry->tail & ((UINT64CONST(1) << FMS_ENTRY_PLACE_BITS) - 1);
 }
 
 /* What an entry holds of its key, as a number that compares like it. */
@@ -46,16 +46,16 @@ static inline uint128
 fms_entry_key(const FmsEntry *entry)
 {
 	return (uint128) entry->prefix << 16 |
-		entry->tail >> FMS_ENTRY_BACK_BITS;
+		entry->tail >> FMS_ENTRY_PLACE_BITS;
 }
 
 static inline FmsEntry
-fms_entry_of_key(uint128 key, uint64 back)
+fms_entry_of_key(uint128 key, uint64 place)
 {
 	FmsEntry	entry;
 
 	entry.prefix = (uint64) (key >> 16);
-	entry.tail = (uint64) key << FMS_ENTRY_BACK_BITS | back;
+	entry.tail = (uint64) key << FMS_ENTRY_PLACE_BITS | place;
 	return entry;
 }
 
@@ -71,15 +71,15 @@ typedef struct FmsEntriesSort
 {
 	FmsKeys    *keys;
 	bool		prefix_decides; /* fms_keys_prefix_decides() */
-	const char *records_end;	/* where `back` counts from */
+	const char *records;	/* where places count from */
 	FmsEntriesTake take;		/* may be NULL */
 	void	   *arg;
 } FmsEntriesSort;
 
 static inline const FmsRecord *
-fms_entry_record(const char *records_end, const FmsEntry *entry)
+fms_entry_record(const char *records, const FmsEntry *entry)
 {
-	return (const FmsRecord *) (records_end - fms_entry_back(entry));
+	return (const FmsRecord *) (records + fms_entry_place(entry));
 }
 
 /*
@@ -93,13 +93,13 @@ fms_entries_compare(const FmsEntry *a, const FmsEntry *b,
 	if (a->prefix != b->prefix)
 		return a->prefix < b->prefix ? -1 : 1;
 	if (!sort->prefix_decides &&
-		(a->tail ^ b->tail) >> FMS_ENTRY_BACK_BITS == 0)
+		(a->tail ^ b->tail) >> FMS_ENTRY_PLACE_BITS == 0)
 	{
 		int			order;
 
 		order = fms_keys_compare_rest(sort->keys,
-									  fms_entry_record(sort->records_end, a),
-									  fms_entry_record(sort->records_end, b));
+									  fms_entry_record(sort->records, a),
+									  fms_entry_record(sort->records, b));
 		if (order != 0)
 			return order;
 	}

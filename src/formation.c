@@ -4,17 +4,17 @@
  *	  Run formation: memory full of tuples to a sorted run (Algorithm 1,
  *	  lines 3 to 6).
  *
- * One piece of memory, filled from both ends.  Records are packed downwards
- * from its end as they arrive; entries, 16 bytes each, grow upwards from its
- * beginning and are what gets sorted.
+ * Two pieces of memory (arena.c).  Records are packed into one as they arrive,
+ * entries of 16 bytes each into the other.
  *
- *	  entries -->                                       <-- records
- *	  [prefix|back] [prefix|back] ..        ..[header|key|tuple][header|..]
- *	             |                             ^                           |
- *	             +-----------------------------+<---------- back ----------+
+ *	  entries [prefix|place] [prefix|place] ..
+ *	                     |              |
+ *	                     v              v
+ *	  records [header|key|tuple] [header|key|tuple] ..
  *
  * Entries are what gets sorted (entries.c); records stay where they are.  An
- * entry finds its record by the distance back from the memory's end.
+ * entry finds its record by the distance from the first one, so memory that
+ * grows may move.
  *
  * A bound.  If only the first n tuples are wanted, memory need not hold more
  * than about twice as many.  When it does, entries are sorted, the first n
@@ -25,15 +25,15 @@
  *
  *	  shrink:  [..... n first, sorted .....|.... the others ....]
  *	           back in order of arrival    | forgotten
- *	           records moved together at the memory's end
+ *	           records moved together at the memory's beginning
  *
  * Spilling in parts.  Since records lie in order of arrival, those that came
  * first can be sorted and written by themselves; the others then move up.  So
  * memory that is a little too small spills a little (sort.c decides how much),
  * and what is left when the input ends is never written at all.
  *
- *	  before:  [e0 e1 e2 e3 e4 ..]      [.. r4 r3 r2 r1 r0]
- *	  after:   [e2 e3 e4 ..]                  [.. r4 r3 r2]	 0 and 1: a run
+ *	  before:  [e0 e1 e2 e3 e4 ..]  [r0 r1 r2 r3 r4 ..]
+ *	  after:   [e2 e3 e4 ..]        [r2 r3 r4 ..]		0 and 1: a run
  *
  * Why not replacement selection, with runs twice as long: it costs a tree
  * walk through cold memory per tuple, gains nothing once the merge takes one
@@ -66,13 +66,6 @@
 #define PREFETCH_LINES_MAX	8
 #define CACHE_LINE_BYTES	64
 
-/*
- * Records are written from higher addresses to lower ones, which processors
- * do not guess as well: how far below the record being written lines are
- * fetched that will be.
- */
-#define WRITE_AHEAD_BYTES	640
-
 /* Below so many entries more than the bound it is not worth shrinking. */
 #define SHRINK_MIN_ENTRIES	1024
 
@@ -81,7 +74,7 @@ struct FmsFormation
 	MemoryContext scratch;		/* detoasted keys, tuples being formed */
 	MemoryContext context;		/* the one current at creation */
 	FmsKeys    *keys;
-	FmsArena	arena;			/* low: entries; high: records */
+	FmsArena	arena;			/* index: entries; data: records */
 	Size		count;			/* of entries */
 	Size		records_bytes;
 
@@ -96,13 +89,22 @@ struct FmsFormation
 static inline FmsEntry *
 entries_of(const FmsFormation *formation)
 {
-	return (FmsEntry *) formation->arena.base;
+	return (FmsEntry *) formation->arena.index.base;
 }
 
 static inline const FmsRecord *
 record_of(const FmsFormation *formation, const FmsEntry *entry)
 {
-	return fms_entry_record(fms_arena_end(&formation->arena), entry);
+	return fms_entry_record(formation->arena.data.base, entry);
+}
+
+static inline FmsArenaBytes
+bytes_used(const FmsFormation *formation)
+{
+	return (FmsArenaBytes) {
+		.index = formation->count * sizeof(FmsEntry),
+		.data = formation->records_bytes
+	};
 }
 
 /*
@@ -111,17 +113,17 @@ record_of(const FmsFormation *formation, const FmsEntry *entry)
  * and it drops calls of such.
  */
 static pg_attribute_always_inline void
-fetch_ahead(const char *records_end, const FmsEntry *entries, Size position,
+fetch_ahead(const char *records, const FmsEntry *entries, Size position,
 			Size count)
 {
 	if (position + PREFETCH_ENTRIES < count)
-		__builtin_prefetch(fms_entry_record(records_end,
+		__builtin_prefetch(fms_entry_record(records,
 											&entries[position +
 													 PREFETCH_ENTRIES]));
 	if (position + PREFETCH_WHOLE < count)
 	{
 		const FmsRecord *record =
-			fms_entry_record(records_end, &entries[position + PREFETCH_WHOLE]);
+			fms_entry_record(records, &entries[position + PREFETCH_WHOLE]);
 		const char *line = (const char *) record + CACHE_LINE_BYTES;
 		const char *end = (const char *) record +
 			Min(fms_record_bytes(record),
@@ -130,18 +132,6 @@ fetch_ahead(const char *records_end, const FmsEntry *entries, Size position,
 		for (; line < end; line += CACHE_LINE_BYTES)
 			__builtin_prefetch(line);
 	}
-}
-
-/* Fetches what a record of that size, some records on, will be put into. */
-static pg_attribute_always_inline void
-fetch_for_writing(const FmsRecord *record, Size size)
-{
-	const char *line = (const char *) record - WRITE_AHEAD_BYTES;
-	const char *end = line -
-		Min(size, PREFETCH_LINES_MAX * CACHE_LINE_BYTES);
-
-	for (; line > end; line -= CACHE_LINE_BYTES)
-		__builtin_prefetch(line, 1);
 }
 
 FmsFormation *
@@ -167,7 +157,7 @@ fms_formation_want_head(FmsFormation *formation, Size bytes)
 char *
 fms_formation_take_head(FmsFormation *formation, Size *bytes)
 {
-	return fms_arena_take_head(&formation->arena, bytes);
+	return fms_piece_take_head(&formation->arena.data, bytes);
 }
 
 void
@@ -185,19 +175,25 @@ fms_formation_set_bound(FmsFormation *formation, uint64 bound)
 typedef struct FmsSpilling
 {
 	FmsRunWriter *writer;
-	const char *records_end;
+	const char *records;
 } FmsSpilling;
 
 double
 fms_formation_rare_us(const FmsFormation *formation)
 {
-	return formation->arena.reach_us + formation->shrink_us;
+	return formation->arena.make_room_us + formation->shrink_us;
 }
 
 uint64
 fms_formation_count(const FmsFormation *formation)
 {
 	return formation->count;
+}
+
+Size
+fms_formation_refused_at(const FmsFormation *formation)
+{
+	return formation->arena.refused ? fms_arena_size(&formation->arena) : 0;
 }
 
 Size
@@ -247,21 +243,17 @@ add_record(FmsFormation *formation, TupleTableSlot *slot,
 		   const FmsKeyImage *image, const FmsTupleView *tuple, Size size)
 {
 	FmsRecord  *record = (FmsRecord *)
-		(fms_arena_end(&formation->arena) - formation->records_bytes - size);
-	FmsEntry   *entry = &entries_of(formation)[formation->count];
+		(formation->arena.data.base + formation->records_bytes);
 
-	fms_arena_reach(&formation->arena, (char *) (entry + 1),
-					(char *) record);
-	fetch_for_writing(record, size);
 	fms_record_write(record, image->bytes, image->key_bytes,
 					 image->exact ? FMS_RECORD_EXACT :
 					 fms_keys_place(formation->keys, slot, tuple->bytes,
 									tuple->length_bytes),
 					 tuple->bytes, tuple->length_bytes);
 
+	entries_of(formation)[formation->count++] =
+		fms_entry_make(record, formation->records_bytes);
 	formation->records_bytes += size;
-	formation->count++;
-	*entry = fms_entry_make(record, formation->records_bytes);
 }
 
 /* Keeps a copy of the bound's last record. */
@@ -285,14 +277,14 @@ set_cutoff(FmsFormation *formation, const FmsRecord *record)
 
 /*
  * Moves the records of the entries, which are in order of arrival, together
- * at the memory's end.  Each moves towards the end, if at all, so none is
- * overwritten before it has moved.
+ * at the memory's beginning.  Each moves towards the beginning, if at all, so
+ * none is overwritten before it has moved.
  */
 static void
 pack_records(FmsFormation *formation)
 {
 	FmsEntry   *entries = entries_of(formation);
-	char	   *end = fms_arena_end(&formation->arena);
+	char	   *records = formation->arena.data.base;
 	Size		i;
 
 	formation->records_bytes = 0;
@@ -301,10 +293,11 @@ pack_records(FmsFormation *formation)
 		const FmsRecord *record = record_of(formation, &entries[i]);
 		Size		size = fms_record_bytes(record);
 
-		formation->records_bytes += size;
-		fms_interrupts_memmove(end - formation->records_bytes, record, size);
-		entries[i].tail -= fms_entry_back(&entries[i]) -
+		fms_interrupts_memmove(records + formation->records_bytes, record,
+							   size);
+		entries[i].tail -= fms_entry_place(&entries[i]) -
 			formation->records_bytes;
+		formation->records_bytes += size;
 	}
 }
 
@@ -378,8 +371,35 @@ drop_if_beyond_cutoff(FmsFormation *formation)
 }
 
 /*
+ * Gets room for one record more of that size.  Returns false if the budget or
+ * the system does not allow it.  Raises an error if it is the only record and
+ * the system refuses it.
+ */
+static bool
+extend(FmsFormation *formation, Size size, Size budget_bytes)
+{
+	FmsArena   *arena = &formation->arena;
+	FmsArenaBytes more = {.index = sizeof(FmsEntry),.data = size};
+	Size		needed = fms_formation_memory_bytes(formation) + size +
+		sizeof(FmsEntry);
+
+	if (needed > budget_bytes && formation->count > 0)
+		return false;
+	if (fms_arena_extend(arena, bytes_used(formation), more,
+						 Max(budget_bytes, needed)))
+		return true;
+	if (formation->count > 0)
+		return false;
+	/* memory for many records may keep this one from being had */
+	fms_arena_free(arena);
+	if (!fms_arena_extend(arena, bytes_used(formation), more, needed))
+		fms_arena_report_refused(needed);
+	return true;
+}
+
+/*
  * Adds the slot's tuple under that key.  Returns false, with nothing changed,
- * if that is more than the budget.
+ * if there is no room for it.
  */
 static bool
 add_tuple(FmsFormation *formation, TupleTableSlot *slot,
@@ -387,17 +407,11 @@ add_tuple(FmsFormation *formation, TupleTableSlot *slot,
 {
 	FmsTupleView tuple;
 	Size		size;
-	Size		needed;
 
 	view_tuple(slot, &tuple);
 	size = fms_record_size(image->key_bytes, tuple.length_bytes);
-	needed = fms_formation_memory_bytes(formation) + size + sizeof(FmsEntry);
-	if (needed > budget_bytes && formation->count > 0)
+	if (!extend(formation, size, budget_bytes))
 		return false;
-	if (needed > formation->arena.size_bytes)
-		fms_arena_grow(&formation->arena,
-					   formation->count * sizeof(FmsEntry),
-					   formation->records_bytes, needed, budget_bytes);
 	add_record(formation, slot, image, &tuple, size);
 	return true;
 }
@@ -437,7 +451,7 @@ static void
 write_entries(void *arg, const FmsEntry *entries, Size count)
 {
 	FmsSpilling *spilling = arg;
-	const char *end = spilling->records_end;
+	const char *records = spilling->records;
 	Size		i;
 
 	for (i = 0; i < count;)
@@ -447,9 +461,9 @@ write_entries(void *arg, const FmsEntry *entries, Size count)
 
 		for (; i < stop; i++)
 		{
-			fetch_ahead(end, entries, i, count);
+			fetch_ahead(records, entries, i, count);
 			fms_run_append(spilling->writer,
-						   fms_entry_record(end, &entries[i]));
+						   fms_entry_record(records, &entries[i]));
 		}
 	}
 }
@@ -462,7 +476,7 @@ sort_first(FmsFormation *formation, Size count, FmsEntriesTake take,
 	FmsEntriesSort sort = {
 		.keys = formation->keys,
 		.prefix_decides = fms_keys_prefix_decides(formation->keys),
-		.records_end = fms_arena_end(&formation->arena),
+		.records = formation->arena.data.base,
 		.take = take,
 		.arg = arg
 	};
@@ -506,11 +520,19 @@ fms_formation_get(const FmsFormation *formation, uint64 position)
 	return record_of(formation, entry);
 }
 
+/* Where the records of the entries that came first end. */
+static inline Size
+records_end(const FmsFormation *formation, Size count)
+{
+	return count < formation->count ?
+		fms_entry_place(&entries_of(formation)[count]) :
+		formation->records_bytes;
+}
+
 /* How many of the entries, in order of arrival, take so much memory? */
 static Size
 entries_within(const FmsFormation *formation, Size bytes)
 {
-	const FmsEntry *entries = entries_of(formation);
 	Size		low = 0;
 	Size		high = formation->count;
 
@@ -518,7 +540,7 @@ entries_within(const FmsFormation *formation, Size bytes)
 	{
 		Size		middle = low + (high - low) / 2;
 
-		if (fms_entry_back(&entries[middle]) +
+		if (records_end(formation, middle + 1) +
 			(middle + 1) * sizeof(FmsEntry) < bytes)
 			low = middle + 1;
 		else
@@ -535,13 +557,12 @@ static void
 forget_first(FmsFormation *formation, Size count, Size bytes)
 {
 	FmsEntry   *entries = entries_of(formation);
-	char	   *records = fms_arena_end(&formation->arena) -
-		formation->records_bytes;
+	char	   *records = formation->arena.data.base;
 	Size		i;
 
 	formation->count -= count;
 	formation->records_bytes -= bytes;
-	fms_interrupts_memmove(records + bytes, records,
+	fms_interrupts_memmove(records, records + bytes,
 						   formation->records_bytes);
 	for (i = 0; i < formation->count;)
 	{
@@ -561,14 +582,14 @@ fms_formation_spill(FmsFormation *formation, FmsRunWriter *writer, Size bytes)
 {
 	FmsSpilling spilling = {
 		.writer = writer,
-		.records_end = fms_arena_end(&formation->arena)
+		.records = formation->arena.data.base
 	};
 	Size		count = entries_within(formation, bytes);
 	Size		records_bytes;
 
 	if (count == 0)
 		return;
-	records_bytes = fms_entry_back(&entries_of(formation)[count - 1]);
+	records_bytes = records_end(formation, count);
 	sort_first(formation, count, write_entries, &spilling);
 	forget_first(formation, count, records_bytes);
 }
@@ -576,8 +597,7 @@ fms_formation_spill(FmsFormation *formation, FmsRunWriter *writer, Size bytes)
 void
 fms_formation_trim(FmsFormation *formation)
 {
-	fms_arena_trim(&formation->arena, formation->count * sizeof(FmsEntry),
-				   formation->records_bytes);
+	fms_arena_trim(&formation->arena, bytes_used(formation));
 }
 
 void
@@ -585,6 +605,7 @@ fms_formation_clear(FmsFormation *formation)
 {
 	formation->records_bytes = 0;
 	formation->count = 0;
+	formation->arena.refused = false;
 }
 
 void

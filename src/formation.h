@@ -32,9 +32,10 @@ extern void fms_formation_want_head(FmsFormation *formation, Size bytes);
 extern char *fms_formation_take_head(FmsFormation *formation, Size *bytes);
 
 /*
- * Adds a tuple, if all tuples together then stay within the budget; a first
- * tuple always fits.  Returns false, with nothing changed, if it does not
- * fit: write a run, then put it again.
+ * Adds a tuple, if all tuples together then stay within the budget and the
+ * system gives the memory; a first tuple may exceed the budget.  Returns
+ * false, with nothing changed, if it does not fit: write a run, then put it
+ * again.  Raises an error if there is no memory for a first tuple.
  */
 extern bool fms_formation_put(FmsFormation *formation, TupleTableSlot *slot,
 							  Size budget_bytes);
@@ -47,6 +48,9 @@ extern double fms_formation_rare_us(const FmsFormation *formation);
 
 extern uint64 fms_formation_count(const FmsFormation *formation);
 extern Size fms_formation_memory_bytes(const FmsFormation *formation);
+
+/* The size at which the system refused to give more memory, or 0. */
+extern Size fms_formation_refused_at(const FmsFormation *formation);
 
 /*
  * Only the first `bound` tuples in order are wanted, 0: all.  Comes before

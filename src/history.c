@@ -45,8 +45,8 @@
  * A merge is deterministic, ties included: merged again it gives the same
  * tuples at the same positions.
  *
- * Memory: arrays of fixed size, and an arena a generation, in a context of
- * their own below the one of creation.  Nothing to be done on ERROR.
+ * Memory: checkpoints, and an arena a generation, in a context of their own
+ * below the one of creation.  Nothing to be done on ERROR.
  *
  *-------------------------------------------------------------------------
  */
@@ -63,11 +63,9 @@
 #define CHECKPOINTS_MIN			8
 #define CHECKPOINTS_MAX			4096
 
-/* Tuples packed downwards from the arena's end, their places upwards. */
 typedef struct FmsGeneration
 {
-	FmsArena	arena;			/* low: Size a tuple, from the end; high:
-								 * tuples */
+	FmsArena	arena;			/* index: a tuple's place, Size; data: tuples */
 	uint64		first;			/* position of its first tuple */
 	uint64		count;
 	Size		tuples_bytes;
@@ -76,7 +74,7 @@ typedef struct FmsGeneration
 typedef struct FmsCheckpoint
 {
 	uint64		position;		/* of the next tuple */
-	FmsPosition *runs;			/* [npositions] */
+	FmsPosition *runs;			/* [npositions]; NULL: not used yet */
 } FmsCheckpoint;
 
 struct FmsHistory
@@ -107,7 +105,6 @@ fms_history_create(FmsSpill *spill, Size memory_bytes, bool backward)
 	int			npositions = fms_spill_positions(spill);
 	Size		positions_bytes = npositions * sizeof(FmsPosition);
 	Size		one_bytes = sizeof(FmsCheckpoint) + positions_bytes;
-	int			i;
 
 	history->context = context;
 	history->spill = spill;
@@ -120,8 +117,6 @@ fms_history_create(FmsSpill *spill, Size memory_bytes, bool backward)
 		history->max_checkpoints = 2;
 	history->checkpoints = palloc0(history->max_checkpoints *
 								   sizeof(FmsCheckpoint));
-	for (i = 0; i < history->max_checkpoints; i++)
-		history->checkpoints[i].runs = palloc(positions_bytes);
 	history->mark.runs = palloc(positions_bytes);
 	history->generation_bytes =
 		(memory_bytes - memory_bytes / CHECKPOINT_FRACTION) / 2;
@@ -145,7 +140,7 @@ fms_history_destroy(FmsHistory *history)
 static inline Size *
 places_of(const FmsGeneration *generation)
 {
-	return (Size *) generation->arena.base;
+	return (Size *) generation->arena.index.base;
 }
 
 static inline Size
@@ -164,7 +159,7 @@ generation_has(const FmsGeneration *generation, uint64 position)
 static inline MinimalTuple
 generation_get(const FmsGeneration *generation, uint64 position)
 {
-	return (MinimalTuple) (fms_arena_end(&generation->arena) -
+	return (MinimalTuple) (generation->arena.data.base +
 						   places_of(generation)[position -
 												 generation->first]);
 }
@@ -177,25 +172,23 @@ generation_begin(FmsGeneration *generation, uint64 first)
 	generation->tuples_bytes = 0;
 }
 
-static void
+/* Returns false if the system refuses the memory. */
+static bool
 generation_add(FmsGeneration *generation, MinimalTuple tuple,
 			   Size limit_bytes)
 {
-	Size		size = MAXALIGN(tuple->t_len);
-	Size		needed = generation_size(generation) + size + sizeof(Size);
-	Size	   *place;
-	char	   *copy;
+	FmsArenaBytes used = {.index = generation->count * sizeof(Size),
+	.data = generation->tuples_bytes};
+	FmsArenaBytes more = {.index = sizeof(Size),.data = MAXALIGN(tuple->t_len)};
+	Size		needed = used.index + used.data + more.index + more.data;
 
-	if (needed > generation->arena.size_bytes)
-		fms_arena_grow(&generation->arena,
-					   generation->count * sizeof(Size),
-					   generation->tuples_bytes, needed, limit_bytes);
-	generation->tuples_bytes += size;
-	place = &places_of(generation)[generation->count++];
-	copy = fms_arena_end(&generation->arena) - generation->tuples_bytes;
-	fms_arena_reach(&generation->arena, (char *) (place + 1), copy);
-	*place = generation->tuples_bytes;
-	memcpy(copy, tuple, tuple->t_len);
+	if (!fms_arena_extend(&generation->arena, used, more,
+						  Max(limit_bytes, needed)))
+		return false;
+	places_of(generation)[generation->count++] = used.data;
+	memcpy(generation->arena.data.base + used.data, tuple, tuple->t_len);
+	generation->tuples_bytes += more.data;
+	return true;
 }
 
 /* ---- checkpoints ---- */
@@ -273,6 +266,10 @@ add_checkpoint(FmsHistory *history)
 	if (history->ncheckpoints == history->max_checkpoints)
 		thin_out(history, history->coarse);
 	checkpoint = &history->checkpoints[history->ncheckpoints++];
+	if (checkpoint->runs == NULL)
+		checkpoint->runs =
+			MemoryContextAlloc(history->context,
+							   history->npositions * sizeof(FmsPosition));
 	checkpoint->position = history->next;
 	fms_spill_tell(history->spill, checkpoint->runs);
 }
@@ -290,6 +287,37 @@ fms_history_mark(FmsHistory *history, uint64 position)
 
 /* ---- moving ---- */
 
+/* The newer generation is complete: the older one makes room for another. */
+static void
+next_generation(FmsHistory *history)
+{
+	FmsGeneration *oldest = history->older;
+
+	history->older = history->newer;
+	history->newer = oldest;
+	generation_begin(history->newer, history->next);
+}
+
+/*
+ * Keeps a tuple in the window.  If the system refuses the memory, the window
+ * stays as small as it is: the generation that begins then has no checkpoint.
+ */
+static void
+keep(FmsHistory *history, MinimalTuple tuple)
+{
+	FmsGeneration *newer = history->newer;
+
+	if (generation_add(newer, tuple, history->generation_bytes))
+		return;
+	history->generation_bytes = generation_size(newer);
+	next_generation(history);
+	if (generation_add(history->newer, tuple, history->generation_bytes))
+		return;
+	fms_arena_free(&history->newer->arena);
+	if (!generation_add(history->newer, tuple, history->generation_bytes))
+		fms_arena_report_refused(tuple->t_len);
+}
+
 /* The next tuple of the merge, kept in the window. */
 static MinimalTuple
 read_on(FmsHistory *history)
@@ -298,18 +326,14 @@ read_on(FmsHistory *history)
 
 	if (generation_size(history->newer) >= history->generation_bytes)
 	{
-		FmsGeneration *oldest = history->older;
-
 		add_checkpoint(history);
-		history->older = history->newer;
-		history->newer = oldest;
-		generation_begin(history->newer, history->next);
+		next_generation(history);
 	}
 	tuple = fms_spill_next(history->spill);
 	if (tuple == NULL)
 		elog(ERROR, "the merge ended before tuple " UINT64_FORMAT,
 			 history->next);
-	generation_add(history->newer, tuple, history->generation_bytes);
+	keep(history, tuple);
 	return generation_get(history->newer, history->next++);
 }
 

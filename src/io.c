@@ -242,13 +242,14 @@ static char *
 map_aligned(Size bytes)
 {
 	bool		is_large = bytes >= FMS_HUGE_PAGE_BYTES;
-	char	   *mapped = fms_huge_page_map(bytes, is_large, 0);
+	char	   *mapped = fms_huge_page_map(bytes, is_large,
+										   PROT_READ | PROT_WRITE);
 
 	if (mapped == MAP_FAILED)
 		ereport(ERROR,
 				(errcode(ERRCODE_OUT_OF_MEMORY),
 				 errmsg("out of memory"),
-				 errdetail("Failed to map %zu bytes of sort buffers.",
+				 errdetail("Failed on request of size %zu for the buffers of a sort.",
 						   bytes)));
 	if (is_large)
 		(void) madvise(mapped, bytes, MADV_HUGEPAGE);

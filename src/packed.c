@@ -114,7 +114,7 @@ fms_packing_of(const FmsEntry *entries, Size count)
 			low = Min(low, key);
 			high = Max(high, key);
 			varying |= key ^ first;
-			back |= fms_entry_back(&entries[i]);
+			back |= fms_entry_place(&entries[i]);
 		}
 	}
 	packing.low = low;
@@ -137,7 +137,7 @@ pack(const FmsPacking *packing, FmsEntry *entries, uint64 *words, Size count)
 		for (; i < stop; i++)
 		{
 			FmsEntry	entry = entries[i];
-			uint64		way = fms_entry_back(&entry) >> WAY_SHIFT;
+			uint64		way = fms_entry_place(&entry) >> WAY_SHIFT;
 
 			words[i] = (uint64) ((fms_entry_key(&entry) - packing->low) >>
 								 packing->shift) << packing->back_bits | way;

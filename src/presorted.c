@@ -61,11 +61,11 @@ static int
 compare_arrival(const FmsEntry *a, const FmsEntry *b,
 				const FmsEntriesSort *sort)
 {
-	uint64		a_back = fms_entry_back(a);
-	uint64		b_back = fms_entry_back(b);
+	uint64		a_place = fms_entry_place(a);
+	uint64		b_place = fms_entry_place(b);
 
 	CHECK_FOR_INTERRUPTS();
-	return a_back < b_back ? -1 : a_back > b_back;
+	return a_place < b_place ? -1 : a_place > b_place;
 }
 
 static int

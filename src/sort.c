@@ -47,6 +47,9 @@
  */
 #define PUBLISH_TUPLES	1024
 
+/* The least work_mem. */
+#define MEMORY_MIN_BYTES	((Size) 64 * 1024)
+
 /* Less than this part of the tuples in memory is not kept for the merge. */
 #define REST_FRACTION	4
 
@@ -196,17 +199,25 @@ spill_bytes(const FmsSort *sort)
 	return used >> (FIRST_RUNS - Max(runs, 1));
 }
 
-/* The first run: now it matters what is known of the device. */
+/*
+ * The first run: now it matters what is known of the device.  If the system
+ * has refused memory, the sort goes on as if work_mem were what it gave.
+ */
 static void
 begin_spill(FmsSort *sort)
 {
 	FmsOptions *options = &sort->options;
+	Size		refused_at = fms_formation_refused_at(sort->formation);
 
+	if (refused_at > 0)
+		options->memory_bytes = Min(options->memory_bytes,
+									Max(refused_at, MEMORY_MIN_BYTES));
+	if (sort->find_device)
+		sort->find_device(&options->device);
+	if (options->device.known || refused_at > 0)
+		fms_sizing_init(&sort->sizing, mode_of(options->mode), options);
 	if (sort->find_device)
 	{
-		sort->find_device(&options->device);
-		if (options->device.known)
-			fms_sizing_init(&sort->sizing, mode_of(options->mode), options);
 		fms_counters_begin_change(sort->counters);
 		sort->counters->options.device = options->device;
 		fms_counters_end_change(sort->counters);

@@ -48,9 +48,13 @@
 
 #include "clock.h"
 #include "compression.h"
+#include "huge_page.h"
 #include "medium.h"
 #include "spill.h"
 #include "trial.h"
+
+/* Merges do not settle for less than the least work_mem. */
+#define MEMORY_MIN_BYTES	((Size) 64 * 1024)
 
 struct FmsSpill
 {
@@ -431,6 +435,33 @@ runs_to_leave(const FmsSpill *spill)
 	return materialize && spill->nruns <= most ? 1 : most;
 }
 
+/*
+ * The system may refuse the memory that a merge's input buffer takes.  Then
+ * merges make do with less, as if work_mem were smaller: fewer assist blocks,
+ * and fewer runs at once.
+ */
+static void
+settle_for_less(FmsSpill *spill)
+{
+	FmsSizing  *sizing = spill->sizing;
+
+	while (sizing->memory_bytes > MEMORY_MIN_BYTES)
+	{
+		int			n = Min(spill->nruns,
+							fms_sizing_fan_in(sizing, spill->largest_bytes,
+											  false));
+		uint32		assist = fms_sizing_assist(sizing, n,
+											   spill->largest_bytes, false);
+
+		Size		blocks = sizing->mode->blocks(n, assist);
+
+		if (fms_huge_page_could_map(blocks * sizing->block_bytes +
+									sizing->writer_bytes))
+			break;
+		sizing->memory_bytes -= sizing->memory_bytes / 4;
+	}
+}
+
 void
 fms_spill_reduce(FmsSpill *spill, const FmsFormation *rest)
 {
@@ -439,6 +470,7 @@ fms_spill_reduce(FmsSpill *spill, const FmsFormation *rest)
 
 	spill->rest = rest;
 	sizing->rest_bytes = rest ? fms_formation_memory_bytes(rest) : 0;
+	settle_for_less(spill);
 	spill->counters->runs_at_first = spill->nruns;
 	spill->counters->runs_at_last = fms_sizing_fan_in(sizing,
 													  spill->largest_bytes,

@@ -63,13 +63,13 @@ check_stack_depth(void)
 static int
 compare(const void *a, const void *b)
 {
-	const char *end = (const char *) (rows + MAX_ENTRIES);
-	const Row  *x = (const Row *) fms_entry_record(end, a);
-	const Row  *y = (const Row *) fms_entry_record(end, b);
+	const char *first = (const char *) rows;
+	const Row  *x = (const Row *) fms_entry_record(first, a);
+	const Row  *y = (const Row *) fms_entry_record(first, b);
 	int			order = compare_rows(x, y);
 
-	/* they arrive from the end of the memory to its beginning */
-	return order != 0 ? order : (x < y) - (x > y);
+	/* they arrive from the beginning of the memory to its end */
+	return order != 0 ? order : (x > y) - (x < y);
 }
 
 static void
@@ -188,17 +188,17 @@ sorts(const Keys *keys, Shape shape, Size n)
 {
 	FmsEntriesSort sort = {
 		.prefix_decides = keys->prefix_decides,
-		.records_end = (const char *) (rows + MAX_ENTRIES),
+		.records = (const char *) rows,
 		.take = take
 	};
 	Size		i;
 
 	for (i = 0; i < n; i++)
 	{
-		Row		   *row = &rows[MAX_ENTRIES - 1 - i];
+		Row		   *row = &rows[i];
 
 		make_row(row, keys, shape, i, n);
-		entries[i] = fms_entry_make(&row->record, (i + 1) * sizeof(Row));
+		entries[i] = fms_entry_make(&row->record, i * sizeof(Row));
 	}
 	memcpy(expected, entries, n * sizeof(FmsEntry));
 	qsort(expected, n, sizeof(FmsEntry), compare);
@@ -213,7 +213,7 @@ sorts(const Keys *keys, Shape shape, Size n)
 	fms_entries_sort_by_arrival(entries, n);
 	for (i = 0; i < n; i++)
 	{
-		if (fms_entry_back(&entries[i]) != (i + 1) * sizeof(Row))
+		if (fms_entry_place(&entries[i]) != i * sizeof(Row))
 			return false;
 	}
 	return true;

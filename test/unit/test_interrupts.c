@@ -256,7 +256,7 @@ sort_is_bounded(Shape shape, bool decides, bool begin_alike)
 	Size		taken = 0;
 	FmsEntriesSort sort = {
 		.prefix_decides = decides,
-		.records_end = (const char *) (rows + ENTRIES),
+		.records = (const char *) rows,
 		.take = take,
 		.arg = &taken
 	};
@@ -267,14 +267,14 @@ sort_is_bounded(Shape shape, bool decides, bool begin_alike)
 		abort();
 	for (i = 0; i < ENTRIES; i++)
 	{
-		Row		   *row = &rows[ENTRIES - 1 - i];
+		Row		   *row = &rows[i];
 		uint64		word = pg_hton64(word_of(shape, i));
 
 		memset(row, 0, sizeof(Row));
 		row->record.key_bytes = decides ? FMS_PREFIX_BYTES : LONG_KEY;
 		memcpy(row->key + (begin_alike ? FMS_PREFIX_BYTES : 0), &word,
 			   sizeof(word));
-		entries[i] = fms_entry_make(&row->record, (i + 1) * sizeof(Row));
+		entries[i] = fms_entry_make(&row->record, i * sizeof(Row));
 	}
 
 	work_begin();

@@ -1,4 +1,4 @@
-/* links: io io_uring io_pinned io_sync arena */
+/* links: io io_uring io_pinned io_sync piece */
 /*
  * Channels on a temporary file, by both methods: what is written comes back,
  * whatever the order of waiting; errors are results; closing drains.
@@ -7,7 +7,7 @@
  * once; uring_submit() giving up when the submission ring is full; a slot that
  * keeps its buffer when that is unmapped; no regard to the limit; parts of a
  * joined read all given its whole result; room given twice, or kept when its
- * buffer goes; an arena that unmaps its head after it was taken.
+ * buffer goes; a piece that unmaps its head after it was taken.
  */
 #include "postgres.h"
 
@@ -21,10 +21,10 @@
 
 #include "utils/memutils.h"
 
-#include "arena.h"
 #include "huge_page.h"
 #include "io.h"
 #include "io_pinned.h"
+#include "piece.h"
 #include "shim.h"
 
 #define PIECES		700			/* more than a submission ring takes */
@@ -507,14 +507,7 @@ test_write_out(void)
 
 /* ---- room beside other buffers ---- */
 
-#define ARENA_BYTES		((Size) 3 * 1024 * 1024)
-
-/* The arenas here are freed, not reset. */
-void
-MemoryContextRegisterResetCallback(MemoryContext context,
-								   MemoryContextCallback *callback)
-{
-}
+#define ROWS_BYTES		((Size) 3 * 1024 * 1024)
 
 static bool
 is_mapped(char *page)
@@ -557,50 +550,52 @@ test_room(void)
 	shim_ok(!is_mapped(other), "%s: closing leaves no buffer", method->name);
 }
 
-/* Is it what fill_arena() has put there? */
+/* Is it what fill_piece() has put there? */
 static bool
-is_as_filled(const FmsArena *arena)
+is_as_filled(const FmsPiece *piece)
 {
 	Size		i;
 
-	for (i = 0; i < arena->size_bytes / sizeof(uint32); i++)
+	for (i = 0; i < piece->size_bytes / sizeof(uint32); i++)
 	{
-		if (((uint32 *) arena->base)[i] != (uint32) i * 2654435761u)
+		if (((uint32 *) piece->base)[i] != (uint32) i * 2654435761u)
 			return false;
 	}
 	return true;
 }
 
 static void
-fill_arena(FmsArena *arena)
+fill_piece(FmsPiece *piece)
 {
 	Size		i;
 
-	fms_arena_init(arena);
-	fms_arena_want_head(arena, FMS_IO_ROOM_BYTES(3 * PIECE_BYTES));
-	fms_arena_grow(arena, 0, 0, ARENA_BYTES, ARENA_BYTES);
-	for (i = 0; i < arena->size_bytes / sizeof(uint32); i++)
-		((uint32 *) arena->base)[i] = (uint32) i * 2654435761u;
+	fms_piece_init(piece, NULL);
+	piece->wanted_head_bytes = FMS_IO_ROOM_BYTES(3 * PIECE_BYTES);
+	if (!fms_piece_resize(piece, 0, ROWS_BYTES / 4) ||
+		!fms_piece_resize(piece, 0, ROWS_BYTES))
+		abort();
+	for (i = 0; i < piece->size_bytes / sizeof(uint32); i++)
+		((uint32 *) piece->base)[i] = (uint32) i * 2654435761u;
 }
 
 /* The room in front of what is to be written. */
 static void
 test_adopted(bool closes)
 {
-	FmsArena	arena;
+	FmsPiece	piece;
 	FmsIo		io;
 	Size		bytes;
 	char	   *head;
 	char	   *buffer;
 
-	fill_arena(&arena);
-	head = fms_arena_take_head(&arena, &bytes);
-	shim_ok(head != NULL && head + bytes == arena.base &&
+	fill_piece(&piece);
+	head = fms_piece_take_head(&piece, &bytes);
+	shim_ok(head != NULL && head + bytes == piece.base &&
 			(uintptr_t) head % FMS_HUGE_PAGE_BYTES == 0 &&
 			bytes == FMS_IO_ROOM_BYTES(3 * PIECE_BYTES),
-			"%s: an arena's head begins where a huge page does",
+			"%s: a piece's head begins where a huge page does",
 			method->name);
-	shim_ok(fms_arena_take_head(&arena, &bytes) == NULL,
+	shim_ok(fms_piece_take_head(&piece, &bytes) == NULL,
 			"%s: ... and is given once", method->name);
 	fms_io_open(&io, choice);
 	fms_io_adopt(&io, head, FMS_IO_ROOM_BYTES(3 * PIECE_BYTES));
@@ -608,11 +603,11 @@ test_adopted(bool closes)
 	fms_io_pin(&io);
 	shim_ok(buffer == head && goes_and_comes(&io, buffer, 3),
 			"%s: ... to be used for a buffer", method->name);
-	shim_ok(is_as_filled(&arena), "%s: what is behind it stays",
+	shim_ok(is_as_filled(&piece), "%s: what is behind it stays",
 			method->name);
-	fms_arena_free(&arena);
+	fms_piece_free(&piece);
 	shim_ok(is_mapped(head) && goes_and_comes(&io, buffer, 4),
-			"%s: it outlives the arena", method->name);
+			"%s: it outlives the piece", method->name);
 	if (!closes)
 		fms_io_unmap(&io, buffer);
 	shim_ok(is_mapped(head) == closes, "%s: and goes with its buffer",
@@ -622,26 +617,25 @@ test_adopted(bool closes)
 			method->name);
 }
 
-/* An arena that shares no huge page has none, nor has one that is not full. */
+/* A piece that shares no huge page has none. */
 static void
 test_no_head(void)
 {
-	FmsArena	arena;
+	FmsPiece	piece;
 	Size		bytes;
 	char	   *head;
 
-	fms_arena_init(&arena);
-	fms_arena_want_head(&arena, FMS_IO_ROOM_BYTES(3 * PIECE_BYTES));
-	fms_arena_grow(&arena, 0, 0, FMS_HUGE_PAGE_BYTES / 2,
-				   FMS_HUGE_PAGE_BYTES / 2);
-	shim_ok(fms_arena_take_head(&arena, &bytes) == NULL,
-			"a small arena has no head");
-	fms_arena_free(&arena);
-	fill_arena(&arena);
-	head = arena.base - FMS_IO_ROOM_BYTES(3 * PIECE_BYTES);
+	fms_piece_init(&piece, NULL);
+	piece.wanted_head_bytes = FMS_IO_ROOM_BYTES(3 * PIECE_BYTES);
+	shim_ok(fms_piece_resize(&piece, 0, FMS_HUGE_PAGE_BYTES / 2) &&
+			fms_piece_take_head(&piece, &bytes) == NULL,
+			"a small piece has no head");
+	fms_piece_free(&piece);
+	fill_piece(&piece);
+	head = piece.base - FMS_IO_ROOM_BYTES(3 * PIECE_BYTES);
 	shim_ok(is_mapped(head), "one that nobody takes is mapped");
-	fms_arena_free(&arena);
-	shim_ok(!is_mapped(head), "... and goes with the arena");
+	fms_piece_free(&piece);
+	shim_ok(!is_mapped(head), "... and goes with the piece");
 }
 
 static void

@@ -1,0 +1,184 @@
+# A sort asks for memory as its rows need it, not for all of work_mem:
+#
+#   - many small sorts at once take about what PostgreSQL's take
+#   - where the system limits a process's address space, small sorts work under
+#     any work_mem; large ones spill when the system refuses memory
+#   - a merge makes do with fewer blocks if the system refuses its input buffer
+#
+# Seen to fail with: all of work_mem mapped at once (1,500 MB for 500
+# sorts; "Failed to map ... bytes of sort memory"); a merge that does not
+# settle for less.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use FmsTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $partitions = 500;
+
+plan skip_all => 'a process\'s memory cannot be looked at here'
+  unless defined status_kb($$, 'RssAnon');
+
+# The limit of address space that a process has, for it or its children.
+sub limit_kb
+{
+	my ($pid, $kb) = @_;
+	my $bytes = $kb eq 'unlimited' ? $kb : $kb * 1024;
+
+	system('prlimit', "--pid=$pid", "--as=$bytes:") == 0
+	  or die "prlimit of $pid: $?";
+	return;
+}
+
+# ---- many small sorts ----
+
+my $node = fms_node(
+	'memory_grows',
+	'max_locks_per_transaction = 1000',
+	'enable_partitionwise_join = on');
+
+$node->safe_psql('postgres', <<"EOT");
+CREATE TABLE parts (d int, k int, t text) PARTITION BY LIST (d);
+DO \$\$ BEGIN
+  FOR i IN 1..$partitions LOOP
+    EXECUTE format('CREATE TABLE parts_%s PARTITION OF parts FOR VALUES IN (%s)', i, i);
+  END LOOP;
+END \$\$;
+INSERT INTO parts SELECT 1 + i % $partitions, (i * 7919) % 100003, md5(i::text)
+  FROM generate_series(1, 40 * $partitions) i;
+-- so that sorting each of them is cheapest
+CREATE INDEX ON parts_1 (k);
+ANALYZE parts;
+EOT
+
+my $merge_append = 'SELECT d, k FROM parts ORDER BY k LIMIT 10';
+
+# By how much the private memory grows while all sorts are open.
+sub open_sorts_kb
+{
+	my ($mode, $work_mem) = @_;
+	my $session = $node->background_psql('postgres');
+	my $pid = $session->query_safe('SELECT pg_backend_pid()');
+	my ($before, $kb, $rows);
+
+	# what planning and the catalogs take
+	$session->query_safe("SET fmsort.mode = $mode; SET work_mem = '$work_mem';
+		EXPLAIN $merge_append; BEGIN");
+	$before = status_kb($pid, 'RssAnon');
+	$session->query_safe("DECLARE c CURSOR FOR $merge_append");
+	$rows = $session->query_safe('FETCH ALL FROM c');
+	$kb = status_kb($pid, 'RssAnon') - $before;
+	$session->quit;
+	return ($kb, $rows);
+}
+
+my @sorts = $node->safe_psql('postgres',
+	"EXPLAIN (COSTS OFF) $merge_append") =~ /FMSort/g;
+cmp_ok(scalar @sorts, '>=', $partitions - 1, 'a sort for each partition');
+
+my ($stock_kb, $stock_rows) = open_sorts_kb('off', '64MB');
+
+foreach my $work_mem (qw(64kB 5MB 64MB 64GB))
+{
+	my ($kb, $rows) = open_sorts_kb('fmsort', $work_mem);
+
+	cmp_ok($kb, '<=', 1.3 * $stock_kb + 1024,
+		"$partitions sorts under work_mem = $work_mem: kB");
+	is($rows, $stock_rows, "... and right");
+}
+
+# ---- a merge whose input buffer is refused ----
+
+# Each session sorts these rows, which arrive slowly: the last one waits.
+$node->safe_psql('postgres', <<'EOT');
+CREATE TABLE rows AS SELECT i AS id, (i::bigint * 7919 % 1000003)::int AS k,
+  md5(i::text) AS t FROM generate_series(1, 600000) i;
+ANALYZE rows;
+CREATE FUNCTION wait_at(i int, last int) RETURNS int LANGUAGE plpgsql AS $$
+BEGIN
+  IF i = last THEN
+    PERFORM pg_advisory_xact_lock(1);
+  END IF;
+  RETURN i;
+END $$;
+EOT
+
+# Depends on the sequence of rows, and takes no memory of its own.
+my $sum = 'SELECT sum(n * hashtext(t)) FROM (SELECT row_number() OVER () AS n,
+	t FROM (SELECT t FROM rows ORDER BY k, t) r) s';
+my $idle_kb = $node->safe_psql('postgres', q{SELECT (regexp_match(
+	pg_read_file('/proc/self/status'), 'VmSize:\s+(\d+)'))[1]});
+my $right = $node->safe_psql('postgres', "SET fmsort.mode = off; $sum");
+
+# Lowers the limit when all rows have come but the last one, so much below what
+# the session has then that the merge cannot have as much as the rows did.
+foreach my $mode (qw(fmsort flash multi_block))
+{
+	my $lock = $node->background_psql('postgres');
+	my $session = $node->background_psql('postgres', on_error_stop => 0);
+	my $pid = $session->query_safe('SELECT pg_backend_pid()');
+	my $waits = "SELECT count(*) FROM pg_locks WHERE NOT granted
+		AND locktype = 'advisory' AND pid = $pid";
+
+	$lock->query_safe('BEGIN; SELECT pg_advisory_xact_lock(1)');
+	$session->query_safe("SET fmsort.mode = $mode; SET work_mem = '24MB';
+		SET jit = off");
+	$session->query_safe('SELECT * FROM fmsort_last_sort()');
+	$session->query_safe($sum);
+	$session->{stdin} .=
+	  ($sum =~ s/SELECT t FROM rows/SELECT t, wait_at(id, 600000) FROM rows/r)
+	  . ";\n\\echo answered\n";
+	$session->{run}->pump_nb;
+	ok(wait_until(sub { $session->{run}->pump_nb;
+				$node->safe_psql('postgres', $waits) eq '1' }),
+		"$mode: the last row waits");
+	limit_kb($pid, status_kb($pid, 'VmSize') - 14 * 1024);
+	$lock->query_safe('COMMIT');
+	wait_until(sub { $session->{run}->pump_nb;
+			$session->{stdout} =~ /answered/ });
+	limit_kb($pid, 'unlimited');
+	like($session->{stdout}, qr/^$right\n/,
+		"$mode: a merge that is refused memory is right");
+	is($session->{stderr}, '', '... and no error');
+	$session->{stdout} = $session->{stderr} = '';
+	is( $session->query_safe(
+			'SELECT sort_method FROM fmsort_last_sort()'),
+		'external merge',
+		'... it did merge');
+	$session->quit;
+	$lock->quit;
+}
+
+# ---- a server with little address space ----
+
+$node->stop;
+limit_kb($$, $idle_kb + 60 * 1024);
+$node->start;
+limit_kb($$, 'unlimited');
+
+foreach my $work_mem (qw(1GB 64GB))
+{
+	foreach my $mode (qw(fmsort traditional flash))
+	{
+		my $settings = "SET work_mem = '$work_mem'; SET fmsort.mode = $mode;
+			SET max_parallel_workers_per_gather = 0;";
+		my $few = $sum =~ s/FROM rows/FROM rows WHERE id <= 5000/r;
+		my ($status, $out, $err) = $node->psql('postgres',
+			"$settings $few; SELECT sort_method FROM fmsort_last_sort()");
+
+		is($err, '', "$mode, work_mem = $work_mem: few rows, no error");
+		like($out, qr/\nin-memory$/, '... in memory');
+
+		($status, $out, $err) = $node->psql('postgres',
+			"$settings $sum; SELECT sort_method FROM fmsort_last_sort()");
+		is($err, '', "$mode, work_mem = $work_mem: many rows, no error");
+		is($out, "$right\nexternal merge", '... right, and they spill');
+	}
+}
+
+$node->stop;
+done_testing();
