@@ -94,6 +94,16 @@ fms_pool_release(FmsPool *pool, FmsFrame *frame)
 }
 
 void
+fms_pool_give_up(FmsPool *pool, FmsFrame *frame)
+{
+	Assert(frame->state == FMS_FRAME_READING);
+	if (frame->request.state != FMS_IO_IDLE)
+		fms_tape_wait(pool->tape, &frame->request);
+	frame->state = FMS_FRAME_SORT;
+	fms_pool_release(pool, frame);
+}
+
+void
 fms_pool_assign(FmsPool *pool, FmsFrame *frame, int run_number,
 				const FmsRun *run, uint32 number)
 {
