@@ -167,6 +167,20 @@ fms_collation_is_c(Oid collation)
 }
 
 /*
+ * How many relations the statement has, which decides whether EXPLAIN names
+ * them with columns.  18 does not count its GROUP BY.
+ */
+static inline int
+fms_explain_relations(const ExplainState *es)
+{
+#if PG_VERSION_NUM >= 180000
+	return es->rtable_size;
+#else
+	return list_length(es->rtable);
+#endif
+}
+
+/*
  * What a failed Assert() calls has these parameters: one less since 16.  The
  * unit tests have their own.
  */

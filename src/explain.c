@@ -26,6 +26,7 @@
 #include "utils/ruleutils.h"
 #include "utils/typcache.h"
 
+#include "compat.h"
 #include "explain.h"
 #include "settings.h"
 #include "why.h"
@@ -76,7 +77,7 @@ fms_explain_keys(PlanState *planstate, const FmsKeySpec *spec,
 	/* not the node's own list: there a constant looks like a column */
 	List	   *child_columns =
 		((const CustomScan *) planstate->plan)->custom_scan_tlist;
-	bool		prefix = list_length(es->rtable) > 1 || es->verbose;
+	bool		prefix = fms_explain_relations(es) > 1 || es->verbose;
 	List	   *keys = NIL;
 	List	   *presorted_keys = NIL;
 	int			i;

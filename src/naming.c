@@ -124,15 +124,17 @@ fms_naming_create(int nruns, Size share_bytes)
 	FmsNaming  *naming = palloc0(offsetof(FmsNaming, stretches) +
 								 nruns * sizeof(FmsStretch));
 	int			length = stretch_length(nruns, share_bytes);
-	FmsEntry   *entries = palloc(2 * nruns * length * sizeof(FmsEntry));
+	Size		nentries = (Size) nruns * length;
+	FmsEntry   *entries = palloc_extended(2 * nentries * sizeof(FmsEntry),
+										  MCXT_ALLOC_HUGE);
 	int			run;
 
 	naming->nruns = nruns;
 	naming->length = length;
 	for (run = 0; run < nruns; run++)
 		naming->stretches[run].entries = entries + run * length;
-	naming->due = entries + nruns * length;
-	naming->named = palloc(nruns * length * sizeof(int));
+	naming->due = entries + nentries;
+	naming->named = palloc_extended(nentries * sizeof(int), MCXT_ALLOC_HUGE);
 	return naming;
 }
 
