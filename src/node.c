@@ -194,7 +194,8 @@ fms_node_from_sort(Sort *sort, bool below_gather)
 	node->scan.plan.parallel_aware = below_gather;
 	node->scan.plan.targetlist = pass_through_tlist(sort->plan.targetlist);
 	node->scan.scanrelid = 0;
-	node->flags = CUSTOMPATH_SUPPORT_BACKWARD_SCAN |
+	/* like an Incremental Sort, a node of presorted input has only a group */
+	node->flags = presorted > 0 ? 0 : CUSTOMPATH_SUPPORT_BACKWARD_SCAN |
 		CUSTOMPATH_SUPPORT_MARK_RESTORE;
 	node->custom_scan_tlist = sort->plan.targetlist;
 	node->custom_private = lcons(list_make1_int(FMS_PLAN_VERSION),
