@@ -21,12 +21,19 @@ BEGIN
   FOR line IN EXECUTE 'EXPLAIN (COSTS OFF, VERBOSE) ' || query LOOP
     mine := mine || line;
   END LOOP;
+  RETURN QUERY SELECT trim(m) FROM unnest(mine) m WHERE m LIKE '%Sort Key%';
+  FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
+    mine := mine || line;
+  END LOOP;
   SET LOCAL fmsort.mode = off;
   FOR line IN EXECUTE 'EXPLAIN (COSTS OFF, VERBOSE) ' || query LOOP
     stock := stock || line;
   END LOOP;
+  FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
+    stock := stock || line;
+  END LOOP;
   RESET fmsort.mode;
-  RETURN QUERY SELECT trim(m) FROM unnest(mine) m WHERE m LIKE '%Sort Key%';
+  stock := replace(stock::text, 'Incremental Sort', 'Sort');
   IF array_to_string(mine, E'\n') NOT LIKE '%Custom Scan (FMSort)%' THEN
     RETURN NEXT 'no FMSort';
   END IF;
@@ -61,6 +68,71 @@ SELECT differences('SELECT rank() OVER (PARTITION BY i ORDER BY c DESC) FROM e')
 SELECT differences('SELECT (SELECT max(s.c) FROM
   (SELECT c FROM e WHERE e.i = o.i ORDER BY e.t OFFSET o.i) s) FROM e o');
 SELECT differences('INSERT INTO e (i) SELECT i FROM e ORDER BY i');
+
+-- Constants, casts, COLLATE, parameters: only differences are shown.
+CREATE FUNCTION alike(query text) RETURNS SETOF text LANGUAGE sql AS
+$$
+  SELECT query || ': ' || d FROM differences(query) d
+  WHERE d NOT LIKE 'Sort Key: %' AND d NOT LIKE 'Presorted Key: %'
+$$;
+SET enable_hashagg = off;
+SET enable_hashjoin = off;
+SELECT alike('SELECT ' || columns || ' FROM e x ORDER BY ' || keys)
+FROM (VALUES ('i, 1, ''x'', NULL::int'), ('''x''::text || t, i'),
+    ('1.5, i, t::varchar(5), 2::bigint'), ('i, ''a'' COLLATE "C"'),
+    ('i, now() > ''2000-01-01'', ROW(1, i), ARRAY[1, 2]'),
+    ('i, (SELECT 1), (SELECT max(i) FROM e)'), ('i, B''1'', -1, ''{}''::int[]'),
+    ('*, 1'), ('x, i, t, 2')) c (columns),
+  (VALUES ('i'), ('i, t'), ('i, t DESC')) k (keys);
+SELECT alike('SELECT i FROM e ORDER BY ' || keys)
+FROM (VALUES ('t::varchar(3)'), ('t::bytea'), ('i::numeric(9,2) DESC'),
+    ('i::float8 + 1'), ('i::text COLLATE "C"'), ('(t COLLATE "C") || ''x'''),
+    ('lower(t COLLATE "C") COLLATE "POSIX" DESC'), ('CASE WHEN i > 1 THEN t END'),
+    ('i IS NULL, i'), ('coalesce(c, ''x'')'), ('nullif(i, 5) NULLS FIRST'),
+    ('(i + 1) * 2, -i'), ('ARRAY[i, 1]'), ('ROW(i, ''x'')'),
+    ('i = ANY (''{1,2}'')'), ('t LIKE ''a%'''), ('i BETWEEN 1 AND 3, i'),
+    ('(SELECT max(s.i) FROM e s WHERE s.i = e.i)'),
+    ('i + (SELECT min(i) FROM e)'), ('exists(SELECT FROM e s WHERE s.t = e.t)'),
+    ('i IN (SELECT s.i FROM e s)'), ('p[0], p <-> point(1, i)'),
+    ('"Odd name", "Odd name" || 1'), ('random()'), ('current_date - i'),
+    ('m::text, ''sad''::mood = m'), ('extract(epoch FROM now()) + i'),
+    ('greatest(i, 3), t COLLATE "C" USING ~>~')) k (keys);
+SELECT alike(query) FROM (VALUES
+  ('SELECT t, count(*), 1 FROM e GROUP BY t ORDER BY t'),
+  ('SELECT t || ''x'', count(*) FROM e GROUP BY 1 ORDER BY 2, 1'),
+  ('SELECT i, 1, count(*) FROM e GROUP BY 1, 2 ORDER BY 3'),
+  ('SELECT 1 AS one, i FROM e UNION SELECT 2, i FROM e'),
+  ('SELECT ''x'', i FROM e INTERSECT SELECT t, 3 FROM e'),
+  ('SELECT i FROM e UNION ALL (SELECT 7 FROM e ORDER BY t) ORDER BY 1'),
+  ('SELECT 1, rank() OVER (ORDER BY i, t), lag(t, 2, ''x'') OVER (ORDER BY t)
+    FROM e'),
+  ('SELECT DISTINCT i, 1, t FROM e ORDER BY t'),
+  ('SELECT DISTINCT ON (i % 2) i, ''x'' FROM e ORDER BY i % 2, t'),
+  ('SELECT a.i, 5 FROM e a JOIN e b ON a.t = b.t COLLATE "C" ORDER BY b.i'),
+  ('SELECT (SELECT x.y FROM (SELECT t || o.i AS y, 9 FROM e s
+    WHERE s.i = o.i ORDER BY s.i + o.i, s.t || o.t LIMIT 1) x) FROM e o'),
+  ('SELECT * FROM (SELECT 1 AS one, t FROM e ORDER BY t OFFSET 0) s
+    ORDER BY t || one'),
+  ('SELECT * FROM e, LATERAL (SELECT s.i + 1, 2 FROM e s
+    ORDER BY s.t <> e.t, s.i LIMIT 1) l'),
+  ('WITH w AS MATERIALIZED (SELECT 1 AS one, i FROM e ORDER BY i)
+    SELECT w.one, 4 FROM w ORDER BY w.i'),
+  ('SELECT i, 1 FROM e WHERE i = 1 ORDER BY i, t')) q (query);
+PREPARE p (int, text) AS SELECT i + $1, $2, 1 FROM e ORDER BY i + $1, t || $2;
+SET plan_cache_mode = force_generic_plan;
+SELECT alike('EXECUTE p(1, ''x'')');
+SET plan_cache_mode = force_custom_plan;
+SELECT alike('EXECUTE p(1, ''x'')');
+RESET plan_cache_mode;
+DEALLOCATE p;
+RESET enable_hashagg;
+RESET enable_hashjoin;
+
+-- The rows of such a plan, constants and all.
+SELECT DISTINCT i, 1 AS one, 'x' AS x, r
+FROM (SELECT i, 7 AS seven, row_number() OVER (ORDER BY t) > 0 AS r FROM e
+  ORDER BY i, t OFFSET 0) s WHERE i < 3 ORDER BY i;
+SELECT 1 AS one, i, NULL AS n FROM e ORDER BY i, t LIMIT 2;
 
 -- What varies from machine to machine is replaced: numbers of kB, blocks and
 -- the like by N, and how I/O was done; and what varies from version to version.
@@ -152,4 +224,4 @@ DROP FUNCTION temporary_blocks();
 
 DROP TABLE e;
 DROP TYPE mood;
-DROP FUNCTION differences(text), explained(text), fields(text, text);
+DROP FUNCTION alike(text), differences(text), explained(text), fields(text, text);

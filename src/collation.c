@@ -11,13 +11,31 @@
  * Which collations.  libc's have strxfrm(), but it is known to disagree with
  * strcoll(), so the server does not use it, and neither do we.  ICU's sort
  * keys are what ucol_strcollUTF8() says, but for collations with one of these
- * attributes: alternate handling shifted, backward secondary weights,
- * normalization, numeric ordering, identical strength.  With these (Thai,
- * Vietnamese, Hindi, Hebrew, Canadian French, ...) the two contradict each
- * other on odd sequences of marks and digits, and call different pairs equal.
+ * attributes: alternate handling shifted, normalization, numeric ordering,
+ * identical strength.  With these (Thai, Vietnamese, Hindi, Hebrew, ...) the
+ * two contradict each other on odd sequences of marks and digits, and call
+ * different pairs equal.
  * The server trusts eight bytes of sort key whatever the attributes, and lets
  * the comparison decide ties.  There we do the same: those are the cases in
  * which a longer key would sort otherwise than the stock sort does.
+ *
+ * Which collations contradict themselves.  Under these even the first eight
+ * bytes of sort keys and the comparison order some texts differently.  The
+ * server's sort follows the keys where it compares abbreviated keys, and is
+ * wrong there.  Such a collation has no sort keys here: the comparison decides.
+ *
+ *	  digits moved		The reorder codes name the digits (kr-latn-digit).  The
+ *						comparison's fast path for Latin text ignores that
+ *						digits have moved, but notices for other text.
+ *	  backward accents	fr-CA, and kb.
+ *	  numeric, and		kn with rules of a language or a user's own: the
+ *	  tailored			comparison skips what two texts have in common, and may
+ *						do so in the middle of a number whose digits are not
+ *						ASCII, because rules hide that these are digits.
+ *
+ * For mixed texts the comparison then is not even an order: 'ab' < 'aẑ' < 'a1'
+ * < 'ab' with kr-latn-digit.  Their rows come in no particular order, as with
+ * any comparison function that contradicts itself.
  *
  * Why ICU is called, but not linked.  The server is linked with it, and so
  * its symbols are at hand in any process that has an ICU collation.  They are
@@ -55,9 +73,15 @@
 #ifdef USE_ICU
 
 extern __attribute__((weak)) __typeof__(ucol_getAttribute) ucol_getAttribute;
+extern __attribute__((weak)) __typeof__(ucol_getReorderCodes)
+			ucol_getReorderCodes;
+extern __attribute__((weak)) __typeof__(ucol_getRules) ucol_getRules;
 extern __attribute__((weak)) __typeof__(ucol_nextSortKeyPart)
 			ucol_nextSortKeyPart;
 extern __attribute__((weak)) __typeof__(uiter_setUTF8) uiter_setUTF8;
+
+/* The scripts and groups that a collation may name, with room to spare. */
+#define REORDER_CODES_MAX	256
 
 static bool
 attribute_is(const UCollator *collator, UColAttribute attribute,
@@ -74,9 +98,46 @@ keys_are_exact(const UCollator *collator)
 {
 	return !attribute_is(collator, UCOL_STRENGTH, UCOL_IDENTICAL) &&
 		attribute_is(collator, UCOL_ALTERNATE_HANDLING, UCOL_NON_IGNORABLE) &&
-		attribute_is(collator, UCOL_FRENCH_COLLATION, UCOL_OFF) &&
 		attribute_is(collator, UCOL_NORMALIZATION_MODE, UCOL_OFF) &&
 		attribute_is(collator, UCOL_NUMERIC_COLLATION, UCOL_OFF);
+}
+
+static bool
+moves_digits(const UCollator *collator)
+{
+	int32_t		codes[REORDER_CODES_MAX];
+	UErrorCode	status = U_ZERO_ERROR;
+	int32_t		ncodes = ucol_getReorderCodes(collator, codes,
+											  REORDER_CODES_MAX, &status);
+	int32_t		i;
+
+	if (U_FAILURE(status))
+		return true;
+	for (i = 0; i < ncodes; i++)
+	{
+		if (codes[i] == UCOL_REORDER_CODE_DIGIT)
+			return true;
+	}
+	return false;
+}
+
+/* Has it rules of its own, beside those that all languages share? */
+static bool
+is_tailored(const UCollator *collator)
+{
+	int32_t		length = 0;
+
+	(void) ucol_getRules(collator, &length);
+	return length > 0;
+}
+
+static bool
+keys_contradict(const UCollator *collator)
+{
+	return moves_digits(collator) ||
+		!attribute_is(collator, UCOL_FRENCH_COLLATION, UCOL_OFF) ||
+		(!attribute_is(collator, UCOL_NUMERIC_COLLATION, UCOL_OFF) &&
+		 is_tailored(collator));
 }
 
 FmsSortKeys
@@ -84,7 +145,8 @@ fms_sort_keys_of(Oid collation)
 {
 	FmsSortKeys keys = {0};
 
-	if (ucol_getAttribute == NULL || ucol_nextSortKeyPart == NULL ||
+	if (ucol_getAttribute == NULL || ucol_getReorderCodes == NULL ||
+		ucol_getRules == NULL || ucol_nextSortKeyPart == NULL ||
 		uiter_setUTF8 == NULL)
 		return keys;
 	if (GetDatabaseEncoding() != PG_UTF8)
@@ -92,6 +154,11 @@ fms_sort_keys_of(Oid collation)
 	keys.collator = fms_collation_icu(collation);
 	if (keys.collator == NULL)
 		return keys;
+	if (keys_contradict(keys.collator))
+	{
+		keys.collator = NULL;
+		return keys;
+	}
 	keys.exact = keys_are_exact(keys.collator);
 	keys.deterministic = pg_newlocale_from_collation(collation)->deterministic;
 	return keys;

@@ -62,17 +62,11 @@
 static inline int
 fms_explain_relations(const ExplainState *es)
 {
-	int			relations = list_length(es->rtable);
 #if PG_VERSION_NUM >= 180000
-	ListCell   *cell;
-
-	foreach(cell, es->rtable)
-	{
-		if (((RangeTblEntry *) lfirst(cell))->rtekind == RTE_GROUP)
-			relations--;
-	}
+	return es->rtable_size;
+#else
+	return list_length(es->rtable);
 #endif
-	return relations;
 }
 
 /*

@@ -26,6 +26,7 @@
 #include "utils/ruleutils.h"
 #include "utils/typcache.h"
 
+#include "compat.h"
 #include "explain.h"
 #include "settings.h"
 #include "why.h"

@@ -438,7 +438,7 @@ new_memory_chunk(FmsFenceStore *store, FmsFences *fences, Size bytes)
 	size = Max(size, sizeof(FmsFenceChunk) + bytes);
 	if (store->memory_bytes + size > store->share_bytes)
 		return NULL;
-	chunk = MemoryContextAlloc(store->context, size);
+	chunk = MemoryContextAllocExtended(store->context, size, MCXT_ALLOC_HUGE);
 	init_chunk(store, chunk, 0, size);
 	store->memory_bytes += size;
 

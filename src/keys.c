@@ -694,7 +694,9 @@ make_fence_room(FmsKeys *keys, Size bytes)
 		pfree(keys->fence);
 	keys->fence = NULL;
 	keys->fence_bytes = 0;
-	keys->fence = MemoryContextAlloc(keys->context, bytes);
+	/* with its key, the fence of the longest tuple has more than a GB */
+	keys->fence = MemoryContextAllocExtended(keys->context, bytes,
+											 MCXT_ALLOC_HUGE);
 	keys->fence_bytes = bytes;
 }
 

@@ -45,7 +45,9 @@ typedef struct FmsMode
 	 * The block read order it reads in.  By first keys, a run without a block
 	 * stands in the tree with the fence of its next one, and next() is called
 	 * when that fence wins.  Otherwise next() is called as soon as a run's
-	 * block is used up.  Either way the demand follows the order exactly.
+	 * block is used up.  Either way the demand follows the order exactly if
+	 * comparisons do not contradict each other.  If they do, next() has to
+	 * return a block that it may not have read yet.
 	 */
 	FmsOrderBy	order;
 
@@ -98,6 +100,42 @@ static inline bool
 fms_input_has_block(const FmsInput *input, int run)
 {
 	return input->next_block[run] < input->runs[run]->nblocks;
+}
+
+/*
+ * The run whose next block the order has next, or -1 after the last block.  A
+ * run that has no block left, because next() was called out of order, is
+ * passed.
+ */
+static inline int
+fms_input_upcoming(FmsInput *input)
+{
+	int			run;
+
+	do
+		run = fms_order_next(input->order);
+	while (run >= 0 && !fms_input_has_block(input, run));
+	return run;
+}
+
+/* Starts to read the run's next block; there must be a free frame. */
+static inline FmsFrame *
+fms_input_read(FmsInput *input, int run)
+{
+	FmsFrame   *frame = fms_pool_take(input->pool);
+
+	fms_input_assign(input, frame, run);
+	fms_pool_submit(input->pool, &frame, 1);
+	return frame;
+}
+
+/* Frees the frame of a block that will be read again; its run's newest one. */
+static inline void
+fms_input_give_up(FmsInput *input, FmsFrame *frame)
+{
+	Assert(frame->number + 1 == input->next_block[frame->run]);
+	input->next_block[frame->run]--;
+	fms_pool_give_up(input->pool, frame);
 }
 
 #endif							/* FMS_MODE_H */

@@ -71,11 +71,7 @@ double_next(FmsInput *input, int run)
 
 	Assert(frame != NULL);
 	if (fms_input_has_block(input, run))
-	{
-		spare = fms_pool_take(input->pool);
-		fms_input_assign(input, spare, run);
-		fms_pool_submit(input->pool, &spare, 1);
-	}
+		spare = fms_input_read(input, run);
 	ahead_of(input)[run] = spare;
 	fms_pool_wait(input->pool, frame, input->runs[run]);
 	return frame;

@@ -100,7 +100,7 @@ read_batch(FmsInput *input, uint32 most)
 	batch->next = 0;
 	while (batch->count < most)
 	{
-		int			run = fms_order_next(input->order);
+		int			run = fms_input_upcoming(input);
 		FmsFrame   *frame;
 
 		if (run < 0)
@@ -122,6 +122,33 @@ flash_begin(FmsInput *input)
 	read_batch(input, input->nruns);
 }
 
+/*
+ * The merge asks for another run's block than the first assist block:
+ * comparisons contradict each other.  Returns the run's next block, as in
+ * mode_fmsort.c.
+ */
+static pg_noinline FmsFrame *
+find_out_of_order(FmsInput *input, int run)
+{
+	FmsBatch   *batch = batch_of(input);
+	uint32		i;
+
+	for (i = batch->next; i < batch->count; i++)
+	{
+		FmsFrame   *frame = batch->frames[i];
+
+		if (frame->run != run)
+			continue;
+		for (; i > batch->next; i--)
+			batch->frames[i] = batch->frames[i - 1];
+		batch->next++;
+		return frame;
+	}
+	if (input->pool->nfree == 0)
+		fms_input_give_up(input, batch->frames[--batch->count]);
+	return fms_input_read(input, run);
+}
+
 /* The first assist block becomes the run's sort block (line 11). */
 static FmsFrame *
 flash_next(FmsInput *input, int run)
@@ -129,11 +156,11 @@ flash_next(FmsInput *input, int run)
 	FmsBatch   *batch = batch_of(input);
 	FmsFrame   *frame;
 
-	if (batch->next == batch->count)
-		fms_order_report_disorder(run, -1);
-	frame = batch->frames[batch->next++];
-	if (frame->run != run)
-		fms_order_report_disorder(run, frame->run);
+	if (likely(batch->next < batch->count &&
+			   batch->frames[batch->next]->run == run))
+		frame = batch->frames[batch->next++];
+	else
+		frame = find_out_of_order(input, run);
 	fms_pool_wait(input->pool, frame, input->runs[run]);
 
 	if (batch->next == batch->count)

@@ -20,6 +20,11 @@
  * waited for (lines 8 to 10).  Since every other run has at most one sort
  * block, a block asked for but not yet requested always finds a free frame.
  *
+ * A comparison function that contradicts itself breaks that rule: the block
+ * asked for stands further behind in the queue, or not there at all.  Then the
+ * mode takes it out of the queue, or reads it at once.  The order's names of
+ * that run's blocks then mean the blocks behind it.
+ *
  * Where the paper makes the oldest assist block a sort block as soon as any
  * sort block is exhausted, here it waits in the queue until its own first
  * tuple is due.  The blocks in memory are the same ones; the merge waits
@@ -148,7 +153,51 @@ enqueue(FmsInput *input)
 	Assert(queue->count < queue->size);
 	queue->frames[(queue->oldest + queue->count) % queue->size] = frame;
 	queue->count++;
-	queue->upcoming = fms_order_next(input->order);
+	queue->upcoming = fms_input_upcoming(input);
+	return frame;
+}
+
+/* Takes the block at place i of the queue out of it; 0 is the oldest one. */
+static FmsFrame *
+dequeue(FmsQueue *queue, uint32 i)
+{
+	FmsFrame   *frame = queue->frames[(queue->oldest + i) % queue->size];
+
+	for (; i > 0; i--)
+		queue->frames[(queue->oldest + i) % queue->size] =
+			queue->frames[(queue->oldest + i - 1) % queue->size];
+	queue->oldest = (queue->oldest + 1) % queue->size;
+	queue->count--;
+	return frame;
+}
+
+/*
+ * The merge asks for another run's block than the queue's oldest: comparisons
+ * contradict each other.  Returns the run's next block, which may have to
+ * be read first; if no frame is free, the newest block of the queue gives its
+ * own.
+ */
+static pg_noinline FmsFrame *
+find_out_of_order(FmsInput *input, int run)
+{
+	FmsQueue   *queue = queue_of(input);
+	FmsFrame   *frame;
+	uint32		i;
+
+	for (i = 0; i < queue->count; i++)
+	{
+		if (queue->frames[(queue->oldest + i) % queue->size]->run == run)
+			return dequeue(queue, i);
+	}
+	if (input->pool->nfree == 0)
+	{
+		queue->count--;
+		fms_input_give_up(input, queue->frames[(queue->oldest + queue->count) %
+											   queue->size]);
+	}
+	frame = fms_input_read(input, run);
+	if (queue->upcoming == run && !fms_input_has_block(input, run))
+		queue->upcoming = fms_input_upcoming(input);
 	return frame;
 }
 
@@ -195,7 +244,7 @@ fmsort_begin(FmsInput *input)
 	queue->size = input->pool->nframes;
 	queue->depth = input->assist_used = input->assist_first;
 	queue->frames = palloc(queue->size * sizeof(FmsFrame *));
-	queue->upcoming = fms_order_next(input->order);
+	queue->upcoming = fms_input_upcoming(input);
 	input->private = queue;
 	start_reads(input, queue->depth);
 }
@@ -209,14 +258,10 @@ fmsort_next(FmsInput *input, int run)
 
 	if (queue->count == 0)
 		start_reads(input, queue->depth);
-	if (queue->count == 0)
-		fms_order_report_disorder(run, -1);
-
-	frame = queue->frames[queue->oldest];
-	if (frame->run != run)
-		fms_order_report_disorder(run, frame->run);
-	queue->oldest = (queue->oldest + 1) % queue->size;
-	queue->count--;
+	if (likely(queue->count > 0 && queue->frames[queue->oldest]->run == run))
+		frame = dequeue(queue, 0);
+	else
+		frame = find_out_of_order(input, run);
 
 	queue->unwaited++;
 	waited = is_late(input, frame);

@@ -40,10 +40,8 @@ traditional_begin(FmsInput *input)
 static FmsFrame *
 traditional_next(FmsInput *input, int run)
 {
-	FmsFrame   *frame = fms_pool_take(input->pool);
+	FmsFrame   *frame = fms_input_read(input, run);
 
-	fms_input_assign(input, frame, run);
-	fms_pool_submit(input->pool, &frame, 1);
 	fms_pool_wait(input->pool, frame, input->runs[run]);
 	return frame;
 }

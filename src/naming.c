@@ -126,7 +126,9 @@ fms_naming_create(int nruns, Size share_bytes)
 	FmsNaming  *naming = palloc0(offsetof(FmsNaming, stretches) +
 								 nruns * sizeof(FmsStretch));
 	int			length = stretch_length(nruns, share_bytes);
-	FmsEntry   *entries = palloc(2 * nruns * length * sizeof(FmsEntry));
+	Size		nentries = (Size) nruns * length;
+	FmsEntry   *entries = palloc_extended(2 * nentries * sizeof(FmsEntry),
+										  MCXT_ALLOC_HUGE);
 	int			run;
 
 	naming->nruns = nruns;
@@ -136,8 +138,8 @@ fms_naming_create(int nruns, Size share_bytes)
 		CHECK_FOR_INTERRUPTS();
 		naming->stretches[run].entries = entries + run * length;
 	}
-	naming->due = entries + nruns * length;
-	naming->named = palloc(nruns * length * sizeof(int));
+	naming->due = entries + nentries;
+	naming->named = palloc_extended(nentries * sizeof(int), MCXT_ALLOC_HUGE);
 	return naming;
 }
 

@@ -143,7 +143,11 @@ fms_node_begun(void)
 
 /* ---- building it ---- */
 
-/* The node's own target list: the child's columns, one by one. */
+/*
+ * The node's own target list: the child's columns, one by one.  A constant
+ * stays one, as in a Sort's list, so that EXPLAIN prints it without
+ * parentheses.
+ */
 static List *
 pass_through_tlist(List *tlist)
 {
@@ -155,9 +159,10 @@ pass_through_tlist(List *tlist)
 		TargetEntry *entry = flatCopyTargetEntry(lfirst(cell));
 		Node	   *expr = (Node *) entry->expr;
 
-		entry->expr = (Expr *) makeVar(INDEX_VAR, entry->resno,
-									   exprType(expr), exprTypmod(expr),
-									   exprCollation(expr), 0);
+		if (!IsA(expr, Const))
+			entry->expr = (Expr *) makeVar(INDEX_VAR, entry->resno,
+										   exprType(expr), exprTypmod(expr),
+										   exprCollation(expr), 0);
 		result = lappend(result, entry);
 	}
 	return result;
@@ -189,7 +194,8 @@ fms_node_from_sort(const Sort *sort, Plan *child, bool below_gather)
 	node->scan.plan.parallel_aware = below_gather;
 	node->scan.plan.targetlist = pass_through_tlist(sort->plan.targetlist);
 	node->scan.scanrelid = 0;
-	node->flags = CUSTOMPATH_SUPPORT_BACKWARD_SCAN |
+	/* like an Incremental Sort, a node of presorted input has only a group */
+	node->flags = presorted > 0 ? 0 : CUSTOMPATH_SUPPORT_BACKWARD_SCAN |
 		CUSTOMPATH_SUPPORT_MARK_RESTORE;
 	node->custom_scan_tlist = sort->plan.targetlist;
 	node->custom_private = lcons(list_make1_int(FMS_PLAN_VERSION),
@@ -266,12 +272,15 @@ begin_node(CustomScanState *css, EState *estate, int eflags)
 	desc = ExecGetResultType(outerPlanState(css));
 
 	/*
-	 * The executor has made a virtual scan slot; ours holds minimal tuples,
-	 * and nothing is projected, so parents see that slot.
+	 * The executor has made a virtual scan slot; ours holds minimal tuples.
+	 * Nothing is projected, so parents see that slot: the child's tuples have
+	 * the constants of the target list, too.
 	 */
 	fms_init_scan_slot(estate, &css->ss, desc, &TTSOpsMinimalTuple);
-	ExecAssignScanProjectionInfoWithVarno(&css->ss, INDEX_VAR);
-	Assert(css->ss.ps.ps_ProjInfo == NULL);
+	css->ss.ps.ps_ProjInfo = NULL;
+	css->ss.ps.resultops = &TTSOpsMinimalTuple;
+	css->ss.ps.resultopsfixed = true;
+	css->ss.ps.resultopsset = true;
 
 	if (state->presorted > 0)
 		state->groups = fms_groups_create(&css->ss.ps, desc, &state->spec,
@@ -424,8 +433,9 @@ prepare_sort(FmsSortState *state)
 	MemoryContext caller;
 	FmsOptions	options;
 
+	/* the planner's sum of widths is an int, and may have become negative */
 	fms_settings_snapshot(&options, plan->plan_rows *
-						  fms_record_expected_bytes(plan->plan_width));
+						  fms_record_expected_bytes(Max(plan->plan_width, 0)));
 	/* a plan begun before fmsort.mode was set to off goes on as it was */
 	if (options.mode == FMS_MODE_OFF)
 		options.mode = FMS_MODE_FMSORT;

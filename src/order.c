@@ -457,17 +457,3 @@ fms_order_fence(FmsOrder *order, int run)
 
 	return fms_fence_reader_next(order->behind[run], &nblocks);
 }
-
-pg_noinline void
-fms_order_report_disorder(int demanded, int found)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_INVALID_FUNCTION_DEFINITION),
-			 errmsg("the comparison of a sort key is not consistent"),
-			 found < 0 ?
-			 errdetail("The merge needs a block of run %d, but the block read order is at its end.",
-					   demanded) :
-			 errdetail("The merge needs a block of run %d, but the block read order has one of run %d.",
-					   demanded, found),
-			 errhint("The comparison function of the key's operator class contradicts itself.")));
-}

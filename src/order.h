@@ -80,12 +80,4 @@ extern int	fms_order_next(FmsOrder *order);
  */
 extern const FmsRecord *fms_order_fence(FmsOrder *order, int run);
 
-/*
- * The merge needs a block of another run than the one that the order has
- * next (-1: none).  Both compare the same keys, so the comparison function
- * does not give the same answer twice, or answers that fit together.
- */
-extern void fms_order_report_disorder(int demanded, int found)
-			__attribute__((noreturn));
-
 #endif							/* FMS_ORDER_H */

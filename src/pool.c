@@ -56,9 +56,10 @@ fms_pool_create(FmsIo *io, FmsTape *tape, uint32 block_bytes, uint32 nframes,
 	pool->frames = MemoryContextAllocExtended(CurrentMemoryContext,
 											  nframes * sizeof(FmsFrame),
 											  MCXT_ALLOC_HUGE);
-	pool->free = palloc(nframes * sizeof(FmsFrame *));
-	pool->batch = palloc(nframes * sizeof(FmsFrame *));
-	pool->requests = palloc(nframes * sizeof(FmsIoRequest *));
+	pool->free = palloc_extended(nframes * sizeof(FmsFrame *), MCXT_ALLOC_HUGE);
+	pool->batch = palloc_extended(nframes * sizeof(FmsFrame *), MCXT_ALLOC_HUGE);
+	pool->requests = palloc_extended(nframes * sizeof(FmsIoRequest *),
+									 MCXT_ALLOC_HUGE);
 	pool->memory = fms_io_map_with_room(io, (Size) nframes * block_bytes,
 										room_bytes);
 	for (i = 0; i < nframes; i++)
@@ -100,6 +101,16 @@ fms_pool_release(FmsPool *pool, FmsFrame *frame)
 	Assert(pool->nfree < pool->nframes);
 	fms_pool_vacate(pool, frame);
 	pool->free[pool->nfree++] = frame;
+}
+
+void
+fms_pool_give_up(FmsPool *pool, FmsFrame *frame)
+{
+	Assert(frame->state == FMS_FRAME_READING);
+	if (frame->request.state != FMS_IO_IDLE)
+		fms_tape_wait(pool->tape, &frame->request);
+	frame->state = FMS_FRAME_SORT;
+	fms_pool_release(pool, frame);
 }
 
 void

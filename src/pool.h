@@ -77,6 +77,9 @@ extern void fms_pool_release(FmsPool *pool, FmsFrame *frame);
  */
 extern void fms_pool_vacate(FmsPool *pool, FmsFrame *frame);
 
+/* Gives an assist block back that nobody has looked at; waits for its read. */
+extern void fms_pool_give_up(FmsPool *pool, FmsFrame *frame);
+
 /*
  * Names the block that a frame is to read; fms_pool_submit() starts the
  * reads of n such frames in one batch.

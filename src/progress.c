@@ -272,6 +272,13 @@ may_see(const FmsPlace *place)
 		has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
 }
 
+/* The planner guesses up to 1e100 rows. */
+static int64
+bigint_of(double number)
+{
+	return number < (double) PG_INT64_MAX ? (int64) number : PG_INT64_MAX;
+}
+
 /* The columns of fmsort_progress() in order; see the SQL definition. */
 static void
 fill_row(const FmsPlace *place, Datum *values, bool *nulls)
@@ -293,10 +300,12 @@ fill_row(const FmsPlace *place, Datum *values, bool *nulls)
 	values[i++] = CStringGetTextDatum(phase_name(counters));
 	values[i++] = Float8GetDatum(fms_estimate_percent(&place->sort));
 	values[i++] = TimestampTzGetDatum(now - (int64) elapsed_us);
-	nulls[i] = left < 0;
-	values[i++] = TimestampTzGetDatum(now + (int64) left);
+	/* not known, or so late that there is no such time */
+	nulls[i] = !(left >= 0 && left < END_TIMESTAMP - now);
+	values[i] = nulls[i] ? (Datum) 0 : TimestampTzGetDatum(now + (int64) left);
+	i++;
 	values[i++] = Int64GetDatum((int64) fms_estimate_tuples_in(&place->sort));
-	values[i++] = Int64GetDatum((int64) place->sort.expected);
+	values[i++] = Int64GetDatum(bigint_of(place->sort.expected));
 	values[i++] = Int64GetDatum(counters->runs);
 	nulls[i] = counters->phase != FMS_PHASE_PASSES &&
 		counters->phase != FMS_PHASE_MERGING;

@@ -316,7 +316,8 @@ keep_last_key(FmsRunWriter *writer, const FmsRecord *record)
 	if (writer->last_key)
 		pfree(writer->last_key);
 	writer->last_key = NULL;
-	writer->last_key = palloc(fms_record_bytes(key));
+	writer->last_key = palloc_extended(fms_record_bytes(key),
+									   MCXT_ALLOC_HUGE);
 	memcpy(writer->last_key, key, fms_record_bytes(key));
 	writer->last = writer->last_key;
 }

@@ -31,8 +31,10 @@ append_size(StringInfo text, double bytes)
 		appendStringInfo(text, "%.0f bytes", bytes);
 	else if (bytes < 10 * 1024 * 1024)
 		appendStringInfo(text, "%.0f kB", bytes / 1024);
-	else
+	else if (bytes < 1e21)
 		appendStringInfo(text, "%.0f MB", bytes / (1024 * 1024));
+	else						/* the planner guesses up to 1e100 rows */
+		appendStringInfo(text, "%.0e MB", bytes / (1024 * 1024));
 }
 
 static void

@@ -416,6 +416,51 @@ BEGIN
   RETURN n || ' ' || answer;
 END
 $$;
+
+-- What a cursor of PL/pgSQL gives, and refuses, in a sequence of movements.
+CREATE FUNCTION refusals(query text, scroll text, moves text[]) RETURNS text
+LANGUAGE plpgsql AS
+$$
+DECLARE
+  c refcursor;
+  r record;
+  move text;
+  n int;
+  answer text := '';
+BEGIN
+  IF scroll = 'SCROLL' THEN
+    OPEN c SCROLL FOR EXECUTE query;
+  ELSIF scroll = 'NO SCROLL' THEN
+    OPEN c NO SCROLL FOR EXECUTE query;
+  ELSE
+    OPEN c FOR EXECUTE query;
+  END IF;
+  FOREACH move IN ARRAY moves LOOP
+    n := coalesce(substring(move from '-?\d+')::int, 1);
+    BEGIN
+      CASE
+        WHEN move LIKE 'FETCH ABSOLUTE%' THEN FETCH ABSOLUTE n FROM c INTO r;
+        WHEN move LIKE 'FETCH RELATIVE%' THEN FETCH RELATIVE n FROM c INTO r;
+        WHEN move LIKE 'FETCH BACKWARD%' THEN FETCH BACKWARD FROM c INTO r;
+        WHEN move LIKE 'FETCH PRIOR' THEN FETCH PRIOR FROM c INTO r;
+        WHEN move LIKE 'FETCH FIRST' THEN FETCH FIRST FROM c INTO r;
+        WHEN move LIKE 'FETCH LAST' THEN FETCH LAST FROM c INTO r;
+        WHEN move LIKE 'MOVE BACKWARD%' THEN MOVE BACKWARD n FROM c;
+        WHEN move LIKE 'MOVE ABSOLUTE%' THEN MOVE ABSOLUTE n FROM c;
+        WHEN move LIKE 'MOVE PRIOR%' THEN MOVE PRIOR FROM c;
+        WHEN move LIKE 'MOVE%' THEN EXECUTE move || ' FROM ' || quote_ident(c::text);
+        ELSE FETCH FORWARD FROM c INTO r;
+      END CASE;
+      answer := answer || ' ' || move || ' ' || coalesce(r::text, 'null') || ' '
+        || FOUND;
+    EXCEPTION WHEN OTHERS THEN
+      answer := answer || ' ' || move || ' told ' || SQLSTATE || ' '
+        || replace(SQLERRM, c::text, 'c');
+    END;
+  END LOOP;
+  RETURN answer;
+END
+$$;
 EOT
 
 # has: collations => names as in SQL, nondeterministic => one more or ''.
@@ -1058,6 +1103,131 @@ $kinds{walk} = sub {
 			  . "]);\n${shake}SELECT walk('c', ARRAY["
 			  . join(', ', reverse @moves)
 			  . "]);\nCLOSE c;\nCOMMIT;\n";
+		}
+	};
+};
+
+# What a cursor must refuse depends on the plan below it.  So: each kind of plan
+# below each kind of cursor, moved in every way; after each movement stands what
+# it was told.  What cannot go backwards says so; what can gives the same rows.
+my %cursor_plans = (
+	sort => [ '', 'SELECT id FROM t ORDER BY %s' ],
+	limit => [ '', 'SELECT id FROM t ORDER BY %s LIMIT %d' ],
+	offset => [ '', 'SELECT id FROM t ORDER BY %s OFFSET 3' ],
+	incremental => [ 'i', 'SELECT id FROM t ORDER BY first, %s' ],
+	incremental_limit =>
+	  [ 'i', 'SELECT id FROM t ORDER BY first, %s LIMIT %d' ],
+	incremental_subquery => [
+		'i', 'SELECT * FROM (SELECT id FROM t ORDER BY first, %s OFFSET 0) s'
+		  . ' WHERE id %% 5 <> 1'
+	],
+	incremental_result =>
+	  [ 'i', 'SELECT id + 1, random() < 2 FROM t ORDER BY first, %s' ],
+	incremental_append => [
+		'i', '(SELECT id FROM t ORDER BY first, %s OFFSET 0) UNION ALL'
+		  . ' SELECT -1'
+	],
+	material => [
+		'', 'SELECT x.id FROM generate_series(1, 2) g LEFT JOIN (SELECT id'
+		  . ' FROM t ORDER BY %s OFFSET 0) x ON true ORDER BY g'
+	],
+	unique => [ 'h', 'SELECT DISTINCT ON (id %% 50) id FROM t'
+		  . ' ORDER BY id %% 50, %s' ],
+	group => [ 'h', 'SELECT id, count(*) FROM t GROUP BY id'
+		  . ' ORDER BY id / 3, id' ],
+	window => [ 'h', 'SELECT id, row_number() OVER (ORDER BY %s) FROM t'
+		  . ' ORDER BY 2' ],
+	gather_merge => [ 'p', 'SELECT id FROM t ORDER BY %s' ],
+	gather_merge_limit => [ 'p', 'SELECT id FROM t ORDER BY %s LIMIT %d' ],
+	append => [ '', '(SELECT id FROM t ORDER BY %s OFFSET 0) UNION ALL'
+		  . ' (SELECT id FROM t ORDER BY id)' ],
+	merge_append => [
+		'', 'SELECT id FROM (SELECT id FROM t UNION ALL'
+		  . ' (SELECT j FROM t ORDER BY j OFFSET 0)) u ORDER BY id'
+	],
+	merge_join => [ 'm', 'SELECT a.id, b.id FROM t a JOIN t b ON a.j = b.id'
+		  . ' ORDER BY a.j, a.id' ],
+	set_operation => [ 'h', 'SELECT id FROM t INTERSECT SELECT j FROM t'
+		  . ' ORDER BY 1' ],
+	subquery => [
+		'', 'SELECT * FROM (SELECT id FROM t ORDER BY %s OFFSET 0) s'
+		  . ' WHERE id %% 5 <> 1'
+	],
+	cte => [ '', 'WITH c AS MATERIALIZED (SELECT id FROM t ORDER BY %s)'
+		  . ' SELECT id FROM c' ],
+	sorted_cte => [ '', 'WITH c AS MATERIALIZED (SELECT id FROM t)'
+		  . ' SELECT id FROM c ORDER BY id %% 7, id' ],
+	result => [ '', 'SELECT id + 1, random() < 2 FROM t ORDER BY %s' ],
+	set_returning =>
+	  [ '', 'SELECT id, generate_series(1, 2) FROM t ORDER BY %s' ],
+	locks => [ '', 'SELECT id FROM t ORDER BY %s FOR UPDATE' ],
+	subplan => [ '', 'SELECT id, (SELECT max(x.id) FROM (SELECT id FROM t'
+		  . ' ORDER BY %s LIMIT 7) x) FROM t ORDER BY id %% 5, id' ],);
+
+my %cursor_settings = (
+	i => "SET enable_incremental_sort = on;\nSET enable_seqscan = off;\n",
+	h => $no_hash,
+	m => "${no_hash}SET enable_nestloop = off;\n",
+	p => "SET parallel_leader_participation = off;\n$parallel",);
+
+$kinds{refusal} = sub {
+	my ($world, $has) = @_;
+	my $order = make_order($world, $has, mode => 'total');
+	my $n = $world->{rows} < 700 ? $world->{rows} : between(50, 700);
+	my $shape = pick(sort keys %cursor_plans);
+	my ($how, $query) = @{ $cursor_plans{$shape} };
+	my $scroll = pick('', '', 'SCROLL', 'NO SCROLL');
+	my $hold = $shape ne 'locks' && chance(25) ? ' WITH HOLD' : '';
+	my @moves = movements($n, chance(15), between(3, 8));
+	my $commit = $hold ? between(0, $#moves) : -1;
+	my $limit = between(1, $n + 1);
+
+	$query =~ s/\bfirst\b/$world->{indexed}{name}/g;
+	$query =~ s/\bFROM t\b/FROM (SELECT * FROM $world->{t} WHERE id <= $n) t/g
+	  if $how ne 'i' && $shape ne 'locks';
+	$query =~ s/\bFROM t\b/FROM $world->{t}/g;
+	$query =~ s/\) t ([ab]) /) $1 /g;
+	$query =~ s/ JOIN t b / JOIN $world->{t} b /;
+	my $statement = sub {
+		# carried, but not shown; never compared, id being unique
+		my $by = $_[0]
+		  . ($shape =~ /^(?:sort|limit|incremental)$/ ? ', pay' : '');
+
+		return $query =~ s/%([sd%])/{ s => $by, d => $limit, '%' => '%' }->{$1}/egr;
+	};
+	my $settings = ($how eq 'i' ? '' : $only_sorts)
+	  . ($cursor_settings{$how} // '');
+
+	# by PL/pgSQL, which opens and moves cursors its own way
+	if (!$hold && $shape ne 'locks' && chance(25))
+	{
+		return {
+			order     => $order,
+			plan      => $settings,
+			may_raise => 1,
+			shape     => "$shape by PL/pgSQL, $scroll",
+			sql       => sub {
+				"SELECT refusals(\$q\$" . $statement->($_[0]) . "\$q\$, '$scroll',"
+				  . "\n ARRAY[" . join(', ', map { "'$_'" } @moves) . "]);\n";
+			}
+		};
+	}
+	return {
+		order     => $order,
+		plan      => $settings,
+		may_raise => 1,
+		shape     => "$shape, $scroll$hold",
+		sql       => sub {
+			my $told = "\\echo \@told :SQLSTATE\n"
+			  . "\\if :ERROR\n\\echo :LAST_ERROR_MESSAGE\n\\endif\n";
+
+			return "\\set ON_ERROR_ROLLBACK on\nBEGIN;\n"
+			  . "DECLARE c $scroll CURSOR$hold FOR\n "
+			  . $statement->($_[0]) . ";\n$told"
+			  . join('', map {
+				"$moves[$_] FROM c;\n$told" . ($_ == $commit ? "COMMIT;\n" : '')
+			  } 0 .. $#moves)
+			  . "CLOSE c;\nCOMMIT;\n\\set ON_ERROR_ROLLBACK off\n";
 		}
 	};
 };
@@ -1800,6 +1970,7 @@ my %shares = (
 	limit_append  => 2,
 	cursor        => 5,
 	walk          => 3,
+	refusal       => 6,
 	merge_join    => 5,
 	semi_join     => 1,
 	window        => 3,
@@ -1898,6 +2069,7 @@ sub gen_case
 	  $order->{mode}, "rows=$world->{rows}", "input=$world->{input}",
 	  "db=$world->{db}",
 	  (map { s/^fmsort\.//r . "=$settings->{$_}" } sort keys %{$settings}),
+	  ($case->{shape} ? "cursor=$case->{shape}" : ()),
 	  'types=' . join('+', map { $_->{column}{type} } @{ $order->{keys} }),
 	  "by=$order->{by}" =~ s/\s+/ /gr;
 	return $case;
