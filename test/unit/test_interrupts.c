@@ -1,4 +1,4 @@
-/* links: entries packed presorted formation arena naming order fences */
+/* links: entries packed presorted formation arena piece naming order fences */
 /* links: stream seal io io_uring io_pinned io_sync */
 /* flags: -fsanitize-coverage=trace-pc */
 /* flags: -Wl,--wrap=memmove,--wrap=memcpy,--wrap=munmap,--wrap=madvise */
