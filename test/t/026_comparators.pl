@@ -4,8 +4,6 @@
 # From a contradictory one nobody can expect an order, but: the server lives,
 # the sort ends, and it gives each row once or an error.
 #
-# Every version: operators and errors of the server.
-#
 # Seen to fail with: take_spare() of arena.c giving the spare piece to two sorts
 # at once; uring_close() closing the ring that another sort uses (the server
 # crashes); fmsort_next() not looking which run the next block is of.
