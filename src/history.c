@@ -65,7 +65,8 @@
 
 typedef struct FmsGeneration
 {
-	FmsArena	arena;			/* index: a tuple's place, Size; data: tuples */
+	FmsArena	arena;			/* index: Size, a tuple's place; data: the
+								 * tuples */
 	uint64		first;			/* position of its first tuple */
 	uint64		count;
 	Size		tuples_bytes;
@@ -179,7 +180,8 @@ generation_add(FmsGeneration *generation, MinimalTuple tuple,
 {
 	FmsArenaBytes used = {.index = generation->count * sizeof(Size),
 	.data = generation->tuples_bytes};
-	FmsArenaBytes more = {.index = sizeof(Size),.data = MAXALIGN(tuple->t_len)};
+	FmsArenaBytes more = {.index = sizeof(Size),
+	.data = MAXALIGN(tuple->t_len)};
 	Size		needed = used.index + used.data + more.index + more.data;
 
 	if (!fms_arena_extend(&generation->arena, used, more,

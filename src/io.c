@@ -31,7 +31,7 @@
  *
  * A sort with little memory cannot give each of its buffers a huge page.  Then
  * two share one: behind the input buffer there is room for the output's, and
- * while runs are formed, in front of the tuples (arena.c), whose mapping the
+ * while runs are formed, in front of the tuples (piece.c), whose mapping the
  * channel adopts so much of.  Its pages have been used by then, as small ones,
  * and become a huge one once transfers go past the page cache.
  *

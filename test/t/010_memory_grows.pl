@@ -136,7 +136,7 @@ foreach my $mode (qw(fmsort flash multi_block))
 	ok(wait_until(sub { $session->{run}->pump_nb;
 				$node->safe_psql('postgres', $waits) eq '1' }),
 		"$mode: the last row waits");
-	limit_kb($pid, status_kb($pid, 'VmSize') - 14 * 1024);
+	limit_kb($pid, status_kb($pid, 'VmSize') - 20 * 1024);
 	$lock->query_safe('COMMIT');
 	wait_until(sub { $session->{run}->pump_nb;
 			$session->{stdout} =~ /answered/ });
