@@ -12,9 +12,9 @@
  * Direct I/O.  fd.c reopens a file with the flags it was opened with, so
  * O_DIRECT cannot be switched on later.  A second virtual file on the same
  * path carries the flag and all block transfers; the first keeps the
- * accounting.  Blocks lie one behind the other from the beginning of a page on,
- * in memory and in the file.  So the file system has to take transfers that are
- * aligned as one block is (io_direct.c); else the tape has no direct I/O.
+ * accounting.  Blocks lie one behind the other from the beginning of a page
+ * on, in memory and in the file.  So the file system has to take transfers
+ * that are aligned as one block is (io_direct.c); else there is no direct I/O.
  *
  * Accounting.  fd.c counts and limits only what FileWrite() writes.  So the
  * tape is extended a piece at a time by writing the last page of the piece
@@ -724,7 +724,6 @@ was_refused(int result)
 		case EAGAIN:
 		case EBUSY:
 		case ECANCELED:
-		case ENOMEM:
 		case ENOSYS:
 		case EOPNOTSUPP:
 		case EACCES:

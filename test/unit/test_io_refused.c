@@ -1,13 +1,13 @@
 /* links: io io_uring io_pinned io_sync io_direct */
 /*
- * A kernel that refuses a part of what asynchronous or direct I/O needs, at the
- * beginning or in the middle.  Each situation has a process of its own, which a
- * system call filter of its own makes so.
+ * A kernel that refuses a part of what asynchronous or direct I/O needs, at
+ * the beginning or in the middle.  Each situation has a process of its own,
+ * under a system call filter of its own.
  *
- * Seen to fail with: ring_try_out() of io_uring.c asking nothing; fms_io_close()
- * unmapping what it has not drained, or leaving its pages; uring_open() giving
- * out a lost ring; is_to_explain() of io.c not asking for workers, or whether
- * another process has explained.
+ * Seen to fail with: ring_try_out() of io_uring.c asking nothing;
+ * fms_io_close() unmapping what it has not drained, or leaving its pages;
+ * uring_open() giving out a lost ring; is_to_explain() of io.c not asking for
+ * workers, or whether another process has explained.
  */
 #include "postgres.h"
 
