@@ -22,7 +22,7 @@
  * Which collations contradict themselves.  Under these even the first eight
  * bytes of sort keys and the comparison order some texts differently.  The
  * server's sort follows the keys where it compares abbreviated keys, and is
- * wrong there.  Such a collation has no sort keys here: the comparison decides.
+ * wrong there.  Here the comparison alone decides: no sort keys are made.
  *
  *	  digits moved		The reorder codes name the digits (kr-latn-digit).  The
  *						comparison's fast path for Latin text ignores that

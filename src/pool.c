@@ -56,8 +56,10 @@ fms_pool_create(FmsIo *io, FmsTape *tape, uint32 block_bytes, uint32 nframes,
 	pool->frames = MemoryContextAllocExtended(CurrentMemoryContext,
 											  nframes * sizeof(FmsFrame),
 											  MCXT_ALLOC_HUGE);
-	pool->free = palloc_extended(nframes * sizeof(FmsFrame *), MCXT_ALLOC_HUGE);
-	pool->batch = palloc_extended(nframes * sizeof(FmsFrame *), MCXT_ALLOC_HUGE);
+	pool->free = palloc_extended(nframes * sizeof(FmsFrame *),
+								 MCXT_ALLOC_HUGE);
+	pool->batch = palloc_extended(nframes * sizeof(FmsFrame *),
+								 MCXT_ALLOC_HUGE);
 	pool->requests = palloc_extended(nframes * sizeof(FmsIoRequest *),
 									 MCXT_ALLOC_HUGE);
 	pool->memory = fms_io_map_with_room(io, (Size) nframes * block_bytes,
