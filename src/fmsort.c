@@ -32,6 +32,7 @@
 #include "bound.h"
 #include "compat.h"
 #include "last_sort.h"
+#include "layout.h"
 #include "node.h"
 #include "planner.h"
 #include "progress.h"
@@ -141,6 +142,7 @@ request_memory(void)
 {
 	if (previous_request)
 		previous_request();
+	RequestAddinShmemSpace(sizeof(FmsLayout));
 	RequestAddinShmemSpace(fms_stat_shared_bytes());
 	RequestAddinShmemSpace(fms_progress_shared_bytes());
 	RequestNamedLWLockTranche("fmsort", 1);
@@ -149,8 +151,13 @@ request_memory(void)
 static void
 share_memory(void)
 {
+	FmsLayout	layout = fms_layout(fms_stat_shared_bytes(),
+									fms_progress_shared_bytes());
+
 	if (previous_startup)
 		previous_startup();
+	if (!fms_layout_claim(&layout))
+		return;
 	fms_stat_share();
 	fms_progress_share();
 }
