@@ -155,7 +155,7 @@ build/reaper build/refuse: build/%: test/faults/%.c Makefile | build
 # The library with plans that this one does not know.
 build/fmsort_other.so: src/node.c $(OBJS) Makefile | build
 	$(CC) $(CFLAGS) $(filter-out -MMD -MP,$(CPPFLAGS)) -fPIC \
-		-DFMS_PLAN_VERSION=2 -c -o build/node_other.o $<
+		-DFMS_PLAN_VERSION=1000 -c -o build/node_other.o $<
 	$(CC) -shared -o $@ build/node_other.o $(filter-out src/node.o,$(OBJS)) \
 		$(LDFLAGS) $(SHLIB_LINK)
 
@@ -163,6 +163,19 @@ build/fmsort_other.so: src/node.c $(OBJS) Makefile | build
 build/neighbour.so: test/faults/neighbour.c Makefile | build
 	$(CC) $(CFLAGS) $(filter-out -MMD -MP,$(CPPFLAGS)) -fPIC -shared \
 		-o $@ $<
+
+# The library with another field in its counters.
+build/fmsort_counters.so: $(SOURCES) $(wildcard src/*.h) Makefile | build have-libraries
+	rm -rf build/counters && mkdir build/counters
+	cp src/*.[ch] build/counters
+	sed -i 's/^\tuint32\t\tchanges;/&\n\tdouble\t\tother[64];/' \
+		build/counters/counters.h
+	cd build/counters && $(CC) $(CFLAGS) -O0 -Wno-error \
+		$(filter-out -MMD -MP,$(CPPFLAGS)) -U_FORTIFY_SOURCE -fPIC -c *.c
+	$(CC) -shared -o $@ build/counters/*.o $(LDFLAGS) $(SHLIB_LINK)
+
+build/jumping_clock.so: test/faults/jumping_clock.c Makefile | build
+	$(CC) -std=gnu11 -O1 -Wall -Wextra -Werror -fPIC -shared -o $@ $<
 
 # ---- fuzz targets: test/fuzz/fuzz_*.c, built like unit tests ----------------
 

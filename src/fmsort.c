@@ -33,6 +33,7 @@
 #include "compat.h"
 #include "io.h"
 #include "last_sort.h"
+#include "layout.h"
 #include "node.h"
 #include "progress.h"
 #include "replace.h"
@@ -152,6 +153,7 @@ request_memory(void)
 {
 	if (previous_request)
 		previous_request();
+	RequestAddinShmemSpace(sizeof(FmsLayout));
 	RequestAddinShmemSpace(fms_stat_shared_bytes());
 	RequestAddinShmemSpace(fms_progress_shared_bytes());
 	RequestAddinShmemSpace(sizeof(FmsIoShared));
@@ -173,8 +175,13 @@ share_io(void)
 static void
 share_memory(void)
 {
+	FmsLayout	layout = fms_layout(fms_stat_shared_bytes(),
+									fms_progress_shared_bytes());
+
 	if (previous_startup)
 		previous_startup();
+	if (!fms_layout_claim(&layout))
+		return;
 	fms_stat_share();
 	fms_progress_share();
 	share_io();

@@ -54,6 +54,7 @@
 #include "explain.h"
 #include "groups.h"
 #include "last_sort.h"
+#include "layout.h"
 #include "node.h"
 #include "profile.h"
 #include "progress.h"
@@ -68,7 +69,7 @@
  * worker may have loaded another library than the session that planned.
  */
 #ifndef FMS_PLAN_VERSION
-#define FMS_PLAN_VERSION	1
+#define FMS_PLAN_VERSION	2
 #endif
 
 /* custom_private: one list each, those of columns of the same length. */
@@ -89,6 +90,8 @@ enum
 /* What parallel workers report; in dynamic shared memory. */
 typedef struct FmsWorkers
 {
+	FmsLayout	layout;			/* the leader's; another library's worker
+								 * reports nothing */
 	int			nworkers;
 	FmsCounters counters[FLEXIBLE_ARRAY_MEMBER];	/* by worker number */
 } FmsWorkers;
@@ -639,13 +642,18 @@ begin_shared(CustomScanState *css, ParallelContext *context, void *memory)
 
 	state->shared = memory;
 	memset(state->shared, 0, workers_size(context->nworkers));
+	state->shared->layout = fms_layout(0, 0);
 	state->shared->nworkers = context->nworkers;
 }
 
 static void
 join_shared(CustomScanState *css, shm_toc *toc, void *memory)
 {
-	((FmsSortState *) css)->shared = memory;
+	FmsWorkers *shared = memory;
+	FmsLayout	layout = fms_layout(0, 0);
+
+	if (fms_layout_is(&shared->layout, &layout))
+		((FmsSortState *) css)->shared = shared;
 }
 
 /*
