@@ -58,7 +58,7 @@
 #define FMS_EXECUTOR_RUN_ARGS	query, direction, count, execute_once
 #endif
 
-/* Number of relations in a plan.  GROUP BY has an entry among them since 18. */
+/* Number of relations in a plan.  Since 18, GROUP BY is listed among them. */
 static inline int
 fms_explain_relations(const ExplainState *es)
 {

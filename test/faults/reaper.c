@@ -3,10 +3,10 @@
  *
  *   reaper COMMAND [ARGUMENT...]
  *
- * A process that has ended still has its id until its parent waits for it.  If
- * the parent ended first, process 1 inherits the child; in a container, process
- * 1 may be a program that never waits.  Then a server cannot be started again
- * after kill -9, since its postmaster still has its id.
+ * A process that has ended keeps its id until its parent waits for it.  If the
+ * parent ended first, process 1 inherits the child.  In a container, process 1
+ * may be a program that never waits.  Then a server cannot be started again
+ * after kill -9, since its postmaster keeps its id.
  *
  * Ends with the command's status, or 128 and its signal.
  */

@@ -1,4 +1,6 @@
 # pg_hint_plan, HypoPG and pgvector: they decide which plan there is.
+#
+# Seen to fail with: explain.c that counts the entry of GROUP BY as a table.
 
 use strict;
 use warnings;

@@ -1,8 +1,8 @@
 # TimescaleDB: its nodes look for Sort nodes among their children, and hand a
 # LIMIT on to them.
 #
-# Seen to fail with: Sorts below ChunkAppend and ConstraintAwareAppend that are
-# replaced.
+# Seen to fail with: Sorts below ChunkAppend and ModifyHypertable that are
+# replaced, so that no LIMIT reaches them.
 
 use strict;
 use warnings;
