@@ -10,9 +10,8 @@
  *	  |---------|-----------|-----------------------|-----------|-------|
  *	  a third	a tenth		4, 16, 64, 256 kB, 1 MB at 1, 8, 32	 a tenth
  *
- * Neighbouring patterns take turns, so that a slow moment spoils a bit of each.
- * A point is left out if its requests would take many times its share, and if
- * time is up.
+ * Patterns take turns, so that a slow moment spoils a bit of each.  A point is
+ * left out if its requests would take many times its share, and if time is up.
  *
  * A complete direct measurement is kept as the tablespace's profile
  * (profile.c), unless the user does not want that.

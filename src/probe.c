@@ -316,8 +316,8 @@ prepare(FmsProbe *probe, const FmsProbePoint *point, uint32 place)
 }
 
 /*
- * Submits the next batch, the last request first: neighbours in ascending order
- * would become one operation (fms_io_join()).
+ * Submits the next batch, the last request first: neighbours in ascending
+ * order would become one operation (fms_io_join()).
  */
 static void
 refill(FmsProbe *probe, const FmsProbePoint *point, uint32 batch)

@@ -10,10 +10,10 @@
  *								v
  *							 FmsDevice, in this process --> a sort's options
  *
- * A profile belongs to a tablespace's OID, location, device and host.  In a
- * restored dump or on a standby they differ, and the profile is ignored; a null
- * in the table matches anything.  The tables' owner may correct the numbers, so
- * numbers that make no sense count as not measured.
+ * A profile belongs to a tablespace's OID, location, device and host.  Where
+ * one of them differs, as on a standby, the profile is ignored; null matches
+ * anything.  Owners may correct the numbers, so those that make no sense count
+ * as not measured.
  *
  * Reading happens in the middle of a user's query, in parallel workers, too.
  * It takes a lock only if the lock is free, and releases it at once.  It scans
@@ -23,7 +23,7 @@
  *
  * The answer is remembered until a statement trigger on the tables, or DDL,
  * invalidates their relation.  Writing goes the way that catalogs
- * are written: whoever may measure need not have the right to write the tables.
+ * are written: whoever may measure need have no right to write the tables.
  *
  *-------------------------------------------------------------------------
  */

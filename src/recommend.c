@@ -128,7 +128,7 @@ count_passes(int64 *runs, int most, int last)
 		int64		surplus = fresh + merged - last;
 		int64		full = Min(fresh / most, surplus / (most - 1));
 
-		/* as many full merges as `fresh` has runs for, else one of what is left */
+		/* as many full merges as `fresh` has runs for, else one merge */
 		if (full > 0)
 		{
 			fresh -= full * most;

@@ -178,10 +178,10 @@ SKIP:
 	  DO \$\$ BEGIN PERFORM g FROM generate_series(1, 100000) g
 	    ORDER BY -g OFFSET 99999; END \$\$;
 	  SELECT block_size FROM fmsort_last_sort()";
-	my $large = "UPDATE fmsort_device_rate SET mb_per_s = block_bytes / 1e3
-	  WHERE pattern = 'RR'";
-	$node->safe_psql('postgres', "$large;
-		DELETE FROM fmsort_device_rate WHERE pattern = 'RR lasting'");
+	$node->safe_psql('postgres', "DELETE FROM fmsort_device_rate;
+		INSERT INTO fmsort_device_rate SELECT tablespace, 'RR', 512 << b,
+		  1 << d, (512 << b) / 1e3 FROM fmsort_device_profile,
+		  generate_series(0, 13) b, generate_series(0, 6) d");
 	my $known = $node->safe_psql('postgres', sprintf($tuned, 'there'));
 	isnt($known, $node->safe_psql('postgres', sprintf($tuned, '')),
 		'sorts go by the profile');

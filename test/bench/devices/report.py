@@ -26,10 +26,6 @@ FIGURES = ("input_ms", "run_formation_ms", "merge_ms", "blocked_ms",
            "block_size", "assist_blocks", "direct_io", "runs", "merge_passes",
            "why")
 
-# Cells that differ in nothing that a merge would notice.
-TABLE_STATES = ("warm", "cold")
-
-
 # A point of the grid once more, to see what is chance.
 AGAIN = "again:"
 
