@@ -128,18 +128,3 @@ fms_compression_next_run(FmsCompression *compression, const FmsMedium *medium,
 			   Max(compression->expected_bytes, counters->written_bytes),
 			   counters->cached_bytes);
 }
-
-bool
-fms_compression_expected(const FmsOptions *options, uint32 block_bytes,
-						 double spilled_bytes)
-{
-	FmsCompression compression;
-	FmsMedium	medium;
-	FmsOptions	expecting = *options;
-	FmsCounters none = {0};
-
-	expecting.expected_bytes = spilled_bytes;
-	fms_medium_begin(&medium, &expecting, block_bytes, &none);
-	fms_compression_begin(&compression, &expecting, &medium);
-	return compression.on;
-}

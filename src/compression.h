@@ -34,9 +34,4 @@ extern void fms_compression_next_run(FmsCompression *compression,
 									 const FmsMedium *medium,
 									 const FmsCounters *counters);
 
-/* Would a spill of that size be compressed, begun now? */
-extern bool fms_compression_expected(const FmsOptions *options,
-									 uint32 block_bytes,
-									 double spilled_bytes);
-
 #endif							/* FMS_COMPRESSION_H */

@@ -383,21 +383,3 @@ fms_medium_device_mb(const FmsMedium *medium)
 {
 	return fms_device_round_trip_mb(&medium->device, medium->block_bytes);
 }
-
-bool
-fms_medium_caches(const FmsOptions *options, uint32 block_bytes,
-				  double spilled_bytes)
-{
-	FmsOptions	expecting = *options;
-	FmsMedium	medium;
-	FmsCounters none = {0};
-
-	expecting.expected_bytes = spilled_bytes;
-	fms_medium_begin(&medium, &expecting, block_bytes, &none);
-	if (medium.settled)
-		return medium.cached;
-	fms_medium_end_trial(&medium);
-	return medium.cached && !has_its_share(&medium, spilled_bytes) &&
-		room_bytes(kind_of(&medium.device, block_bytes), 0) >=
-		spilled_bytes - spilled_bytes / NEAR_FRACTION;
-}

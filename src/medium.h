@@ -71,8 +71,4 @@ extern bool fms_medium_is_very_slow(const FmsMedium *medium);
 /* Its round trip, MB/s; 0: not known. */
 extern double fms_medium_device_mb(const FmsMedium *medium);
 
-/* Would all of a spill of that size stay in the page cache, begun now? */
-extern bool fms_medium_caches(const FmsOptions *options, uint32 block_bytes,
-							  double spilled_bytes);
-
 #endif							/* FMS_MEDIUM_H */

@@ -3,50 +3,30 @@
  * probe.c
  *	  Measuring a device through a temporary file, one pattern at a time.
  *
- * The file is a tape and the transfers go through a channel, so what is
- * measured is what a sort gets: the same file system, flags, ring and
- * accounting.  A measurement keeps `depth` requests under way, and gives the
- * next ones as the merge does, when an eighth of them is done, an eighth at a
- * time:
+ * The file is a tape and the transfers go through a channel, so the probe
+ * measures what a sort gets: the same file system, flags, ring and accounting.
+ * A measurement keeps `depth` requests under way and submits an eighth of them
+ * at a time, as the merge does:
  *
  *	  submitted  ########|##########################|
  *	  completed       ###|##########################|########
  *	                ramp |        counted           | drained
  *
- * Neither the ramp (until `depth` requests are done) nor the drain counts, so
- * that a short measurement at depth 64 is not mostly the way there and back.
+ * What makes such measurements lie, and the remedy:
  *
- * What makes such measurements lie, and what is done about it:
+ *	  The first bytes are faster: where a rate must last, only the second half
+ *	  counts.  The page cache answers: transfers are direct unless asked
+ *	  otherwise.  The device compresses: the file is random, and each page
+ *	  written gets a number of its own.  Blocks that were never written are not
+ *	  read: the file is written first.
  *
- *	  The first bytes are faster.  A limit is kept over some time, or a cache
- *	  takes them.  Where it matters (writing the file, what lasts of reads,
- *	  giving space back) only the second half counts.
- *	  The page cache answers.  Transfers are direct, unless asked otherwise;
- *	  where they cannot be, that is an error and not a figure.
- *	  The device compresses or finds duplicates.  The file is random, and each
- *	  page written gets a number of its own.
- *	  Blocks never written are not read at all.  The file is written first.
- *	  A host's or drive's own cache answers, because the file is small and
- *	  has just been written.  Nothing is done: a sort reads what it has just
- *	  written, too.  A larger file shows how far that cache goes.
- *
- * Requests share one mapping of buffers.  Where that is too small for all
- * requests (only with blocks of many MB under way) several read into the same
- * memory, which nobody looks at, or write the same memory, which is then left
- * alone: a page that changes under a write breaks file systems' checksums.
- *
- * On ERROR, a cancelled query included: a reset callback of the probe's
- * memory context drains and closes the channel, the resource owner closes and
- * deletes the file.
+ * On ERROR, a reset callback of the probe's memory context drains and closes
+ * the channel, and the resource owner deletes the file.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include <sys/resource.h>
-#include <unistd.h>
-
-#include "catalog/pg_tablespace.h"
 #include "commands/tablespace.h"
 #include "common/pg_prng.h"
 #include "miscadmin.h"
@@ -65,29 +45,8 @@
 
 #define DEPTH_MAX	FMS_DEVICE_DEPTH(FMS_DEVICE_DEPTHS - 1)
 
-/* Latencies kept of one measurement; of more, a random choice. */
-#define LATENCIES_MAX	16384
-
-/* Buffers of neighbours on the tape are so many buffers apart. */
-#define JOINED_APART	97
-
-/* Part of a measurement that goes to the writes which come before it. */
-#define BURST_FRACTION	0.5
-
 StaticAssertDecl(FMS_BLOCK_MAX_BYTES <= BUFFERS_BYTES,
 				 "a buffer must hold any block");
-StaticAssertDecl(FMS_DEVICE_JOINED_PARTS == FMS_IO_PARTS_MAX,
-				 "who reckons with a read's parts must know how many it had");
-
-/* One request under way. */
-typedef struct Slot
-{
-	FmsIoRequest request;		/* first: a request's slot is found by it */
-	instr_time	start;
-} Slot;
-
-StaticAssertDecl(offsetof(Slot, request) == 0,
-				 "a request's address is its slot's");
 
 struct FmsProbe
 {
@@ -99,24 +58,12 @@ struct FmsProbe
 	bool		direct;
 	uint32		sector_bytes;	/* the smallest transfer */
 	char	   *buffers;
-	Slot		slots[DEPTH_MAX];
+	FmsIoRequest requests[DEPTH_MAX];
+	uint64		next;			/* block of the sequential patterns */
 	pg_prng_state random;
-
-	/* the measurement going on */
-	FmsProbePattern pattern;
-	uint32		block_bytes;
-	uint32		depth;
-	uint64		next_read;		/* blocks of the sequential ones */
-	uint64		next_write;
-	uint32		joined;			/* of a batch, blocks that have got a place */
-	bool		reads_next;		/* of two by turns */
-	uint64		used;			/* the sum of all words, so that no compiler
-								 * leaves reading them out */
-	uint64		nlatencies;		/* seen; LATENCIES_MAX of them are kept */
-	float		latencies_us[LATENCIES_MAX];
 };
 
-/* How far it has come. */
+/* How far a measurement is. */
 typedef struct Progress
 {
 	double		from_us;		/* the ramp is not over before */
@@ -127,31 +74,6 @@ typedef struct Progress
 	double		ramp_us;		/* when the ramp was over */
 	double		last_us;		/* when the last one counted was done */
 } Progress;
-
-static const char *const pattern_names[] = {
-	[FMS_PROBE_SR] = "SR",
-	[FMS_PROBE_RR] = "RR",
-	[FMS_PROBE_SW] = "SW",
-	[FMS_PROBE_RW] = "RW",
-	[FMS_PROBE_RR_MISALIGNED] = "RR misaligned",
-	[FMS_PROBE_RW_MISALIGNED] = "RW misaligned",
-	[FMS_PROBE_SW_AFTER_RW] = "SW after RW",
-	[FMS_PROBE_RR_WITH_SW] = "RR with SW",
-	[FMS_PROBE_RR_LASTING] = "RR lasting",
-	[FMS_PROBE_RR_JOINED] = "RR joined",
-	[FMS_PROBE_RR_USED] = "RR used",
-	[FMS_PROBE_APPEND] = "append",
-	[FMS_PROBE_GIVE_BACK] = "give back"
-};
-
-StaticAssertDecl(lengthof(pattern_names) == FMS_PROBE_PATTERNS,
-				 "each pattern needs a name");
-
-const char *
-fms_probe_name(FmsProbePattern pattern)
-{
-	return pattern_names[pattern];
-}
 
 /* ---- the file ---- */
 
@@ -176,34 +98,6 @@ open_tape(void *arg)
 	probe->tape = fms_tape_open(&probe->io, probe->direct ? FMS_DIRECT_AUTO :
 								FMS_DIRECT_OFF, opening->sector_bytes, false,
 								&probe->counters);
-}
-
-/*
- * Where a file cannot be made in the tablespace that was chosen, fd.c makes it
- * in the database's own, silently.  Then find out why it could not.
- */
-static void
-check_place(const FmsTape *tape, Oid tablespace)
-{
-	char		directory[MAXPGPATH];
-	int			error;
-
-	TempTablespacePath(directory, tablespace);
-	if (strncmp(fms_tape_path(tape), directory, strlen(directory)) == 0 &&
-		fms_tape_path(tape)[strlen(directory)] == '/')
-		return;
-
-	error = EIO;
-	if (MakePGDirectory(directory) < 0 && errno != EEXIST)
-		error = errno;
-	else if (access(directory, W_OK | X_OK) != 0)
-		error = errno;
-	errno = error;
-	ereport(ERROR,
-			(errcode_for_file_access(),
-			 errmsg("could not create a temporary file in tablespace \"%s\": %m",
-					get_tablespace_name(tablespace)),
-			 errdetail("The directory is \"%s\".", directory)));
 }
 
 FmsProbe *
@@ -232,7 +126,7 @@ fms_probe_open(Oid tablespace, FmsIoChoice io_method, bool direct)
 
 		probe->sector_bytes = sectors[i];
 		fms_place_call(tablespace, open_tape, &opening);
-		check_place(probe->tape, tablespace);
+		fms_place_check(tablespace, fms_tape_path(probe->tape));
 		if (!direct || fms_tape_is_direct(probe->tape))
 			break;
 		fms_tape_close(probe->tape);
@@ -272,7 +166,7 @@ fms_probe_close(FmsProbe *probe)
 	MemoryContextDelete(probe->context);
 }
 
-/* ---- buffers and latencies ---- */
+/* ---- writing the file, and giving it back ---- */
 
 /* Gives each page of a buffer that is about to be written a new number. */
 static void
@@ -302,336 +196,149 @@ map_buffers(FmsProbe *probe)
 	}
 }
 
-static void
-note_latency(FmsProbe *probe, double us)
-{
-	uint64		place = probe->nlatencies++;
-
-	if (place >= LATENCIES_MAX)
-		place = pg_prng_uint64_range(&probe->random, 0, place);
-	if (place < LATENCIES_MAX)
-		probe->latencies_us[place] = us;
-}
-
-static int
-compare_floats(const void *a, const void *b)
-{
-	float		x = *(const float *) a;
-	float		y = *(const float *) b;
-
-	return (x > y) - (x < y);
-}
-
-static double
-percentile(const FmsProbe *probe, double part)
-{
-	uint64		n = Min(probe->nlatencies, LATENCIES_MAX);
-
-	return n > 0 ? probe->latencies_us[(uint64) (part * (n - 1) + 0.5)] : 0;
-}
-
-/* Processor time of this process, user and system. */
-static double
-processor_us(void)
-{
-	struct rusage usage;
-
-	if (getrusage(RUSAGE_SELF, &usage) != 0)
-		return 0;
-	return (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1e6 +
-		usage.ru_utime.tv_usec + usage.ru_stime.tv_usec;
-}
-
-static void
-fill_in(FmsProbe *probe, FmsProbeResult *result, uint64 requests,
-		uint32 block_bytes, double us)
-{
-	qsort(probe->latencies_us, Min(probe->nlatencies, LATENCIES_MAX),
-		  sizeof(float), compare_floats);
-	us = Max(us, 1);
-	result->iops = requests * 1e6 / us;
-	result->mb_per_s = (double) requests * block_bytes / us;
-	result->p50_us = percentile(probe, 0.50);
-	result->p95_us = percentile(probe, 0.95);
-	result->p99_us = percentile(probe, 0.99);
-}
-
-/* Where the second half begins of what does not count from the beginning. */
+/* The second half of something that is done in equal pieces. */
 typedef struct Half
 {
-	bool		begun;
-	uint64		requests;		/* given before it */
-	double		us;				/* and the time that was over */
+	instr_time	start;
+	double		seconds;		/* for all of it; half of them may be over
+								 * before half of the pieces are done */
+	uint64		pieces;
+	uint64		before;			/* pieces in the first half; 0: not over */
+	double		before_us;
 } Half;
 
-/* So many have been given, after so long: half of them, or of the seconds? */
-static void
-look_for_half(Half *half, uint64 requests, double now_us, double seconds,
-			  bool of_requests)
-{
-	if (half->begun || !(of_requests || now_us >= seconds * 1e6 / 2))
-		return;
-	half->begun = true;
-	half->requests = requests;
-	half->us = now_us;
-}
-
-/* ---- writing the file ---- */
-
-/* Shall it grow on?  A slow device gets a smaller file. */
+/* So many pieces are done: is there time for another one? */
 static bool
-is_to_grow(const FmsProbe *probe, uint64 file_bytes, instr_time start,
-		   double seconds)
+go_on(Half *half, uint64 done)
 {
-	uint64		end = fms_tape_end(probe->tape);
+	double		us = fms_clock_since_us(half->start);
 
-	return end < file_bytes &&
-		(end < FMS_PROBE_FILE_MIN_BYTES ||
-		 fms_clock_since_us(start) < seconds * 1e6);
+	CHECK_FOR_INTERRUPTS();
+	if (half->before == 0 && done > 0 &&
+		(done >= half->pieces / 2 || us >= half->seconds * 1e6 / 2))
+	{
+		half->before = done;
+		half->before_us = us;
+	}
+	return done < half->pieces && (done == 0 || us < half->seconds * 1e6);
 }
 
-static void
-append(FmsProbe *probe, int i)
+/* The rate of the second half, MB/s; of all, if that had just one piece. */
+static double
+half_mb(const Half *half, uint64 done, uint32 piece_bytes)
 {
-	char	   *buffer = probe->buffers + i * FMS_DEVICE_APPEND_BLOCK_BYTES;
+	double		us = fms_clock_since_us(half->start);
+	bool		all = done <= half->before;
 
-	renew(probe, buffer, FMS_DEVICE_APPEND_BLOCK_BYTES);
-	probe->slots[i].start = fms_clock_now();
-	fms_tape_append(probe->tape, &probe->slots[i].request, buffer,
-					FMS_DEVICE_APPEND_BLOCK_BYTES);
-}
-
-static void
-finish_append(FmsProbe *probe, int i)
-{
-	if (probe->slots[i].request.state == FMS_IO_IDLE)
-		return;
-	fms_tape_wait(probe->tape, &probe->slots[i].request);
-	note_latency(probe, fms_clock_since_us(probe->slots[i].start));
+	return (double) (all ? done : done - half->before) * piece_bytes /
+		Max(all ? us : us - half->before_us, 1);
 }
 
 void
 fms_probe_fill(FmsProbe *probe, uint64 file_bytes, double seconds,
-			   FmsProbeResult *result)
+			   FmsProbePoint *point)
 {
-	instr_time	start;
-	Half		half = {0};
-	double		cpu_us;
+	Half		half = {.seconds = seconds,
+		.pieces = file_bytes / FMS_PROBE_APPEND_BYTES};
 	uint64		n;
-	int			i;
 
 	Assert(probe->buffers == NULL);
 	map_buffers(probe);
-	probe->nlatencies = 0;
-	start = fms_clock_now();
-	cpu_us = processor_us();
-	for (n = 0; is_to_grow(probe, file_bytes, start, seconds); n++)
+	half.start = fms_clock_now();
+	for (n = 0; go_on(&half, n); n++)
 	{
-		CHECK_FOR_INTERRUPTS();
-		finish_append(probe, n % FMS_DEVICE_APPEND_DEPTH);
-		look_for_half(&half, n, fms_clock_since_us(start), seconds,
-					  fms_tape_end(probe->tape) >= file_bytes / 2);
-		append(probe, n % FMS_DEVICE_APPEND_DEPTH);
+		int			i = n % FMS_PROBE_APPEND_DEPTH;
+		char	   *buffer = probe->buffers + i * FMS_PROBE_APPEND_BYTES;
+
+		if (n >= FMS_PROBE_APPEND_DEPTH)
+			fms_tape_wait(probe->tape, &probe->requests[i]);
+		renew(probe, buffer, FMS_PROBE_APPEND_BYTES);
+		fms_tape_append(probe->tape, &probe->requests[i], buffer,
+						FMS_PROBE_APPEND_BYTES);
 	}
-	for (i = 0; i < FMS_DEVICE_APPEND_DEPTH; i++)
-		finish_append(probe, i);
-	fill_in(probe, result, n - half.requests, FMS_DEVICE_APPEND_BLOCK_BYTES,
-			fms_clock_since_us(start) - half.us);
-	result->cpu_us = (processor_us() - cpu_us) / Max(n, 1);
+	for (int i = 0; i < (int) Min(n, FMS_PROBE_APPEND_DEPTH); i++)
+		fms_tape_wait(probe->tape, &probe->requests[i]);
+	*point = (FmsProbePoint) {FMS_PATTERN_APPEND, FMS_PROBE_APPEND_BYTES,
+	FMS_PROBE_APPEND_DEPTH, half_mb(&half, n, FMS_PROBE_APPEND_BYTES)};
 	fms_tape_trim(probe->tape);
 }
 
-/* ---- giving it back ---- */
-
 bool
-fms_probe_give_back(FmsProbe *probe, double seconds, FmsProbeResult *result)
+fms_probe_give_back(FmsProbe *probe, double seconds, FmsProbePoint *point)
 {
-	uint64		pieces = fms_tape_end(probe->tape) / FMS_PROBE_HOLE_BYTES;
-	instr_time	start = fms_clock_now();
-	Half		half = {0};
-	double		cpu_us = processor_us();
+	Half		half = {.seconds = seconds, .start = fms_clock_now(),
+		.pieces = fms_tape_end(probe->tape) / FMS_PROBE_HOLE_BYTES};
 	uint64		n;
 
-	probe->nlatencies = 0;
-	for (n = 0; n < pieces && fms_clock_since_us(start) < seconds * 1e6; n++)
+	for (n = 0; go_on(&half, n); n++)
 	{
-		instr_time	began = fms_clock_now();
-
-		CHECK_FOR_INTERRUPTS();
-		look_for_half(&half, n, fms_clock_since_us(start), seconds,
-					  n >= pieces / 2);
 		if (!fms_tape_make_hole(probe->tape, n * FMS_PROBE_HOLE_BYTES,
 								FMS_PROBE_HOLE_BYTES))
 			return false;
-		note_latency(probe, fms_clock_since_us(began));
 	}
-	fill_in(probe, result, n - half.requests, FMS_PROBE_HOLE_BYTES,
-			fms_clock_since_us(start) - half.us);
-	result->cpu_us = (processor_us() - cpu_us) / Max(n, 1);
+	*point = (FmsProbePoint) {FMS_PATTERN_GIVE_BACK, FMS_PROBE_HOLE_BYTES, 1,
+	half_mb(&half, n, FMS_PROBE_HOLE_BYTES)};
 	return n > 0;
 }
 
 /* ---- measuring ---- */
 
-/* How far from a multiple of the block size it goes. */
-static uint32
-shift_bytes(FmsProbePattern pattern)
-{
-	return pattern == FMS_PROBE_RR_MISALIGNED ||
-		pattern == FMS_PROBE_RW_MISALIGNED ? FMS_BLOCK_QUANTUM_BYTES : 0;
-}
-
-/* Blocks of the file that can be asked for. */
-static uint64
-block_count(const FmsProbe *probe, FmsProbePattern pattern,
-			uint32 block_bytes)
-{
-	return (fms_tape_end(probe->tape) - shift_bytes(pattern)) / block_bytes;
-}
-
 bool
-fms_probe_can(const FmsProbe *probe, FmsProbePattern pattern,
-			  uint32 block_bytes, uint32 depth)
+fms_probe_can(const FmsProbe *probe, const FmsProbePoint *point)
 {
-	if (block_bytes % probe->sector_bytes != 0)
-		return false;
-	if (shift_bytes(pattern) % probe->sector_bytes != 0)
-		return false;
-	/* one at a time is all that it can do */
-	if (probe->io.method->submit_blocks && depth > 1)
-		return false;
-	if (pattern == FMS_PROBE_RR_JOINED &&
-		block_count(probe, pattern, block_bytes) < FMS_IO_PARTS_MAX)
-		return false;
-	return block_count(probe, pattern, block_bytes) > 0;
+	/* some methods can do no more than one at a time */
+	return point->block_bytes >= probe->sector_bytes &&
+		point->block_bytes <= fms_tape_end(probe->tape) &&
+		(point->depth == 1 || !probe->io.method->submit_blocks);
 }
 
-static bool
-next_is_write(FmsProbe *probe)
-{
-	switch (probe->pattern)
-	{
-		case FMS_PROBE_SR:
-		case FMS_PROBE_RR:
-		case FMS_PROBE_RR_MISALIGNED:
-		case FMS_PROBE_RR_LASTING:
-		case FMS_PROBE_RR_JOINED:
-		case FMS_PROBE_RR_USED:
-			return false;
-		case FMS_PROBE_RR_WITH_SW:
-			probe->reads_next = !probe->reads_next;
-			return !probe->reads_next;
-		case FMS_PROBE_SW:
-		case FMS_PROBE_RW:
-		case FMS_PROBE_RW_MISALIGNED:
-		case FMS_PROBE_SW_AFTER_RW:
-		case FMS_PROBE_APPEND:
-		case FMS_PROBE_GIVE_BACK:
-			break;
-	}
-	return true;
-}
-
-/* Is the request's place left to chance, or the one after the last? */
-static bool
-next_is_random(const FmsProbe *probe, bool is_write)
-{
-	switch (probe->pattern)
-	{
-		case FMS_PROBE_RR:
-		case FMS_PROBE_RW:
-		case FMS_PROBE_RR_MISALIGNED:
-		case FMS_PROBE_RW_MISALIGNED:
-		case FMS_PROBE_RR_LASTING:
-		case FMS_PROBE_RR_USED:
-			return true;
-		case FMS_PROBE_RR_WITH_SW:
-			return !is_write;
-		case FMS_PROBE_RR_JOINED:
-			return probe->joined % FMS_IO_PARTS_MAX == 0;
-		case FMS_PROBE_SR:
-		case FMS_PROBE_SW:
-		case FMS_PROBE_SW_AFTER_RW:
-		case FMS_PROBE_APPEND:
-		case FMS_PROBE_GIVE_BACK:
-			break;
-	}
-	return false;
-}
-
-static uint64
-next_offset(FmsProbe *probe, bool is_write)
-{
-	uint64		n = block_count(probe, probe->pattern, probe->block_bytes);
-	uint64		block;
-
-	if (next_is_random(probe, is_write))
-	{
-		block = pg_prng_uint64_range(&probe->random, 0, n - 1);
-		/* the neighbours of the last one begin the file */
-		probe->next_read = block + 1;
-	}
-	else if (is_write)
-		block = probe->next_write++ % n;
-	else
-		block = probe->next_read++ % n;
-	return block * probe->block_bytes + shift_bytes(probe->pattern);
-}
-
-/* Gets a slot's next request ready. */
+/* Gets the request at that place ready. */
 static void
-prepare(FmsProbe *probe, Slot *slot)
+prepare(FmsProbe *probe, const FmsProbePoint *point, uint32 place)
 {
-	FmsIoRequest *request = &slot->request;
-	uint64		number = slot - probe->slots;
-	uint32		room = BUFFERS_BYTES / probe->block_bytes;
+	FmsIoRequest *request = &probe->requests[place];
+	uint32		bytes = point->block_bytes;
+	uint64		nblocks = fms_tape_end(probe->tape) / bytes;
+	uint32		room = BUFFERS_BYTES / bytes;
+	bool		sequential = point->pattern == FMS_PATTERN_SR ||
+		point->pattern == FMS_PATTERN_SW;
 
-	request->is_write = next_is_write(probe);
-	request->length_bytes = probe->block_bytes;
-	request->offset_bytes = next_offset(probe, request->is_write);
-	if (probe->pattern == FMS_PROBE_RR_JOINED)
-	{
-		number *= JOINED_APART;
-		probe->joined++;
-	}
-	request->buffer = probe->buffers + (number % room) * probe->block_bytes;
-	if (request->is_write && probe->depth <= room)
-		renew(probe, request->buffer, probe->block_bytes);
+	request->is_write = point->pattern == FMS_PATTERN_SW ||
+		point->pattern == FMS_PATTERN_RW;
+	request->length_bytes = bytes;
+	request->offset_bytes = bytes *
+		(sequential ? probe->next++ % nblocks :
+		 pg_prng_uint64_range(&probe->random, 0, nblocks - 1));
+	/* where memory is too small for all, several read or write the same */
+	request->buffer = probe->buffers + (place % room) * bytes;
+	/* a page that changes under a write breaks file systems' checksums */
+	if (request->is_write && point->depth <= room)
+		renew(probe, request->buffer, bytes);
 }
 
 /*
- * Submits what has been prepared: reads and writes apart.  The last one first:
- * of neighbours the other way round the channel would make one operation
- * (fms_io_join()), and what is to be measured are requests of this size,
- * unless it is just that.  The kernel may still put them together, as it does
- * for others.
+ * Submits the next batch, the last request first: neighbours in ascending
+ * order would become one operation (fms_io_join()).
  */
 static void
-submit(FmsProbe *probe, FmsIoRequest **requests, uint32 n)
+refill(FmsProbe *probe, const FmsProbePoint *point, uint32 batch)
 {
-	FmsIoRequest *reads[DEPTH_MAX];
-	FmsIoRequest *writes[DEPTH_MAX];
-	instr_time	now = fms_clock_now();
-	int			nreads = 0;
-	int			nwrites = 0;
-	bool		joins = probe->pattern == FMS_PROBE_RR_JOINED;
-	uint32		i;
+	FmsIoRequest *ready[DEPTH_MAX];
+	uint32		first = batch;
 
-	for (i = 0; i < n; i++)
+	for (uint32 i = 0; i < point->depth && first > 0; i++)
 	{
-		FmsIoRequest *request = requests[joins ? i : n - 1 - i];
-		Slot	   *slot = (Slot *) request;
-
-		slot->start = now;
-		if (request->is_write)
-			writes[nwrites++] = request;
-		else
-			reads[nreads++] = request;
+		if (probe->requests[i].state == FMS_IO_IN_FLIGHT)
+			continue;
+		prepare(probe, point, i);
+		ready[--first] = &probe->requests[i];
 	}
-	if (nreads > 0)
-		fms_tape_read(probe->tape, reads, nreads);
-	if (nwrites > 0)
-		fms_tape_overwrite(probe->tape, writes, nwrites);
+	if (first == batch)
+		return;
+	if (ready[first]->is_write)
+		fms_tape_overwrite(probe->tape, &ready[first], batch - first);
+	else
+		fms_tape_read(probe->tape, &ready[first], batch - first);
 }
 
 /* Waits until at least one request is done. */
@@ -655,151 +362,58 @@ wait_for_any(FmsProbe *probe)
 	pgstat_report_wait_end();
 }
 
-/* A request was done at that time: does it count? */
+/* Counts the requests that are done, after so long. */
 static void
-note_done(FmsProbe *probe, Progress *progress, const Slot *slot,
-		  instr_time now, double now_us)
+collect(FmsProbe *probe, uint32 depth, Progress *progress, double now_us)
 {
-	instr_time	latency = now;
-
-	progress->done++;
-	if (progress->done <= probe->depth || now_us < progress->from_us)
-		progress->ramp_us = now_us;
-	else if (now_us < progress->stop_us ||
-			 progress->counted < (probe->depth + 3) / 4)
+	for (uint32 i = 0; i < depth; i++)
 	{
+		if (probe->requests[i].state != FMS_IO_DONE)
+			continue;
+		fms_tape_wait(probe->tape, &probe->requests[i]);
+		progress->done++;
+		if (progress->done <= depth || now_us < progress->from_us)
+			progress->ramp_us = now_us;
 		/* those that come together with the last of the ramp are part of it */
-		if (now_us <= progress->ramp_us)
-			return;
-		progress->counted++;
-		progress->last_us = now_us;
-	}
-	INSTR_TIME_SUBTRACT(latency, slot->start);
-	note_latency(probe, INSTR_TIME_GET_DOUBLE(latency) * 1e6);
-}
-
-/* Is all done that was to be done? */
-static bool
-is_over(const FmsProbe *probe, const Progress *progress, double now_us)
-{
-	return now_us >= progress->stop_us &&
-		progress->counted >= (probe->depth + 3) / 4;
-}
-
-/* Reads all that has been read, as a merge does. */
-static void
-use(FmsProbe *probe, const FmsIoRequest *request)
-{
-	const uint64 *words = (const uint64 *) request->buffer;
-	uint64		sum = 0;
-	uint32		i;
-
-	for (i = 0; i < probe->block_bytes / sizeof(uint64); i++)
-		sum += words[i];
-	probe->used += sum;
-}
-
-/* Notes the requests that are done. */
-static void
-collect(FmsProbe *probe, Progress *progress, instr_time start)
-{
-	instr_time	now = fms_clock_now();
-	instr_time	elapsed = now;
-	uint32		i;
-
-	INSTR_TIME_SUBTRACT(elapsed, start);
-	for (i = 0; i < probe->depth; i++)
-	{
-		Slot	   *slot = &probe->slots[i];
-
-		if (slot->request.state != FMS_IO_DONE)
-			continue;
-		note_done(probe, progress, slot, now,
-				  INSTR_TIME_GET_DOUBLE(elapsed) * 1e6);
-		fms_tape_wait(probe->tape, &slot->request);
-		if (probe->pattern == FMS_PROBE_RR_USED)
-			use(probe, &slot->request);
+		else if (now_us > progress->ramp_us &&
+				 (now_us < progress->stop_us ||
+				  progress->counted < (depth + 3) / 4))
+		{
+			progress->counted++;
+			progress->last_us = now_us;
+		}
 	}
 }
 
-/*
- * Gives the next batch, even if nothing is under way: neighbours submitted
- * together may become one request, be done together, and so submitted
- * together again.
- */
-static void
-refill(FmsProbe *probe, uint32 batch)
+void
+fms_probe_measure(FmsProbe *probe, double seconds, FmsProbePoint *point)
 {
-	FmsIoRequest *ready[DEPTH_MAX];
-	uint32		nready = 0;
-	uint32		i;
-
-	probe->joined = 0;
-	for (i = 0; i < probe->depth && nready < batch; i++)
-	{
-		Slot	   *slot = &probe->slots[i];
-
-		if (slot->request.state == FMS_IO_IN_FLIGHT)
-			continue;
-		prepare(probe, slot);
-		ready[nready++] = &slot->request;
-	}
-	submit(probe, ready, nready);
-}
-
-static void
-run(FmsProbe *probe, FmsProbePattern pattern, const FmsProbeSpec *spec,
-	double seconds, FmsProbeResult *result)
-{
-	instr_time	start;
-	double		cpu_us;
-	Progress	progress = {0};
-	uint32		batch = fms_io_batch(spec->depth);	/* as the merge */
+	Progress	progress = {.stop_us = seconds * 1e6};
+	uint32		depth = point->depth;
+	uint32		batch = fms_io_batch(depth);	/* as the merge */
+	instr_time	start = fms_clock_now();
 	bool		over;
 
-	probe->pattern = pattern;
-	probe->block_bytes = spec->block_bytes;
-	probe->depth = spec->depth;
-	probe->next_read = probe->next_write = 0;
-	probe->nlatencies = 0;
-	progress.stop_us = seconds * 1e6;
-	if (pattern == FMS_PROBE_RR_LASTING)
+	Assert(fms_probe_can(probe, point));
+	if (point->pattern == FMS_PATTERN_RR_LASTING)
 		progress.from_us = progress.stop_us / 2;
-
-	start = fms_clock_now();
-	cpu_us = processor_us();
+	probe->next = 0;
 	do
 	{
 		/* a method that does not wait comes by no other place that looks */
 		CHECK_FOR_INTERRUPTS();
-		over = is_over(probe, &progress, fms_clock_since_us(start));
+		over = fms_clock_since_us(start) >= progress.stop_us &&
+			progress.counted >= (depth + 3) / 4;
 		if (!over)
-			refill(probe, batch);
+			refill(probe, point, batch);
 		/* a method that does not wait has done them by now */
-		collect(probe, &progress, start);
-		while (probe->io.in_flight > (over ? 0 : spec->depth - batch))
+		collect(probe, depth, &progress, fms_clock_since_us(start));
+		while (probe->io.in_flight > (over ? 0 : depth - batch))
 		{
 			wait_for_any(probe);
-			collect(probe, &progress, start);
+			collect(probe, depth, &progress, fms_clock_since_us(start));
 		}
 	} while (!over);
-	fill_in(probe, result, progress.counted, spec->block_bytes,
-			progress.last_us - progress.ramp_us);
-	result->cpu_us = (processor_us() - cpu_us) / Max(progress.done, 1);
-}
-
-void
-fms_probe_measure(FmsProbe *probe, const FmsProbeSpec *spec,
-				  FmsProbeResult *result)
-{
-	double		seconds = spec->seconds;
-
-	Assert(fms_probe_can(probe, spec->pattern, spec->block_bytes,
-						 spec->depth));
-	if (spec->pattern == FMS_PROBE_SW_AFTER_RW)
-	{
-		run(probe, FMS_PROBE_RW, spec, seconds * BURST_FRACTION, result);
-		seconds -= seconds * BURST_FRACTION;
-	}
-	run(probe, spec->pattern, spec, seconds, result);
+	point->mb_per_s = (double) progress.counted * point->block_bytes /
+		Max(progress.last_us - progress.ramp_us, 1);
 }

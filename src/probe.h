@@ -13,54 +13,23 @@
 #include "device.h"
 #include "options.h"
 
-typedef enum FmsProbePattern
-{
-	FMS_PROBE_SR,				/* sequential reads */
-	FMS_PROBE_RR,				/* random reads */
-	FMS_PROBE_SW,				/* sequential writes, over what is there */
-	FMS_PROBE_RW,				/* random writes, likewise */
-	FMS_PROBE_RR_MISALIGNED,	/* 512 bytes past a multiple of the size */
-	FMS_PROBE_RW_MISALIGNED,
-	FMS_PROBE_SW_AFTER_RW,		/* after a burst of random writes */
-	FMS_PROBE_RR_WITH_SW,		/* by turns; the rate is that of both */
-	FMS_PROBE_RR_LASTING,		/* the second half of the time only */
-	FMS_PROBE_RR_JOINED,		/* of neighbours, as many as are one operation,
-								 * into buffers that are none */
-	FMS_PROBE_RR_USED,			/* of which the processor reads all */
-	FMS_PROBE_APPEND,			/* as runs are written, at the file's end */
-	FMS_PROBE_GIVE_BACK			/* making holes of what has been read */
-} FmsProbePattern;
+/* Runs are written, nearly, in pieces of this size, so many at once. */
+#define FMS_PROBE_APPEND_BYTES	262144
+#define FMS_PROBE_APPEND_DEPTH	4
 
-#define FMS_PROBE_PATTERNS	(FMS_PROBE_GIVE_BACK + 1)
-
-/* Their space is given back in pieces of this. */
+/* Space is given back in pieces of this. */
 #define FMS_PROBE_HOLE_BYTES	(4 * 1024 * 1024)
 
-/* A file smaller than this is not worth measuring. */
-#define FMS_PROBE_FILE_MIN_BYTES	((uint64) 16 * 1024 * 1024)
-
-typedef struct FmsProbeSpec
+/* What is measured, and what came of it. */
+typedef struct FmsProbePoint
 {
-	FmsProbePattern pattern;	/* before APPEND */
+	FmsPattern	pattern;
 	uint32		block_bytes;
 	uint32		depth;			/* requests under way at once */
-	double		seconds;		/* to spend; a slow device takes longer */
-} FmsProbeSpec;
-
-typedef struct FmsProbeResult
-{
 	double		mb_per_s;		/* MB of 1,000,000 bytes */
-	double		iops;			/* requests a second */
-	double		p50_us;			/* of requests, submission to completion */
-	double		p95_us;
-	double		p99_us;
-	double		cpu_us;			/* of this process, a request */
-} FmsProbeResult;
+} FmsProbePoint;
 
 typedef struct FmsProbe FmsProbe;
-
-/* As users write it: SR, RR misaligned, ... */
-extern const char *fms_probe_name(FmsProbePattern pattern);
 
 /*
  * Makes an empty temporary file in that tablespace (a temporary tablespace or
@@ -73,32 +42,31 @@ extern FmsProbe *fms_probe_open(Oid tablespace, FmsIoChoice io_method,
 								bool direct);
 
 /*
- * Writes the file, of so many bytes, or of fewer if that takes longer than so
- * many seconds.  Its second half is measured.  Comes first and once.
+ * Writes the file, until it has so many bytes or so many seconds are over.
+ * Its second half is measured.  Comes first and once.
  */
 extern void fms_probe_fill(FmsProbe *probe, uint64 file_bytes, double seconds,
-						   FmsProbeResult *result);
+						   FmsProbePoint *point);
 
-/* Can that be measured here?  Not smaller than the device's sectors, e.g. */
-extern bool fms_probe_can(const FmsProbe *probe, FmsProbePattern pattern,
-						  uint32 block_bytes, uint32 depth);
-
-extern void fms_probe_measure(FmsProbe *probe, const FmsProbeSpec *spec,
-							  FmsProbeResult *result);
+/* Can that point be measured?  No block is smaller than a sector, e.g. */
+extern bool fms_probe_can(const FmsProbe *probe, const FmsProbePoint *point);
 
 /*
- * Gives the file's space back, as the merge does, from the beginning on and
- * for not much longer than so many seconds.  What comes after half of the file
- * or of the time is measured.  Comes last: there is nothing to be read any
- * more.  False: the file system cannot do it, nothing measured.
+ * Measures a point of the patterns SR to RR lasting for so many seconds; it
+ * takes longer on a device that needs longer for 5/4 of `depth` requests.
+ */
+extern void fms_probe_measure(FmsProbe *probe, double seconds,
+							  FmsProbePoint *point);
+
+/*
+ * Gives the file's space back from the beginning on, for so many seconds.  The
+ * second half is measured.  Comes last.  False: the file system cannot do it.
  */
 extern bool fms_probe_give_back(FmsProbe *probe, double seconds,
-								FmsProbeResult *result);
+								FmsProbePoint *point);
 
-/* What it turned out to be. */
 extern bool fms_probe_uses_uring(const FmsProbe *probe);
 extern uint64 fms_probe_file_bytes(const FmsProbe *probe);
-
 extern void fms_probe_close(FmsProbe *probe);
 
 #endif							/* FMS_PROBE_H */

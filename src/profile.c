@@ -10,29 +10,20 @@
  *								v
  *							 FmsDevice, in this process --> a sort's options
  *
- * The tables are the extension's and are dumped with the database; a profile
- * goes by its tablespace's name, since another server has other OIDs.  Users
- * may look at them, and their owner may correct them: so what is read is
- * checked, and numbers that make no sense count as not measured.
+ * A profile belongs to a tablespace's OID, location, device and host.  Where
+ * one of them differs, as on a standby, the profile is ignored; null matches
+ * anything.  Owners may correct the numbers, so those that make no sense count
+ * as not measured.
  *
- * Remembering.  A sort that spills asks for the device.  The answer is kept
- * until something says that the tables have changed: a statement trigger on
- * each sends an invalidation of its relation, as DDL does by itself.  Where
- * there is no such table (the library is loaded, the extension not created)
- * that is remembered, too, until any relation changes.
+ * Reading happens in the middle of a user's query, in parallel workers, too.
+ * It takes a lock only if the lock is free, and releases it at once.  It scans
+ * with SnapshotAny and asks for each row whether the latest snapshot sees it:
+ * so both tables are read as of one moment, and a serializable transaction
+ * takes no predicate lock, as it would for a scan with an MVCC snapshot.
  *
- * Reading goes past SPI and the executor, in the way catalogs are read: it
- * happens in the middle of somebody else's plan, in parallel workers, too, and
- * must see what is committed now and not what that query's snapshot sees.  It
- * takes a lock only if it is free, so a sort never waits for an ALTER
- * EXTENSION; without it the device is unknown for this once.
- *
- * Writing uses SPI as the tables' owner, because who may measure need not be
- * allowed to write tables, and with a search_path of its own, because
- * what runs as the owner must not find the caller's operators.
- *
- * Memory: the device is static; reading takes a context of its own, freed
- * before the caller goes on, or by the caller's on ERROR.
+ * The answer is remembered until a statement trigger on the tables, or DDL,
+ * invalidates their relation.  Writing goes the way that catalogs
+ * are written: whoever may measure need have no right to write the tables.
  *
  *-------------------------------------------------------------------------
  */
@@ -42,73 +33,61 @@
 
 #include "access/genam.h"
 #include "access/relation.h"
+#include "access/relscan.h"
 #include "access/table.h"
+#include "access/tableam.h"
+#include "access/xact.h"
 #include "catalog/indexing.h"
 #include "catalog/pg_extension.h"
 #include "catalog/pg_type.h"
 #include "commands/tablespace.h"
 #include "commands/trigger.h"
-#include "executor/spi.h"
+#include "miscadmin.h"
 #include "storage/fd.h"
 #include "storage/lmgr.h"
 #include "utils/fmgroids.h"
 #include "utils/guc.h"
 #include "utils/inval.h"
-#include "utils/memutils.h"
 #include "utils/rel.h"
+#include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
 #include "compat.h"
+#include "place.h"
 #include "profile.h"
+#include "sql_version.h"
 
 #define PROFILE_TABLE	"fmsort_device_profile"
 #define RATE_TABLE		"fmsort_device_rate"
 
-/* Numbers in FmsMergeCost. */
-#define MERGE_COSTS		5
+/*
+ * A measurement that left points out replaces a profile if it has such a part
+ * of its rates: how many points have their turn is a matter of chance, too.
+ */
+#define ENOUGH_PART		0.75
 
-/* Columns of fmsort_device_profile; see the SQL definition. */
+/* The tables' columns; see the SQL definitions. */
 enum
 {
-	PROFILE_TABLESPACE,
-	PROFILE_MEASURED_AT,
-	PROFILE_KERNEL,
-	PROFILE_SERVER,
-	PROFILE_IO_METHOD,
-	PROFILE_SECONDS,
-	PROFILE_FILE_BYTES,
-	PROFILE_FORMATION_NS,
-	PROFILE_FORMATION_BYTE_NS,
-	PROFILE_MERGE_NS,			/* see FmsMergeCost: its members in order */
-	PROFILE_DIRECT_MERGE_NS = PROFILE_MERGE_NS + MERGE_COSTS,
-	PROFILE_COLUMNS = PROFILE_DIRECT_MERGE_NS + MERGE_COSTS
+	PROFILE_TABLESPACE, PROFILE_LOCATION, PROFILE_DEVICE, PROFILE_HOST,
+	PROFILE_MEASURED_AT, PROFILE_KERNEL, PROFILE_SERVER, PROFILE_IO_METHOD,
+	PROFILE_SECONDS, PROFILE_FILE_BYTES,
+	PROFILE_COLUMNS
 };
 
 static const Oid profile_types[PROFILE_COLUMNS] = {
-	NAMEOID, TIMESTAMPTZOID, TEXTOID, TEXTOID, TEXTOID, FLOAT8OID, INT8OID,
-	FLOAT8OID, FLOAT8OID, FLOAT8OID, FLOAT8OID, FLOAT8OID, FLOAT8OID,
-	FLOAT8OID, FLOAT8OID, FLOAT8OID, FLOAT8OID, FLOAT8OID, FLOAT8OID
+	OIDOID, TEXTOID, TEXTOID, TEXTOID, TIMESTAMPTZOID, TEXTOID, TEXTOID,
+	TEXTOID, FLOAT8OID, INT8OID
 };
 
-/* Columns of fmsort_device_rate. */
 enum
 {
-	RATE_TABLESPACE,
-	RATE_PATTERN,
-	RATE_BLOCK_BYTES,
-	RATE_DEPTH,
-	RATE_MB,
-	RATE_IOPS,
-	RATE_P50,
-	RATE_P95,
-	RATE_P99,
-	RATE_CPU,
+	RATE_TABLESPACE, RATE_PATTERN, RATE_BLOCK_BYTES, RATE_DEPTH, RATE_MB,
 	RATE_COLUMNS
 };
 
 static const Oid rate_types[RATE_COLUMNS] = {
-	NAMEOID, TEXTOID, INT4OID, INT4OID, FLOAT8OID, FLOAT8OID, FLOAT8OID,
-	FLOAT8OID, FLOAT8OID, FLOAT8OID
+	OIDOID, TEXTOID, INT4OID, INT4OID, FLOAT8OID
 };
 
 /* What is remembered, and of what. */
@@ -193,163 +172,6 @@ extension_schema(void)
 	return schema;
 }
 
-/*
- * Opens a table for reading, if it is one of ours and nobody is changing it;
- * else NULL.
- */
-static Relation
-open_table(Oid relation, const Oid *types, int ncolumns)
-{
-	Relation	table;
-	int			i;
-
-	if (!OidIsValid(relation) ||
-		!ConditionalLockRelationOid(relation, AccessShareLock))
-		return NULL;
-	table = try_relation_open(relation, NoLock);
-	if (table == NULL)
-	{
-		UnlockRelationOid(relation, AccessShareLock);
-		return NULL;
-	}
-	/* another version of the extension may have other columns */
-	for (i = 0; i < ncolumns; i++)
-	{
-		if (i >= RelationGetDescr(table)->natts ||
-			TupleDescAttr(RelationGetDescr(table), i)->atttypid != types[i])
-			break;
-	}
-	if (i < ncolumns || table->rd_rel->relkind != RELKIND_RELATION)
-	{
-		relation_close(table, AccessShareLock);
-		return NULL;
-	}
-	return table;
-}
-
-/* ---- reading ---- */
-
-typedef void (*RowReader) (const Datum *values, const bool *nulls, void *arg);
-
-/* Calls reader with each row of that tablespace.  All tables begin with it. */
-static void
-read_rows(Relation table, const char *tablespace, RowReader reader, void *arg)
-{
-	SysScanDesc scan = systable_beginscan(table, InvalidOid, false, NULL, 0,
-										  NULL);
-	int			natts = RelationGetDescr(table)->natts;
-	Datum	   *values = palloc(natts * sizeof(Datum));
-	bool	   *nulls = palloc(natts * sizeof(bool));
-	HeapTuple	tuple;
-
-	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
-	{
-		heap_deform_tuple(tuple, RelationGetDescr(table), values, nulls);
-		if (!nulls[0] && strcmp(NameStr(*DatumGetName(values[0])),
-								tablespace) == 0)
-			reader(values, nulls, arg);
-	}
-	systable_endscan(scan);
-}
-
-/* A cost from the table, or 0: nothing that could be one. */
-static double
-cost_at(const Datum *values, const bool *nulls, int column)
-{
-	double		cost = nulls[column] ? 0 : DatumGetFloat8(values[column]);
-
-	return cost > 0 && cost < 1e9 ? cost : 0;
-}
-
-static void
-read_rate(const Datum *values, const bool *nulls, void *arg)
-{
-	FmsDevice  *device = arg;
-	const char *pattern;
-
-	if (nulls[RATE_PATTERN] || nulls[RATE_BLOCK_BYTES] || nulls[RATE_DEPTH] ||
-		nulls[RATE_MB])
-		return;
-	pattern = TextDatumGetCString(values[RATE_PATTERN]);
-	if (strcmp(pattern, fms_probe_name(FMS_PROBE_RR)) == 0)
-		fms_device_note_read(device, DatumGetInt32(values[RATE_BLOCK_BYTES]),
-							 DatumGetInt32(values[RATE_DEPTH]),
-							 DatumGetFloat8(values[RATE_MB]));
-	else if (strcmp(pattern, fms_probe_name(FMS_PROBE_RR_LASTING)) == 0)
-		fms_device_note_lasting(device,
-								DatumGetInt32(values[RATE_BLOCK_BYTES]),
-								DatumGetFloat8(values[RATE_MB]));
-	else if (strcmp(pattern, fms_probe_name(FMS_PROBE_RR_JOINED)) == 0)
-		fms_device_note_joined(device,
-							   DatumGetInt32(values[RATE_BLOCK_BYTES]),
-							   DatumGetFloat8(values[RATE_MB]));
-	else if (strcmp(pattern, fms_probe_name(FMS_PROBE_RR_USED)) == 0)
-		fms_device_note_used(device, DatumGetFloat8(values[RATE_MB]));
-	else if (strcmp(pattern, fms_probe_name(FMS_PROBE_RR_WITH_SW)) == 0)
-		fms_device_note_mixed(device, DatumGetFloat8(values[RATE_MB]));
-	else if (strcmp(pattern, fms_probe_name(FMS_PROBE_APPEND)) == 0)
-		fms_device_note_write(device, DatumGetFloat8(values[RATE_MB]));
-	else if (strcmp(pattern, fms_probe_name(FMS_PROBE_GIVE_BACK)) == 0)
-		fms_device_note_give_back(device, DatumGetFloat8(values[RATE_MB]));
-}
-
-static void
-read_merge_cost(const Datum *values, const bool *nulls, int column,
-				FmsMergeCost *cost)
-{
-	cost->tuple_ns = cost_at(values, nulls, column++);
-	cost->byte_ns = cost_at(values, nulls, column++);
-	cost->change_ns = cost_at(values, nulls, column++);
-	cost->block_ns = cost_at(values, nulls, column++);
-	cost->submit_ns = cost_at(values, nulls, column);
-}
-
-typedef struct Header
-{
-	FmsTupleCost cost;
-	TimestampTz measured_at;
-} Header;
-
-static void
-read_header(const Datum *values, const bool *nulls, void *arg)
-{
-	Header	   *header = arg;
-
-	if (!nulls[PROFILE_MEASURED_AT])
-		header->measured_at =
-			DatumGetTimestampTz(values[PROFILE_MEASURED_AT]);
-	header->cost.formation_ns = cost_at(values, nulls, PROFILE_FORMATION_NS);
-	header->cost.formation_byte_ns =
-		cost_at(values, nulls, PROFILE_FORMATION_BYTE_NS);
-	read_merge_cost(values, nulls, PROFILE_MERGE_NS, &header->cost.cached);
-	read_merge_cost(values, nulls, PROFILE_DIRECT_MERGE_NS,
-					&header->cost.direct);
-}
-
-/* Reads one of the tables.  False: not now, ask again. */
-static bool
-read_table(Oid relation, const Oid *types, int ncolumns,
-		   const char *tablespace, RowReader reader, void *arg)
-{
-	MemoryContext context;
-	MemoryContext caller;
-	Relation	table;
-
-	if (!OidIsValid(relation))
-		return true;
-	table = open_table(relation, types, ncolumns);
-	if (table == NULL)
-		return false;
-	context = AllocSetContextCreate(CurrentMemoryContext, "fmsort profile",
-									ALLOCSET_DEFAULT_SIZES);
-	caller = MemoryContextSwitchTo(context);
-	read_rows(table, tablespace, reader, arg);
-	MemoryContextSwitchTo(caller);
-	MemoryContextDelete(context);
-	relation_close(table, AccessShareLock);
-	return true;
-}
-
 static void
 find_tables(void)
 {
@@ -360,6 +182,156 @@ find_tables(void)
 		return;
 	profile_relation = get_relname_relid(PROFILE_TABLE, schema);
 	rate_relation = get_relname_relid(RATE_TABLE, schema);
+}
+
+/* Another version of the extension has other columns. */
+static bool
+has_columns(Relation table, const Oid *types, int ncolumns)
+{
+	TupleDesc	desc = RelationGetDescr(table);
+
+	if (table->rd_rel->relkind != RELKIND_RELATION || desc->natts != ncolumns)
+		return false;
+	for (int i = 0; i < ncolumns; i++)
+	{
+		if (TupleDescAttr(desc, i)->atttypid != types[i])
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Opens a table for reading.  False: somebody is changing it.  NULL: there is
+ * no such table of ours.
+ */
+static bool
+open_table(Oid relation, const Oid *types, int ncolumns, Relation *table)
+{
+	*table = NULL;
+	if (!OidIsValid(relation))
+		return true;
+	if (!ConditionalLockRelationOid(relation, AccessShareLock))
+		return false;
+	*table = try_relation_open(relation, NoLock);
+	if (*table == NULL)
+		UnlockRelationOid(relation, AccessShareLock);
+	else if (!has_columns(*table, types, ncolumns))
+	{
+		relation_close(*table, AccessShareLock);
+		*table = NULL;
+	}
+	return true;
+}
+
+/* ---- reading ---- */
+
+typedef struct Reading
+{
+	Oid			tablespace;
+	FmsPlace	place;
+	bool		matches;		/* there is a profile of that place */
+	int			nrates;
+	FmsDevice	device;
+} Reading;
+
+typedef void (*RowReader) (const Datum *values, const bool *nulls,
+						   Reading *reading);
+
+/* Calls reader with each row of that tablespace.  All tables begin with it. */
+static void
+read_rows(Relation table, Snapshot snapshot, RowReader reader,
+		  Reading *reading)
+{
+	SysScanDesc scan = systable_beginscan(table, InvalidOid, false,
+										  SnapshotAny, 0, NULL);
+	int			natts = RelationGetDescr(table)->natts;
+	Datum	   *values = palloc(natts * sizeof(Datum));
+	bool	   *nulls = palloc(natts * sizeof(bool));
+	HeapTuple	tuple;
+
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		if (!table_tuple_satisfies_snapshot(table, scan->slot, snapshot))
+			continue;
+		heap_deform_tuple(tuple, RelationGetDescr(table), values, nulls);
+		if (!nulls[0] && DatumGetObjectId(values[0]) == reading->tablespace)
+			reader(values, nulls, reading);
+	}
+	systable_endscan(scan);
+	pfree(values);
+	pfree(nulls);
+}
+
+static void
+read_header(const Datum *values, const bool *nulls, Reading *reading)
+{
+	const char *place[] = {reading->place.location, reading->place.device,
+	reading->place.host};
+
+	reading->matches = true;
+	for (int i = 0; i < (int) lengthof(place); i++)
+	{
+		if (!nulls[PROFILE_LOCATION + i] &&
+			strcmp(TextDatumGetCString(values[PROFILE_LOCATION + i]),
+				   place[i]) != 0)
+			reading->matches = false;
+	}
+}
+
+static void
+read_rate(const Datum *values, const bool *nulls, Reading *reading)
+{
+	for (int i = 0; i < RATE_COLUMNS; i++)
+	{
+		if (nulls[i])
+			return;
+	}
+	reading->nrates++;
+	for (int i = 0; i < FMS_PATTERNS; i++)
+	{
+		if (strcmp(TextDatumGetCString(values[RATE_PATTERN]),
+				   fms_pattern_names[i]) == 0)
+			fms_device_note(&reading->device, i,
+							DatumGetInt32(values[RATE_BLOCK_BYTES]),
+							DatumGetInt32(values[RATE_DEPTH]),
+							DatumGetFloat8(values[RATE_MB]));
+	}
+}
+
+/*
+ * Reads that tablespace's profile.  True if the answer may be remembered: the
+ * tables could be read, and nothing changed meanwhile.
+ */
+static bool
+read_profile(Oid tablespace, Reading *reading)
+{
+	uint64		before = changes;
+	Relation	profiles;
+	Relation	rates = NULL;
+	bool		readable;
+
+	memset(reading, 0, sizeof(*reading));
+	reading->tablespace = tablespace;
+	fms_place_find(tablespace, &reading->place);
+	find_tables();
+	readable = open_table(profile_relation, profile_types, PROFILE_COLUMNS,
+						  &profiles) &&
+		open_table(rate_relation, rate_types, RATE_COLUMNS, &rates);
+	if (profiles && rates)
+	{
+		Snapshot	snapshot =
+			RegisterSnapshot(GetCatalogSnapshot(rate_relation));
+
+		read_rows(profiles, snapshot, read_header, reading);
+		if (reading->matches)
+			read_rows(rates, snapshot, read_rate, reading);
+		UnregisterSnapshot(snapshot);
+	}
+	if (profiles)
+		relation_close(profiles, AccessShareLock);
+	if (rates)
+		relation_close(rates, AccessShareLock);
+	return readable && changes == before;
 }
 
 /* The first of those that temporary files go to. */
@@ -373,58 +345,21 @@ current_tablespace(void)
 	return OidIsValid(first) ? first : MyDatabaseTableSpace;
 }
 
-/*
- * Reads the rates; true if they may be remembered: they were there to be read,
- * and nothing changed meanwhile.
- */
-static bool
-read_device(Oid tablespace, FmsDevice *device)
-{
-	uint64		before = changes;
-	char	   *name = get_tablespace_name(tablespace);
-	bool		read;
-
-	memset(device, 0, sizeof(*device));
-	find_tables();
-	read = name == NULL ||
-		read_table(rate_relation, rate_types, RATE_COLUMNS, name, read_rate,
-				   device);
-	return read && changes == before;
-}
-
 void
 fms_profile_device(FmsDevice *device)
 {
 	Oid			tablespace = current_tablespace();
+	Reading		reading;
 
 	watch();
 	if (!remembered || remembered_tablespace != tablespace)
 	{
 		remembered = false;
 		remembered_tablespace = tablespace;
-		remembered = read_device(tablespace, &remembered_device);
+		remembered = read_profile(tablespace, &reading);
+		remembered_device = reading.device;
 	}
 	*device = remembered_device;
-}
-
-void
-fms_profile_look_up(Oid tablespace, FmsDevice *device, FmsTupleCost *cost,
-					TimestampTz *measured_at)
-{
-	char	   *name = get_tablespace_name(tablespace);
-	Header		header = {0};
-
-	memset(device, 0, sizeof(*device));
-	find_tables();
-	if (name)
-	{
-		(void) read_table(rate_relation, rate_types, RATE_COLUMNS, name,
-						  read_rate, device);
-		(void) read_table(profile_relation, profile_types, PROFILE_COLUMNS,
-						  name, read_header, &header);
-	}
-	*cost = header.cost;
-	*measured_at = header.measured_at;
 }
 
 Oid
@@ -452,129 +387,97 @@ fms_profile_tablespace(const char *name)
 
 /* ---- writing ---- */
 
-/* Runs a statement in which %s stands for a table, with typed arguments. */
-static void
-execute(const char *format, Oid schema, const char *table, int nargs,
-		const Oid *types, Datum *values)
-{
-	char	   *name = quote_qualified_identifier(get_namespace_name(schema),
-												  table);
-	char	   *statement = psprintf(format, name);
-
-	if (SPI_execute_with_args(statement, nargs, (Oid *) types, values, NULL,
-							  false, 0) < 0)
-		elog(ERROR, "could not run \"%s\"", statement);
-	pfree(statement);
-}
-
-static void
-store_merge_cost(const FmsMergeCost *cost, Datum *values)
-{
-	*values++ = Float8GetDatum(cost->tuple_ns);
-	*values++ = Float8GetDatum(cost->byte_ns);
-	*values++ = Float8GetDatum(cost->change_ns);
-	*values++ = Float8GetDatum(cost->block_ns);
-	*values = Float8GetDatum(cost->submit_ns);
-}
-
-static void
-store_header(Oid schema, const FmsProfileFacts *facts, Datum tablespace)
-{
-	Datum		values[PROFILE_COLUMNS];
-	struct utsname system;
-
-	if (uname(&system) != 0)
-		strlcpy(system.release, "unknown", sizeof(system.release));
-	values[PROFILE_TABLESPACE] = tablespace;
-	values[PROFILE_MEASURED_AT] = TimestampTzGetDatum(GetCurrentTimestamp());
-	values[PROFILE_KERNEL] = CStringGetTextDatum(system.release);
-	values[PROFILE_SERVER] =
-		CStringGetTextDatum(GetConfigOption("server_version", false, false));
-	values[PROFILE_IO_METHOD] =
-		CStringGetTextDatum(facts->uses_uring ? "io_uring" : "sync");
-	values[PROFILE_SECONDS] = Float8GetDatum(facts->seconds);
-	values[PROFILE_FILE_BYTES] = Int64GetDatum(facts->file_bytes);
-	values[PROFILE_FORMATION_NS] = Float8GetDatum(facts->cost.formation_ns);
-	values[PROFILE_FORMATION_BYTE_NS] =
-		Float8GetDatum(facts->cost.formation_byte_ns);
-	store_merge_cost(&facts->cost.cached, &values[PROFILE_MERGE_NS]);
-	store_merge_cost(&facts->cost.direct, &values[PROFILE_DIRECT_MERGE_NS]);
-	execute("INSERT INTO %s VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)",
-			schema, PROFILE_TABLE, PROFILE_COLUMNS, profile_types, values);
-}
-
-static void
-store_row(Oid schema, const FmsProfileRow *row, Datum tablespace)
-{
-	Datum		values[RATE_COLUMNS];
-
-	values[RATE_TABLESPACE] = tablespace;
-	values[RATE_PATTERN] = CStringGetTextDatum(fms_probe_name(row->pattern));
-	values[RATE_BLOCK_BYTES] = Int32GetDatum(row->block_bytes);
-	values[RATE_DEPTH] = Int32GetDatum(row->depth);
-	values[RATE_MB] = Float8GetDatum(row->result.mb_per_s);
-	values[RATE_IOPS] = Float8GetDatum(row->result.iops);
-	values[RATE_P50] = Float8GetDatum(row->result.p50_us);
-	values[RATE_P95] = Float8GetDatum(row->result.p95_us);
-	values[RATE_P99] = Float8GetDatum(row->result.p99_us);
-	values[RATE_CPU] = Float8GetDatum(row->result.cpu_us);
-	execute("INSERT INTO %s VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
-			schema, RATE_TABLE, RATE_COLUMNS, rate_types, values);
-}
-
-static void
-store_as_owner(Oid schema, const FmsProfileFacts *facts,
-			   const FmsProfileRow *rows, int nrows)
-{
-	NameData	name;
-	Datum		tablespace = NameGetDatum(&name);
-	int			i;
-
-	namestrcpy(&name, get_tablespace_name(facts->tablespace));
-	execute("DELETE FROM %s WHERE tablespace = $1", schema, PROFILE_TABLE, 1,
-			profile_types, &tablespace);
-	store_header(schema, facts, tablespace);
-	for (i = 0; i < nrows; i++)
-		store_row(schema, &rows[i], tablespace);
-}
-
-static Oid
-owner_of(Oid relation)
-{
-	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relation));
-	Oid			owner;
-
-	if (!HeapTupleIsValid(tuple))
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_TABLE),
-				 errmsg("table \"%s\" of extension \"fmsort\" does not exist",
-						PROFILE_TABLE),
-				 errhint("Create the extension anew.")));
-	owner = ((Form_pg_class) GETSTRUCT(tuple))->relowner;
-	ReleaseSysCache(tuple);
-	return owner;
-}
-
 void
-fms_profile_store(Oid schema, const FmsProfileFacts *facts,
-				  const FmsProfileRow *rows, int nrows)
+fms_profile_require_tables(void)
 {
-	Oid			owner = owner_of(get_relname_relid(PROFILE_TABLE, schema));
-	Oid			caller;
-	int			context;
-	int			nest_level;
+	Relation	table;
+	bool		readable;
 
-	/* on ERROR, the transaction's end undoes the first two of these */
-	GetUserIdAndSecContext(&caller, &context);
-	SetUserIdAndSecContext(owner, context | SECURITY_LOCAL_USERID_CHANGE |
-						   SECURITY_RESTRICTED_OPERATION);
-	nest_level = NewGUCNestLevel();
-	(void) set_config_option("search_path", "pg_catalog, pg_temp",
-							 PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE,
-							 true, 0, false);
-	SPI_connect();
-	store_as_owner(schema, facts, rows, nrows);
-	SPI_finish();
-	AtEOXact_GUC(true, nest_level);
-	SetUserIdAndSecContext(caller, context);
+	find_tables();
+	readable = open_table(profile_relation, profile_types, PROFILE_COLUMNS,
+						  &table);
+	if (table)
+		relation_close(table, AccessShareLock);
+	else if (readable)
+		fms_refuse_version();
+}
+
+/* Deletes that tablespace's rows. */
+static void
+delete_rows(Relation table, Oid tablespace)
+{
+	SysScanDesc scan = systable_beginscan(table, InvalidOid, false, NULL, 0,
+										  NULL);
+	HeapTuple	tuple;
+
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		bool		isnull;
+		Datum		value = heap_getattr(tuple, 1, RelationGetDescr(table),
+										 &isnull);
+
+		if (!isnull && DatumGetObjectId(value) == tablespace)
+			CatalogTupleDelete(table, &tuple->t_self);
+	}
+	systable_endscan(scan);
+}
+
+static void
+insert_row(Relation table, Datum *values)
+{
+	bool	   *nulls = palloc0(RelationGetDescr(table)->natts * sizeof(bool));
+	HeapTuple	tuple = heap_form_tuple(RelationGetDescr(table), values,
+										nulls);
+
+	CatalogTupleInsert(table, tuple);
+	heap_freetuple(tuple);
+	pfree(nulls);
+}
+
+bool
+fms_profile_store(const FmsProfileFacts *facts, const FmsProbePoint *points,
+				  int npoints)
+{
+	Datum		tablespace = ObjectIdGetDatum(facts->tablespace);
+	struct utsname system = {.release = "unknown"};
+	Reading		reading;
+	Relation	profiles;
+	Relation	rates;
+
+	fms_profile_require_tables();
+	/* one calibration after the other; whoever reads does not wait */
+	profiles = table_open(profile_relation, ShareRowExclusiveLock);
+	rates = table_open(rate_relation, RowExclusiveLock);
+	(void) read_profile(facts->tablespace, &reading);
+	if (!facts->complete && npoints < reading.nrates * ENOUGH_PART)
+	{
+		table_close(rates, RowExclusiveLock);
+		table_close(profiles, ShareRowExclusiveLock);
+		return false;
+	}
+	delete_rows(rates, facts->tablespace);
+	delete_rows(profiles, facts->tablespace);
+	(void) uname(&system);
+	insert_row(profiles, (Datum[PROFILE_COLUMNS]) {
+		tablespace, CStringGetTextDatum(reading.place.location),
+		CStringGetTextDatum(reading.place.device),
+		CStringGetTextDatum(reading.place.host),
+		TimestampTzGetDatum(GetCurrentTimestamp()),
+		CStringGetTextDatum(system.release),
+		CStringGetTextDatum(GetConfigOption("server_version", false, false)),
+		CStringGetTextDatum(facts->uses_uring ? "io_uring" : "sync"),
+		Float8GetDatum(facts->seconds), Int64GetDatum(facts->file_bytes)
+	});
+	for (int i = 0; i < npoints; i++)
+		insert_row(rates, (Datum[RATE_COLUMNS]) {
+			tablespace,
+			CStringGetTextDatum(fms_pattern_names[points[i].pattern]),
+			Int32GetDatum(points[i].block_bytes),
+			Int32GetDatum(points[i].depth), Float8GetDatum(points[i].mb_per_s)
+		});
+	CacheInvalidateRelcache(rates);
+	table_close(rates, NoLock);
+	table_close(profiles, NoLock);
+	CommandCounterIncrement();
+	return true;
 }

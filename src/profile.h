@@ -11,35 +11,8 @@
 
 #include "postgres.h"
 
-#include "datatype/timestamp.h"
-
 #include "device.h"
 #include "probe.h"
-
-/*
- * What the merge costs the processor, in nanoseconds: for each tuple, each
- * byte of it, each block, and each time it asks for one or several of these.
- */
-typedef struct FmsMergeCost
-{
-	double		tuple_ns;
-	double		byte_ns;
-	double		change_ns;		/* of tuple_ns, for changing runs */
-	double		block_ns;
-	double		submit_ns;
-} FmsMergeCost;
-
-/*
- * What sorting costs it, by sorts that were timed; waiting for the device
- * excluded.
- */
-typedef struct FmsTupleCost
-{
-	double		formation_ns;	/* to take it in, sort it, write it */
-	double		formation_byte_ns;	/* and each byte of it */
-	FmsMergeCost cached;		/* where blocks come from the page cache */
-	FmsMergeCost direct;		/* past it; all zero: not measured */
-} FmsTupleCost;
 
 /* How a profile was taken. */
 typedef struct FmsProfileFacts
@@ -48,37 +21,27 @@ typedef struct FmsProfileFacts
 	double		seconds;
 	uint64		file_bytes;
 	bool		uses_uring;
-	FmsTupleCost cost;
+	bool		complete;		/* no point was left out for want of time */
 } FmsProfileFacts;
 
-typedef struct FmsProfileRow
-{
-	FmsProbePattern pattern;
-	uint32		block_bytes;
-	uint32		depth;
-	FmsProbeResult result;
-} FmsProfileRow;
+/* Raises an error if there are no tables to keep a profile in. */
+extern void fms_profile_require_tables(void);
 
 /*
- * Replaces that tablespace's profile in the tables of that schema, in the
- * current transaction, with the rights of the tables' owner.
+ * Replaces that tablespace's profile in the tables, in the current
+ * transaction.  False, and nothing changes: points were left out, and the
+ * profile that is there has plainly more of them.
  */
-extern void fms_profile_store(Oid schema, const FmsProfileFacts *facts,
-							  const FmsProfileRow *rows, int nrows);
+extern bool fms_profile_store(const FmsProfileFacts *facts,
+							  const FmsProbePoint *points, int npoints);
 
 /*
  * The device under temporary files that are made now.  Costs a look into the
  * tables the first time, and when they have changed.  All zero where nothing
- * was measured, or nothing can be read now; never waits for a lock.
+ * was measured, or nothing can be read now; never waits for a lock, and leaves
+ * no lock behind.
  */
 extern void fms_profile_device(FmsDevice *device);
-
-/*
- * The same for that tablespace, with what tuples cost (0: not known) and when
- * it was measured (0: never).
- */
-extern void fms_profile_look_up(Oid tablespace, FmsDevice *device,
-								FmsTupleCost *cost, TimestampTz *measured_at);
 
 /*
  * The tablespace of that name, or NULL: the one that temporary files go to.

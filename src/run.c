@@ -65,7 +65,8 @@ struct FmsRunWriter
 	FmsRecord  *last_key;		/* its key, if it is not there to be read */
 };
 
-Size
+/* One of its buffers, which is written in one piece. */
+static Size
 fms_run_piece_bytes(Size output_bytes, uint32 block_bytes)
 {
 	Size		share = output_bytes / FMS_STREAM_MAX_BUFFERS;

@@ -53,9 +53,6 @@ typedef struct FmsRunWriter FmsRunWriter;
  */
 extern Size fms_run_writer_bytes(Size output_bytes, uint32 block_bytes);
 
-/* One of them, which is written in one piece. */
-extern Size fms_run_piece_bytes(Size output_bytes, uint32 block_bytes);
-
 /*
  * The same memory is used for run after run.  Notes fences for a merge that
  * reads in that order; for none, first keys.  Current context; may ERROR.

@@ -7,6 +7,7 @@
 # change here: fmsort--OLD.sql stays in the tree, fmsort--OLD--NEW.sql joins it.
 #
 # Every version: pg_dump and the catalogs.
+# A database that has not been updated yet gets an error that says so.
 #
 # Seen to fail with: an update script that leaves out a comment, that makes a
 # function with another cost, that forgets to add a function; a version
@@ -121,6 +122,39 @@ foreach my $version (@versions)
 			 ORDER BY relpages, relname OFFSET 0) c;
 			 SELECT sort_method FROM fmsort_last_sort()') =~ s/^\d+\n//r,
 		'in-memory', "$version: then it works");
+}
+
+# ---- before the update: the new library with the old definitions ------------------
+
+foreach my $version (grep { $_ eq '0.1.0' } @versions)
+{
+	my $database = database("old_$version",
+		qq{CREATE EXTENSION fmsort VERSION '$version'});
+	my $try = sub {
+		my (undef, undef, $err) = $node->psql($database,
+			"\\set VERBOSITY verbose\n$_[0]", on_error_stop => 0);
+
+		return $err;
+	};
+
+	foreach my $call (q{fmsort_recommend('4MB', 1000000)},
+		'fmsort_calibrate(seconds => 1, size_mb => 16)')
+	{
+		like($try->("SELECT * FROM $call"),
+			qr/ERROR:  55000: .*\nHINT:  Run ALTER EXTENSION fmsort UPDATE/,
+			"$version, not updated: $call says what to do");
+	}
+	is($try->("INSERT INTO fmsort_device_profile SELECT 'pg_default', now(),
+			'x', 'x', 'x', 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1;
+			SET work_mem = '64kB'; SELECT count(*) FROM
+			(SELECT g FROM generate_series(1, 50000) g ORDER BY -g OFFSET 0) s"),
+		'', "$version, not updated: sorts go on without a profile");
+	is($try->('ALTER EXTENSION fmsort UPDATE'), '', "$version: then it is updated");
+	is($node->safe_psql($database, 'SELECT array_agg(c::regclass ORDER BY 1)
+			FROM pg_extension, unnest(extconfig) c WHERE extname = $$fmsort$$'),
+		$node->safe_psql('fresh', 'SELECT array_agg(c::regclass ORDER BY 1)
+			FROM pg_extension, unnest(extconfig) c WHERE extname = $$fmsort$$'),
+		"$version: and dumps the tables that it has");
 }
 
 $node->stop;

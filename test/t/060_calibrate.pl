@@ -9,9 +9,10 @@
 # Where one is not set, its part is skipped and says so; if CI is set, that is
 # a failure.
 #
-# Seen to fail with: check_place() of probe.c doing nothing; no reset callback
-# there; open_table() of profile.c waiting for its lock; fmsort_profile_changed()
-# without an invalidation; no pg_extension_config_dump() for the rates.
+# Seen to fail with: fms_place_check() doing nothing; no reset callback of
+# probe.c; open_table() of profile.c waiting for its lock; fmsort_profile_changed()
+# without an invalidation; no pg_extension_config_dump() for the rates;
+# fms_profile_store() that replaces any profile; a profile found by the name.
 
 use strict;
 use warnings;
@@ -128,12 +129,14 @@ SKIP:
 		SELECT * FROM fmsort_calibrate('there', 3, 16);
 		SELECT count(*) >= 2 FROM answer;
 		SELECT count(*) FROM ((TABLE answer) EXCEPT
-		  (SELECT pattern, block_bytes, queue_depth, mb_per_s, iops, p50_us,
-		     p95_us, p99_us, cpu_us FROM fmsort_device_rate
-		   WHERE tablespace = 'there')) d;
-		SELECT tablespace, kernel <> '', file_bytes, seconds > 0,
-		  formation_ns > 0, merge_ns >= 0 FROM fmsort_device_profile;");
-	is($rows, "t\n0\nthere|t|16777216|t|t|t",
+		  (SELECT pattern, block_bytes, queue_depth, mb_per_s,
+		     mb_per_s * 1e6 / block_bytes FROM fmsort_device_rate
+		   WHERE tablespace = (SELECT oid FROM pg_tablespace
+		     WHERE spcname = 'there'))) d;
+		SELECT spcname, location = pg_tablespace_location(oid), device <> '',
+		  host <> '', kernel <> '', file_bytes, seconds > 0
+		FROM fmsort_device_profile JOIN pg_tablespace ON oid = tablespace;");
+	is($rows, "t\n0\nthere|t|t|t|t|16777216|t",
 		'a complete measurement is kept, whoever took it');
 	is(join(' ', temp_files($node, $there)), '', '... and no file stays');
 
@@ -150,6 +153,42 @@ SKIP:
 		SELECT measured_at FROM fmsort_device_profile");
 	is(join(' ', temp_files($node, $there)), '',
 		'a transaction that is rolled back leaves no file');
+
+	# one that left most of its points out does not take a good one's place
+	my $good = 'SELECT count(*), max(measured_at) FROM fmsort_device_rate,
+		fmsort_device_profile';
+	run('INSERT INTO fmsort_device_rate SELECT tablespace, $$RR$$, b, 1, 1
+		FROM fmsort_device_profile, generate_series(1, 10000) b');
+	my $before = $node->safe_psql('postgres', $good);
+	(undef, $err) = run("SELECT count(*) FROM fmsort_calibrate('there', 1, 16)");
+	is($node->safe_psql('postgres', $good), $before,
+		'a measurement with far fewer rates leaves the profile alone');
+	like($err, qr/WARNING: .*profile of tablespace "there" stays as it was/,
+		'... and says so');
+
+	# ... but for that of another device
+	run('UPDATE fmsort_device_profile SET device = $$another$$');
+	run("SELECT count(*) FROM fmsort_calibrate('there', 1, 16)");
+	is($node->safe_psql('postgres', "SELECT count(*) FROM fmsort_device_rate
+		WHERE block_bytes % 512 <> 0"), 0,
+		"another device's profile is replaced by any");
+
+	# it belongs to the tablespace, whatever that is called
+	my $tuned = "SET temp_tablespaces = '%s'; SET work_mem = '2MB';
+	  DO \$\$ BEGIN PERFORM g FROM generate_series(1, 100000) g
+	    ORDER BY -g OFFSET 99999; END \$\$;
+	  SELECT block_size FROM fmsort_last_sort()";
+	$node->safe_psql('postgres', "DELETE FROM fmsort_device_rate;
+		INSERT INTO fmsort_device_rate SELECT tablespace, 'RR', 512 << b,
+		  1 << d, (512 << b) / 1e3 FROM fmsort_device_profile,
+		  generate_series(0, 13) b, generate_series(0, 6) d");
+	my $known = $node->safe_psql('postgres', sprintf($tuned, 'there'));
+	isnt($known, $node->safe_psql('postgres', sprintf($tuned, '')),
+		'sorts go by the profile');
+	$node->safe_psql('postgres', 'ALTER TABLESPACE there RENAME TO renamed');
+	is($node->safe_psql('postgres', sprintf($tuned, 'renamed')), $known,
+		'... of a tablespace that has been renamed, too');
+	$node->safe_psql('postgres', 'ALTER TABLESPACE renamed RENAME TO there');
 
 	# another database knows the profile after a dump and a restore
 	my $dump = $node->basedir . '/profile.sql';
@@ -180,11 +219,10 @@ SKIP:
 		my ($rate) = @_;
 
 		return "DELETE FROM fmsort_device_profile;
-		  INSERT INTO fmsort_device_profile SELECT spcname, now(), 'none',
-		    'none', 'sync', 1, 1, 400, 1, 100, 0.5, 30, 1000, 500,
-		    100, 0.5, 30, 1000, 500 FROM pg_tablespace;
-		  INSERT INTO fmsort_device_rate SELECT spcname, 'RR', 512 << b, 1 << d,
-		    $rate, 1, 1, 1, 1, 1 FROM pg_tablespace, generate_series(0, 13) b,
+		  INSERT INTO fmsort_device_profile SELECT oid, NULL, NULL, NULL, now(),
+		    'none', 'none', 'sync', 1, 1 FROM pg_tablespace;
+		  INSERT INTO fmsort_device_rate SELECT t.oid, 'RR', 512 << b, 1 << d,
+		    $rate FROM pg_tablespace t, generate_series(0, 13) b,
 		    generate_series(0, 6) d;";
 	};
 

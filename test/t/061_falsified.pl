@@ -41,12 +41,11 @@ sub profile
 
 	$node->safe_psql('postgres', <<"EOT");
 DELETE FROM fmsort_device_profile;
-INSERT INTO fmsort_device_profile SELECT spcname, now(), 'none', 'none',
-  'sync', 1, 1, 400, 1, 100, 0.5, 30, 1000, 500, 100, 0.5, 30, 1000, 500
-  FROM pg_tablespace;
-INSERT INTO fmsort_device_rate SELECT spcname, p, 512 << b, 1 << d, $mb, 1, 1,
-  1, 1, 1 FROM pg_tablespace, generate_series(0, 13) b,
-  generate_series(0, 6) d, unnest('{RR,append}'::text[]) p;
+INSERT INTO fmsort_device_profile SELECT oid, NULL, NULL, NULL, now(), 'none',
+  'none', 'sync', 1, 1 FROM pg_tablespace;
+INSERT INTO fmsort_device_rate SELECT t.oid, p, 512 << b, 1 << d, $mb
+  FROM pg_tablespace t, generate_series(0, 13) b, generate_series(0, 6) d,
+  unnest('{RR,append}'::text[]) p;
 EOT
 	return;
 }

@@ -36,8 +36,8 @@ begin(double mb, uint64 expected)
 	options.expected_bytes = expected;
 	if (mb > 0)
 	{
-		fms_device_note_write(&options.device, mb);
-		fms_device_note_read(&options.device, BLOCK, 8, mb);
+		fms_device_note(&options.device, FMS_PATTERN_APPEND, 262144, 4, mb);
+		fms_device_note(&options.device, FMS_PATTERN_RR, BLOCK, 8, mb);
 	}
 	fms_medium_begin(&medium, &options, BLOCK, &counters);
 }
@@ -355,34 +355,6 @@ check_crowd(void)
 	memory = 1000 * MB;
 }
 
-/* What is said of a spill before it is there. */
-static void
-check_expectations(void)
-{
-	FmsOptions	expecting = {.direct_io = FMS_DIRECT_AUTO};
-
-	room = 100 * MB;
-	memory = 1000 * MB;
-	shim_ok(fms_medium_caches(&expecting, BLOCK, 90 * MB),
-			"there is room: it will stay in the page cache");
-	shim_ok(fms_medium_caches(&expecting, BLOCK, 130 * MB),
-			"... for all but the end, as well");
-	shim_ok(!fms_medium_caches(&expecting, BLOCK, 140 * MB),
-			"... for less, not");
-	memory = 150 * MB;
-	shim_ok(!fms_medium_caches(&expecting, BLOCK, 90 * MB),
-			"nor where memory does not hold it beside its input");
-	fms_device_note_write(&expecting.device, 30);
-	fms_device_note_read(&expecting.device, BLOCK, 8, 30);
-	shim_ok(fms_medium_caches(&expecting, BLOCK, 90 * MB),
-			"... but for a very slow device");
-	expecting.direct_io = FMS_DIRECT_ON;
-	shim_ok(!fms_medium_caches(&expecting, BLOCK, 1 * MB), "on is on");
-	expecting.direct_io = FMS_DIRECT_OFF;
-	shim_ok(fms_medium_caches(&expecting, BLOCK, 900 * MB), "off is off");
-	memory = 1000 * MB;
-}
-
 static bool
 correct(FmsDevice *device, double bytes, double elapsed_us, double blocked_us)
 {
@@ -444,7 +416,6 @@ main(void)
 	check_wrong_profiles();
 	check_trial();
 	check_crowd();
-	check_expectations();
 	check_bounds();
 	return shim_done();
 }

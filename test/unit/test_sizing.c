@@ -401,10 +401,10 @@ invent_device(void)
 		for (d = 0; d < FMS_DEVICE_DEPTHS; d++)
 		{
 			if (shim_below(4) > 0)
-				fms_device_note_read(&options.device,
-									 FMS_DEVICE_BLOCK_BYTES(b),
-									 FMS_DEVICE_DEPTH(d),
-									 1 + shim_below(1000 << b));
+				fms_device_note(&options.device, FMS_PATTERN_RR,
+								FMS_DEVICE_BLOCK_BYTES(b),
+								FMS_DEVICE_DEPTH(d),
+								1 + shim_below(1000 << b));
 		}
 	}
 }

@@ -33,8 +33,7 @@
 #   known       automatic, with the profile that grid_calibrate measured
 #   times10     automatic, with that profile ten times too fast
 #   tenth       automatic, with that profile ten times too slow
-#   B/L/D       block size, assist blocks, direct I/O as set; with what
-#               fmsort_recommend() says of that, by the profile
+#   B/L/D       block size, assist blocks, direct I/O as set
 #   B/L/D/C     likewise, and compression as set
 #   again:B/..  the same once more: what the two differ by is chance
 
@@ -106,8 +105,7 @@ grid_profile() {
     cat <<EOF
 INSERT INTO fmsort_device_profile TABLE true_profile;
 INSERT INTO fmsort_device_rate
-SELECT tablespace, pattern, block_bytes, queue_depth, mb_per_s * $factor,
-  iops * $factor, p50_us / $factor, p95_us / $factor, p99_us / $factor, cpu_us
+SELECT tablespace, pattern, block_bytes, queue_depth, mb_per_s * $factor
 FROM true_rate;
 EOF
 }
@@ -126,30 +124,6 @@ grid_contender() {
         ;;
     *) settings fmsort 0 0 auto auto ;;
     esac
-}
-
-# grid_prediction CONTENDER WORK_MEM: SQL that asks for it, of a point
-grid_prediction() {
-    local block assist direct
-
-    if [[ $1 != */*/* || $1 == again:* ]]; then
-        echo "SELECT '{}';"
-        return
-    fi
-    IFS=/ read -r block assist direct _ <<<"$1"
-    cat <<EOF
-SELECT row_to_json(r)
-FROM (SELECT reltuples::bigint AS tuples,
-    (SELECT sum(avg_width)::int FROM pg_stats WHERE tablename = 'orders')
-      AS width,
-    (SELECT CASE WHEN n_distinct < 0 THEN -n_distinct * reltuples
-       ELSE n_distinct END::bigint
-     FROM pg_stats WHERE tablename = 'orders' AND attname = '$GRID_KEY')
-      AS keys
-  FROM pg_class WHERE oid = 'orders'::regclass) o,
-  fmsort_recommend('$2MB', tuples * width, width, block_size => $block,
-    assist_blocks => $assist, distinct_keys => keys) r;
-EOF
 }
 
 # The table is on disk, and in the page cache no longer.
@@ -193,8 +167,6 @@ EXPLAIN (ANALYZE, TIMING OFF, SUMMARY ON, FORMAT JSON)
 SELECT * FROM orders ORDER BY $GRID_KEY;
 \\echo , "sorts":
 SELECT coalesce(json_agg(s), '[]') FROM fmsort_last_sort() s;
-\\echo , "predicted":
-$(grid_prediction "$4" "$3")
 \\echo }
 EOF
     grid_report add "$1" "$2" "$GRID_KEY" "$3" "$4" "$5" "$plan"
@@ -211,8 +183,8 @@ grid_round() {
 }
 
 # With GRID_CALIBRATION (seconds and MB of grid_calibrate) the device is measured
-# every now and then, so that no contender and no prediction is judged by minutes
-# that are over, or by one calibration.
+# every now and then, so that no contender is judged by minutes that are over, or
+# by one calibration.
 grid_calibrate_again() {
     # shellcheck disable=SC2086 # words
     [[ -z $GRID_CALIBRATION ]] || grid_calibrate $GRID_CALIBRATION

@@ -26,10 +26,6 @@ FIGURES = ("input_ms", "run_formation_ms", "merge_ms", "blocked_ms",
            "block_size", "assist_blocks", "direct_io", "runs", "merge_passes",
            "why")
 
-# Cells that differ in nothing that a merge would notice.
-TABLE_STATES = ("warm", "cold")
-
-
 # A point of the grid once more, to see what is chance.
 AGAIN = "again:"
 
@@ -149,8 +145,6 @@ def add(results, stage, cell, key, mem, contender, number, path):
     if contender != "stock":
         found.update((name, printed["sorts"][0].get(name))
                      for name in FIGURES)
-    if is_point(contender):
-        found["predicted_merge_ms"] = printed["predicted"].get("merge_ms")
     results.add(stage, cell, key, mem, contender, number, json.dumps(found))
 
 
@@ -243,75 +237,6 @@ def print_tables(results):
         print("%s: stock/it at least %s; it/best of grid %s; without input %s"
               % (name, shown(min(stock, default=None)), within(best),
                  within(sort)))
-    print_predictions(results)
-
-
-def print_predictions(results):
-    """How far off fmsort_recommend() was, over the grid: each measurement, by
-    the profile that was the latest, and the median of those that came to the
-    same settings (work_mem has no room for all blocks that are asked for; the
-    table's state is not the merge's).  Beside it, how near another measurement
-    of the same setting comes."""
-    for kind, direct in (("direct", True), ("cached", False)):
-        same = by_setting(results, direct)
-        ratios = {setting: [predicted / measured
-                            for predicted, measured in found]
-                  for setting, found in same.items()}
-        medians = {setting: statistics.median(some)
-                   for setting, some in ratios.items()}
-        print_ratios("predicted by measured merge, %s, medians of settings"
-                     % kind, list(medians.values()))
-        print_ratios("predicted by measured merge, %s, single measurements"
-                     % kind, [r for some in ratios.values() for r in some])
-        print_ratios("the others' median by a measurement, %s" % kind,
-                     [r for found in same.values()
-                      for r in repeated([m for _, m in found])])
-        for setting, median in medians.items():
-            if not is_near(median):
-                print_missed(setting, same[setting])
-
-
-def by_setting(results, direct):
-    """Predicted and measured times of merges, by what decides on them."""
-    same = {}
-    for row in results.rows:
-        found = row[6]
-        if (row[0] in ("screening", "final") and is_point(row[4])
-                and found["merge_ms"] and found["direct_io"] == direct
-                and found.get("predicted_merge_ms")):
-            compression = row[4].split("/")[3:]
-            same.setdefault(
-                (row[1] if row[1] not in TABLE_STATES else "",
-                 "%s MB" % row[3], "%s x %s" % (found["block_size"],
-                                                found["assist_blocks"]),
-                 *compression), []).append((found["predicted_merge_ms"],
-                                            found["merge_ms"]))
-    return same
-
-
-def repeated(measured):
-    """Each by the median of the others."""
-    return [statistics.median(measured[:i] + measured[i + 1:]) / one
-            for i, one in enumerate(measured) if len(measured) > 2]
-
-
-def is_near(ratio):
-    return 0.75 <= ratio <= 1.25
-
-
-def print_missed(setting, found):
-    print("  missed: %s: predicted %s, measured %s"
-          % (", ".join(filter(None, setting)),
-             shown(statistics.median(p for p, _ in found), 0),
-             " ".join(shown(m, 0) for _, m in found)))
-
-
-def print_ratios(what, ratios):
-    if ratios:
-        print("%s: %s to %s, median %s; within 25 %% in %d of %d"
-              % (what, shown(min(ratios)), shown(max(ratios)),
-                 shown(statistics.median(ratios)),
-                 sum(map(is_near, ratios)), len(ratios)))
 
 
 # ---- for programs -----------------------------------------------------------
@@ -320,8 +245,7 @@ def print_csv(results):
     out = csv.writer(sys.stdout, lineterminator="\n")
     out.writerow(["stage", "cell", "key", "work_mem_mb", "contender",
                   "median_ms", "min_ms", "max_ms", "rounds", "stock_by_it",
-                  "it_by_best", "sort_by_best", *FIGURES,
-                  "predicted_merge_ms"])
+                  "it_by_best", "sort_by_best", *FIGURES])
     for row in results.rows:
         if row[0] == "environment":
             out.writerow(["environment", row[1], row[6]["value"]])
@@ -338,8 +262,7 @@ def print_csv(results):
                                             min(times), max(times))]
                     + [len(times)]
                     + ["" if r is None else "%.3f" % r for r in ratios]
-                    + [found[-1].get(name, "")
-                       for name in (*FIGURES, "predicted_merge_ms")])
+                    + [found[-1].get(name, "") for name in FIGURES])
 
 
 def print_chart(results, title):
