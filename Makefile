@@ -94,6 +94,8 @@ endif
 # ---- unit tests: test/unit/test_*.c -----------------------------------------
 # A program's first line, or two, names the files of src/ it tests:
 #   /* links: sizing mode_* */
+# The line after that may have options for the compiler and the linker:
+#   /* flags: -fsanitize-coverage=trace-pc */
 # test/unit/shim.c, if there, stands in for what the server would provide.
 
 UNIT_SOURCES := $(sort $(wildcard test/unit/test_*.c))
@@ -112,6 +114,8 @@ UNIT_LIBS = -L$(pkglibdir) -L$(libdir) -lpgcommon -lpgport -lm
 unit_links = $(wildcard $(patsubst %,src/%.c,\
 	$(shell sed -n '1,2s,^/\* links: \(.*\) \*/$$,\1,p' $(1))))
 
+unit_flags = $(shell sed -n '1,4s,^/\* flags: \(.*\) \*/$$,\1,p' $(1))
+
 ifneq ($(PGXS),)
 unit: $(UNIT_PROGRAMS)
 	@if [ -z "$(UNIT_PROGRAMS)" ]; then \
@@ -120,7 +124,7 @@ unit: $(UNIT_PROGRAMS)
 
 $(UNIT_PROGRAMS): build/unit/%: test/unit/%.c $(UNIT_SHIM) $(SOURCES) \
 		$(wildcard src/*.h test/unit/*.h) Makefile | build/unit have-libraries
-	$(CC) $(UNIT_FLAGS) $(UNIT_SANITIZE) -o $@ $< \
+	$(CC) $(UNIT_FLAGS) $(UNIT_SANITIZE) $(call unit_flags,$<) -o $@ $< \
 		$(call unit_links,$<) $(UNIT_SHIM) $(SHLIB_LINK) $(UNIT_LIBS)
 
 .PHONY: unit
@@ -238,6 +242,9 @@ bench-progress:
 bench-stat:
 	@test/bench/stat/paired
 
+bench-cancel:
+	@test/bench/cancel/moments
+
 calibrate-report:
 	@test/bench/calibrate/report
 
@@ -259,4 +266,5 @@ FORCE:
 	test-valgrind test-sanitize test-breaks test-sqlsmith coverage fuzz \
 	lint dist deb bench bench-tuplesort bench-papers bench-papers-quick \
 	bench-calibrate bench-auto bench-zoo bench-progress bench-stat \
+	bench-cancel \
 	calibrate-report clean-build have-libraries FORCE

@@ -36,7 +36,8 @@
  * leave open is compared in the records.
  *
  * Memory: the stack (two arrays of bucket ends a level, few levels).  A
- * comparator may ERROR; then the entries are in some order, some may be
+ * comparator may ERROR, and so may a check for interrupts, which each loop has
+ * (interrupts.h); then the entries are in some order, some may be
  * missing, and prefixes may be those of a later part of the key: they can
  * only be forgotten.
  *
@@ -47,6 +48,7 @@
 #include "miscadmin.h"
 
 #include "entries.h"
+#include "interrupts.h"
 #include "packed.h"
 #include "presorted.h"
 
@@ -62,11 +64,22 @@
 /* Records looked at are fetched so far ahead. */
 #define AHEAD				8
 
+/*
+ * With a check: ST_CHECK_FOR_INTERRUPTS has none where two entries change
+ * places, which in descending order all do.
+ */
+static inline int
+compare_entries(const FmsEntry *a, const FmsEntry *b,
+				const FmsEntriesSort *sort)
+{
+	CHECK_FOR_INTERRUPTS();
+	return fms_entries_compare(a, b, sort);
+}
+
 #define ST_SORT sort_by_comparing
 #define ST_ELEMENT_TYPE FmsEntry
-#define ST_COMPARE(a, b, sort) fms_entries_compare(a, b, sort)
+#define ST_COMPARE(a, b, sort) compare_entries(a, b, sort)
 #define ST_COMPARE_ARG_TYPE const FmsEntriesSort
-#define ST_CHECK_FOR_INTERRUPTS
 #define ST_SCOPE static
 #define ST_DEFINE
 #include "lib/sort_template.h"
@@ -77,6 +90,7 @@ compare_arrival(const FmsEntry *a, const FmsEntry *b)
 	uint64		a_back = fms_entry_back(a);
 	uint64		b_back = fms_entry_back(b);
 
+	CHECK_FOR_INTERRUPTS();
 	return a_back < b_back ? -1 : a_back > b_back;
 }
 
@@ -110,10 +124,15 @@ choose_buckets(FmsDeal *deal, const FmsEntry *entries, Size count)
 	Size		i;
 
 	deal->low = high;
-	for (i = 1; i < count; i++)
+	for (i = 1; i < count;)
 	{
-		deal->low = Min(deal->low, entries[i].prefix);
-		high = Max(high, entries[i].prefix);
+		Size		stop = fms_interrupts_stretch(i, count, sizeof(FmsEntry));
+
+		for (; i < stop; i++)
+		{
+			deal->low = Min(deal->low, entries[i].prefix);
+			high = Max(high, entries[i].prefix);
+		}
 	}
 	Assert(deal->low < high);
 	deal->nbuckets = MAX_BUCKETS;
@@ -135,12 +154,18 @@ deal_entries(FmsDeal *deal, FmsEntry *entries, Size count)
 {
 	Size		next[MAX_BUCKETS];
 	Size		sum = 0;
+	Size		touched_bytes = 0;
 	Size		i;
 	int			b;
 
 	memset(next, 0, deal->nbuckets * sizeof(Size));
-	for (i = 0; i < count; i++)
-		next[bucket_of(deal, &entries[i])]++;
+	for (i = 0; i < count;)
+	{
+		Size		stop = fms_interrupts_stretch(i, count, sizeof(FmsEntry));
+
+		for (; i < stop; i++)
+			next[bucket_of(deal, &entries[i])]++;
+	}
 	for (b = 0; b < deal->nbuckets; b++)
 	{
 		Size		size = next[b];
@@ -165,8 +190,10 @@ deal_entries(FmsDeal *deal, FmsEntry *entries, Size count)
 				*place = entry;
 				entry = displaced;
 				home = bucket_of(deal, &entry);
+				fms_interrupts_after(&touched_bytes, sizeof(FmsEntry));
 			}
 			entries[next[b]++] = entry;
+			fms_interrupts_after(&touched_bytes, sizeof(FmsEntry));
 		}
 	}
 }
@@ -202,14 +229,36 @@ look_at(const FmsEntriesSort *sort, FmsEntry *entries, Size count, int depth)
 	const char *end = sort->records_end;
 	Size		i;
 
-	for (i = 0; i < count; i++)
+	for (i = 0; i < count;)
 	{
-		const FmsRecord *record = fms_entry_record(end, &entries[i]);
+		Size		stop = fms_interrupts_stretch(i, count,
+												  FMS_INTERRUPT_RECORD_BYTES);
 
-		if (i + AHEAD < count)
-			__builtin_prefetch(fms_entry_record(end, &entries[i + AHEAD]));
-		entries[i] = fms_entry_of_key(fms_record_key_part(record, depth),
-									  fms_entry_back(&entries[i]));
+		for (; i < stop; i++)
+		{
+			const FmsRecord *record = fms_entry_record(end, &entries[i]);
+
+			if (i + AHEAD < count)
+				__builtin_prefetch(fms_entry_record(end,
+													&entries[i + AHEAD]));
+			entries[i] = fms_entry_of_key(fms_record_key_part(record, depth),
+										  fms_entry_back(&entries[i]));
+		}
+	}
+}
+
+/* They get the part back that they are the same in. */
+static void
+look_back(FmsEntry *entries, Size count, uint128 key)
+{
+	Size		i;
+
+	for (i = 0; i < count;)
+	{
+		Size		stop = fms_interrupts_stretch(i, count, sizeof(FmsEntry));
+
+		for (; i < stop; i++)
+			entries[i] = fms_entry_of_key(key, fms_entry_back(&entries[i]));
 	}
 }
 
@@ -236,14 +285,12 @@ sort_alike(FmsEntriesSort *sort, const FmsPiece *piece)
 	{
 		uint128		key = fms_entry_key(entries);
 		FmsPiece	below = *piece;
-		Size		i;
 
 		check_stack_depth();
 		below.depth = deeper;
 		look_at(sort, entries, count, deeper);
 		sort_piece(sort, &below, NULL);
-		for (i = 0; i < count; i++)
-			entries[i] = fms_entry_of_key(key, fms_entry_back(&entries[i]));
+		look_back(entries, count, key);
 	}
 }
 
@@ -252,12 +299,14 @@ static void
 sort_ties(FmsEntriesSort *sort, const FmsPiece *piece)
 {
 	Size		start = 0;
+	Size		touched_bytes = 0;
 	Size		i;
 
 	for (i = 1; i <= piece->count; i++)
 	{
 		FmsPiece	alike = *piece;
 
+		fms_interrupts_after(&touched_bytes, sizeof(FmsEntry));
 		if (i < piece->count && fms_entry_key(&piece->entries[i]) ==
 			fms_entry_key(&piece->entries[start]))
 			continue;

@@ -69,6 +69,7 @@
 #include "port/pg_bswap.h"
 
 #include "fences.h"
+#include "interrupts.h"
 #include "stream.h"
 
 /* A chunk on tape, and the largest in memory, is of this size or smaller. */
@@ -758,11 +759,15 @@ void
 fms_fences_forget(FmsFenceStore *store, FmsFences *fences)
 {
 	FmsFenceChunk *chunk = fences->first;
+	Size		touched_bytes = 0;
 
 	while (chunk)
 	{
 		FmsFenceChunk *next = chunk->next;
 
+		fms_interrupts_after(&touched_bytes, FMS_INTERRUPT_RECORD_BYTES);
+		/* an error in the next check finds only chunks that are there */
+		fences->first = next;
 		store->memory_bytes -= chunk->size_bytes;
 		pfree(chunk);
 		chunk = next;

@@ -40,7 +40,9 @@
  * pass anyway, and its stability needs extra care.
  *
  * Memory: the arena's (arena.c), and a scratch context for keys and tuples
- * under way.  Nothing has to be done on ERROR.
+ * under way.  Nothing has to be done on ERROR.  Each loop over tuples checks
+ * for interrupts (interrupts.h), also half-way through moving them: whoever
+ * gets an error forgets the formation.
  *
  *-------------------------------------------------------------------------
  */
@@ -51,6 +53,7 @@
 #include "arena.h"
 #include "entries.h"
 #include "formation.h"
+#include "interrupts.h"
 
 /*
  * Records lie anywhere when they are asked for in order.  How far ahead of
@@ -268,7 +271,7 @@ set_cutoff(FmsFormation *formation, const FmsRecord *record)
 													   bytes, MCXT_ALLOC_HUGE);
 		formation->cutoff_bytes = bytes;
 	}
-	memcpy(formation->cutoff, record, bytes);
+	fms_interrupts_memmove(formation->cutoff, record, bytes);
 	formation->cutoff_prefix = fms_record_prefix(record);
 }
 
@@ -291,7 +294,7 @@ pack_records(FmsFormation *formation)
 		Size		size = fms_record_bytes(record);
 
 		formation->records_bytes += size;
-		memmove(end - formation->records_bytes, record, size);
+		fms_interrupts_memmove(end - formation->records_bytes, record, size);
 		entries[i].tail -= fms_entry_back(&entries[i]) -
 			formation->records_bytes;
 	}
@@ -427,10 +430,17 @@ write_entries(void *arg, const FmsEntry *entries, Size count)
 	const char *end = spilling->records_end;
 	Size		i;
 
-	for (i = 0; i < count; i++)
+	for (i = 0; i < count;)
 	{
-		fetch_ahead(end, entries, i, count);
-		fms_run_append(spilling->writer, fms_entry_record(end, &entries[i]));
+		Size		stop = fms_interrupts_stretch(i, count,
+												  FMS_INTERRUPT_RECORD_BYTES);
+
+		for (; i < stop; i++)
+		{
+			fetch_ahead(end, entries, i, count);
+			fms_run_append(spilling->writer,
+						   fms_entry_record(end, &entries[i]));
+		}
 	}
 }
 
@@ -521,10 +531,19 @@ forget_first(FmsFormation *formation, Size count, Size bytes)
 
 	formation->count -= count;
 	formation->records_bytes -= bytes;
-	memmove(records + bytes, records, formation->records_bytes);
-	memmove(entries, entries + count, formation->count * sizeof(FmsEntry));
-	for (i = 0; i < formation->count; i++)
-		entries[i].tail -= bytes;
+	fms_interrupts_memmove(records + bytes, records,
+						   formation->records_bytes);
+	for (i = 0; i < formation->count;)
+	{
+		Size		stop = fms_interrupts_stretch(i, formation->count,
+												  sizeof(FmsEntry));
+
+		for (; i < stop; i++)
+		{
+			entries[i] = entries[count + i];
+			entries[i].tail -= bytes;
+		}
+	}
 }
 
 void

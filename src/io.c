@@ -46,6 +46,7 @@
 #include "miscadmin.h"
 
 #include "huge_page.h"
+#include "interrupts.h"
 #include "io.h"
 
 /* Smaller buffers are not worth one. */
@@ -342,6 +343,32 @@ find_mapping(FmsIo *io, const char *buffer)
 	return NULL;				/* keep compiler quiet */
 }
 
+/*
+ * Gives the pages of a large mapping back piece by piece, so that unmapping
+ * what is left does not take long.  An error leaves the mapping to
+ * fms_io_close().
+ */
+static void
+release_pages(FmsIo *io, const FmsMapping *mapping)
+{
+	Size		bytes = mapping->buffer_bytes;
+	Size		done = 0;
+
+	if (bytes <= FMS_INTERRUPT_FREED_BYTES)
+		return;
+	/* pages that are held would not be freed */
+	if (io->pins && io->method->unpin)
+		io->method->unpin(mapping->buffers);
+	while (done < bytes)
+	{
+		Size		piece = Min(FMS_INTERRUPT_FREED_BYTES, bytes - done);
+
+		CHECK_FOR_INTERRUPTS();
+		(void) madvise(mapping->buffers + done, piece, MADV_DONTNEED);
+		done += piece;
+	}
+}
+
 void
 fms_io_unmap(FmsIo *io, char *buffer)
 {
@@ -356,6 +383,7 @@ fms_io_unmap(FmsIo *io, char *buffer)
 	if (mapping == NULL)
 		mapping = find_mapping(io, buffer);
 	Assert(!mapping->room_taken);
+	release_pages(io, mapping);
 	dlist_delete(&mapping->link);
 	give_back_mapping(io, mapping);
 }

@@ -24,18 +24,19 @@
  * throughout, and pointless for the page cache, which is copied from.
  *
  * The table belongs to the process's one ring and goes with it.  Only the
- * process that made the ring may change it.  No palloc, no errors: this is
- * called while an error is being cleaned up.
+ * process that made the ring may change it.  No palloc; no errors but an
+ * interrupt while a buffer is added, since the others are called while an
+ * error is being cleaned up.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include <liburing.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 
-#include "miscadmin.h"
-
+#include "interrupts.h"
 #include "io_pinned.h"
 
 #define SLOTS				16
@@ -45,6 +46,11 @@
 #define LARGEST_BYTES		((Size) 1024 * 1024 * 1024)
 /* This part of what the user may lock is for buffers, of all processes. */
 #define LIMIT_FRACTION		2
+
+/* Since Linux 5.14; older headers do not know it, older kernels refuse it. */
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
 
 typedef struct FmsPinned
 {
@@ -87,6 +93,24 @@ update_slot(struct io_uring *ring, int slot, char *buffer, Size bytes)
 												1) == 1;
 }
 
+/*
+ * Gets the memory of a buffer piece by piece.  Else pinning would get it, a
+ * gigabyte in one call that cannot be interrupted.
+ */
+static void
+populate(char *buffer, Size bytes)
+{
+	Size		done;
+
+	for (done = 0; done < bytes; done += FMS_INTERRUPT_IO_BYTES)
+	{
+		CHECK_FOR_INTERRUPTS();
+		(void) madvise(buffer + done,
+					   Min(FMS_INTERRUPT_IO_BYTES, bytes - done),
+					   MADV_POPULATE_WRITE);
+	}
+}
+
 void
 fms_io_pinned_add(struct io_uring *ring, char *buffer, Size bytes)
 {
@@ -100,7 +124,10 @@ fms_io_pinned_add(struct io_uring *ring, char *buffer, Size bytes)
 		if (pinned[slot].buffer == NULL)
 			break;
 	}
-	if (slot == SLOTS || !update_slot(ring, slot, buffer, bytes))
+	if (slot == SLOTS)
+		return;
+	populate(buffer, bytes);
+	if (!update_slot(ring, slot, buffer, bytes))
 		return;
 	pinned[slot].buffer = buffer;
 	pinned[slot].bytes = bytes;

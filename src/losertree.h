@@ -35,14 +35,15 @@
  * The functions are inline and that one is a constant at each call, so the
  * compiler folds it in.
  *
- * Memory: the caller's array of n nodes.  Nothing here can fail.
+ * Memory: the caller's array of n nodes.  Nothing here fails but what the
+ * caller's functions raise, and a check for interrupts while building.
  *
  *-------------------------------------------------------------------------
  */
 #ifndef FMS_LOSERTREE_H
 #define FMS_LOSERTREE_H
 
-#include "c.h"
+#include "interrupts.h"
 
 /*
  * One number, not two words in a struct: compilers would move those to vector
@@ -190,7 +191,8 @@ fms_losertree_runner_up(const FmsLoserTree *tree, FmsTieLoser tie_loser,
 /*
  * Builds the tree over leaves 0 .. nleaves-1 in the caller's array.  Each
  * leaf climbs until it meets an empty node and waits there for its opponent;
- * the last one to climb finds opponents all the way up.
+ * the last one to climb finds opponents all the way up.  Checks for interrupts
+ * before each: a match may run a type's comparator.
  */
 static pg_attribute_always_inline void
 fms_losertree_build(FmsLoserTree *tree, FmsLoserNode *nodes, int nleaves,
@@ -206,9 +208,11 @@ fms_losertree_build(FmsLoserTree *tree, FmsLoserNode *nodes, int nleaves,
 
 	for (leaf = 0; leaf < nleaves; leaf++)
 	{
-		FmsLoserNode winner = node_of(arg, leaf);
+		FmsLoserNode winner;
 		unsigned	node;
 
+		CHECK_FOR_INTERRUPTS();
+		winner = node_of(arg, leaf);
 		Assert(fms_losertree_leaf(winner) == leaf);
 		for (node = (nleaves + leaf) / 2; node > 0; node /= 2)
 		{

@@ -37,6 +37,12 @@
 
 #include "mode.h"
 
+/*
+ * A cancelled query waits for the reads that are under way.  No device gains
+ * by more at once.
+ */
+#define READ_MAX_BYTES	((uint32) 64 * 1024 * 1024)
+
 typedef struct FmsBatch
 {
 	FmsFrame  **frames;			/* [pool->nframes], in the order */
@@ -63,7 +69,24 @@ flash_private_bytes(int nruns, uint32 assist_blocks)
 		flash_blocks(nruns, assist_blocks) * sizeof(FmsFrame *);
 }
 
-/* Reads the next so many blocks of the order in one operation (line 4). */
+/* Reads that many blocks in one operation, or in several of READ_MAX_BYTES. */
+static void
+read_frames(FmsPool *pool, FmsFrame **frames, uint32 n)
+{
+	uint32		most = Max(READ_MAX_BYTES / pool->block_bytes, 1);
+
+	while (n > 0)
+	{
+		uint32		together = Min(n, most);
+
+		fms_pool_submit(pool, frames, together);
+		fms_pool_wait_for_all(pool, frames, together);
+		frames += together;
+		n -= together;
+	}
+}
+
+/* Reads the next so many blocks of the order (line 4). */
 static void
 read_batch(FmsInput *input, uint32 most)
 {
@@ -86,8 +109,7 @@ read_batch(FmsInput *input, uint32 most)
 		fms_input_assign(input, frame, run);
 		batch->frames[batch->count++] = frame;
 	}
-	fms_pool_submit(pool, batch->frames, batch->count);
-	fms_pool_wait_for_all(pool, batch->frames, batch->count);
+	read_frames(pool, batch->frames, batch->count);
 }
 
 static void

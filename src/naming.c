@@ -30,14 +30,15 @@
  * A chain of blocks has one fence and comes as many times as it has blocks,
  * in a row: they are alike in key and run, and nothing lies between.
  *
- * Memory is palloc'd at creation, the readers are the caller's.  On ERROR
- * nothing is done here.
+ * Memory is palloc'd at creation, the readers are the caller's.  Each loop
+ * over the runs checks for interrupts.  On ERROR nothing is done here.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "entries.h"
+#include "interrupts.h"
 #include "naming.h"
 #include "packed.h"
 
@@ -79,6 +80,7 @@ number_of(const FmsEntry *entry)
 static inline int
 compare_numbers(const FmsEntry *a, const FmsEntry *b)
 {
+	CHECK_FOR_INTERRUPTS();
 	return number_of(a) < number_of(b) ? -1 : number_of(a) > number_of(b);
 }
 
@@ -130,7 +132,10 @@ fms_naming_create(int nruns, Size share_bytes)
 	naming->nruns = nruns;
 	naming->length = length;
 	for (run = 0; run < nruns; run++)
+	{
+		CHECK_FOR_INTERRUPTS();
 		naming->stretches[run].entries = entries + run * length;
+	}
 	naming->due = entries + nruns * length;
 	naming->named = palloc(nruns * length * sizeof(int));
 	return naming;
@@ -206,12 +211,14 @@ fill_all(FmsNaming *naming)
 {
 	uint128		bound = ~(uint128) 0;
 	int			length = naming->length;
+	Size		touched_bytes = 0;
 	int			run;
 
 	for (run = 0; run < naming->nruns; run++)
 	{
 		FmsStretch *stretch = &naming->stretches[run];
 
+		fms_interrupts_after(&touched_bytes, length * FENCE_BYTES);
 		fetch_for(naming, run);
 		fill(stretch, length, run);
 		if (stretch->count == length)
@@ -252,16 +259,23 @@ fms_naming_next(FmsNaming *naming, const int **runs)
 {
 	uint128		bound = fill_all(naming);
 	FmsEntry   *end = naming->due;
+	Size		touched_bytes = 0;
 	int			count;
 	int			i;
 
 	for (i = 0; i < naming->nruns; i++)
+	{
+		fms_interrupts_after(&touched_bytes, naming->length * FENCE_BYTES);
 		end = take_due(&naming->stretches[i], bound, end);
+	}
 	count = end - naming->due;
 	if (count > 0)
 		sort_due(naming->due, count);
 	for (i = 0; i < count; i++)
+	{
+		fms_interrupts_after(&touched_bytes, sizeof(FmsEntry));
 		naming->named[i] = run_of(&naming->due[i]);
+	}
 	*runs = naming->named;
 	return count;
 }

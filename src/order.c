@@ -73,6 +73,7 @@
 #include "postgres.h"
 
 #include "clock.h"
+#include "interrupts.h"
 #include "losertree.h"
 #include "naming.h"
 #include "order.h"
@@ -165,10 +166,14 @@ skip_fences(FmsFenceReader *reader, const FmsPosition *from)
 {
 	uint64		first_not_asked = from->block + (from->record >= 0 ? 1 : 0);
 	uint64		block = 0;
+	Size		touched_bytes = 0;
 	uint32		nblocks;
 
 	while (block < first_not_asked && fms_fence_reader_next(reader, &nblocks))
+	{
 		block += nblocks;
+		fms_interrupts_after(&touched_bytes, FMS_INTERRUPT_RECORD_BYTES);
+	}
 }
 
 /*
@@ -223,6 +228,7 @@ begin_tree(FmsOrder *order)
 	order->leaves = palloc0(nruns * sizeof(FmsOrderLeaf));
 	for (run = 0; run < nruns; run++)
 	{
+		CHECK_FOR_INTERRUPTS();
 		order->leaves[run].ahead = order->ahead[run];
 		take_fence(order, run);
 	}
@@ -238,7 +244,10 @@ begin_naming(FmsOrder *order)
 	order->naming =
 		fms_naming_create(order->nruns, fms_fences_share_bytes(order->store));
 	for (run = 0; run < order->nruns; run++)
+	{
+		CHECK_FOR_INTERRUPTS();
 		fms_naming_add(order->naming, run, order->ahead[run]);
+	}
 }
 
 /* Opens the readers of a run; their buffers are there. */
@@ -299,9 +308,15 @@ fms_order_begin(FmsKeys *keys, FmsFenceStore *store, FmsOrderBy by,
 	if (run_bytes > 0)
 		order->buffers = fms_io_map(fms_fences_io(store), nruns * run_bytes);
 	for (run = 0; run < nruns; run++)
+	{
+		CHECK_FOR_INTERRUPTS();
 		open_run(order, run, fences[run], order->buffers + run * run_bytes);
+	}
 	for (run = 0; run < nruns; run++)
+	{
+		CHECK_FOR_INTERRUPTS();
 		start_run(order, run, from ? &from[run] : NULL);
+	}
 	if (fms_keys_prefix_decides(keys))
 		begin_naming(order);
 	else
@@ -328,6 +343,7 @@ fms_order_end(FmsOrder *order)
 		fms_io_unmap(fms_fences_io(order->store), order->buffers);
 	for (run = 0; run < order->nruns; run++)
 	{
+		CHECK_FOR_INTERRUPTS();
 		fms_fence_reader_close(order->ahead[run]);
 		if (order->behind)
 			fms_fence_reader_close(order->behind[run]);
@@ -397,6 +413,8 @@ name_by_tree(FmsOrder *order)
 		int			run = fms_losertree_winner(&order->tree);
 		FmsOrderLeaf *leaf = &order->leaves[run];
 
+		/* a match may run a type's comparator */
+		CHECK_FOR_INTERRUPTS();
 		if (leaf->upcoming == NULL)
 			break;
 		order->named_by_tree[nnamed++] = run;

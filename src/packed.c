@@ -31,7 +31,8 @@
  * memory that the runs would miss; in place it mixes up the arrivals, and the
  * ties, which may be most of the input, have to be sorted by comparing.
  *
- * Memory: the entries' own, and the stack.
+ * Memory: the entries' own, and the stack.  Each loop checks for interrupts
+ * (interrupts.h); after an error the entries can only be forgotten.
  *
  *-------------------------------------------------------------------------
  */
@@ -39,6 +40,7 @@
 
 #include "port/pg_bitutils.h"
 
+#include "interrupts.h"
 #include "packed.h"
 
 /* Records are MAXALIGNed, and so are the ways to them. */
@@ -101,14 +103,19 @@ fms_packing_of(const FmsEntry *entries, Size count)
 	FmsPacking	packing;
 	Size		i;
 
-	for (i = 0; i < count; i++)
+	for (i = 0; i < count;)
 	{
-		uint128		key = fms_entry_key(&entries[i]);
+		Size		stop = fms_interrupts_stretch(i, count, sizeof(FmsEntry));
 
-		low = Min(low, key);
-		high = Max(high, key);
-		varying |= key ^ first;
-		back |= fms_entry_back(&entries[i]);
+		for (; i < stop; i++)
+		{
+			uint128		key = fms_entry_key(&entries[i]);
+
+			low = Min(low, key);
+			high = Max(high, key);
+			varying |= key ^ first;
+			back |= fms_entry_back(&entries[i]);
+		}
 	}
 	packing.low = low;
 	packing.shift = varying != 0 ? zeros_behind(varying) : 0;
@@ -123,13 +130,18 @@ pack(const FmsPacking *packing, FmsEntry *entries, uint64 *words, Size count)
 {
 	Size		i;
 
-	for (i = 0; i < count; i++)
+	for (i = 0; i < count;)
 	{
-		FmsEntry	entry = entries[i];
-		uint64		way = fms_entry_back(&entry) >> WAY_SHIFT;
+		Size		stop = fms_interrupts_stretch(i, count, sizeof(FmsEntry));
 
-		words[i] = (uint64) ((fms_entry_key(&entry) - packing->low) >>
-							 packing->shift) << packing->back_bits | way;
+		for (; i < stop; i++)
+		{
+			FmsEntry	entry = entries[i];
+			uint64		way = fms_entry_back(&entry) >> WAY_SHIFT;
+
+			words[i] = (uint64) ((fms_entry_key(&entry) - packing->low) >>
+								 packing->shift) << packing->back_bits | way;
+		}
 	}
 }
 
@@ -148,17 +160,25 @@ static void
 unpack_all(const FmsPacking *packing, FmsEntry *entries, const uint64 *words,
 		   Size count)
 {
-	Size		i;
+	bool		backwards = words == (const uint64 *) entries;
+	Size		done;
 
-	if (words == (const uint64 *) entries)
+	for (done = 0; done < count;)
 	{
-		for (i = count; i-- > 0;)
-			entries[i] = unpack(packing, words[i]);
-	}
-	else
-	{
-		for (i = 0; i < count; i++)
-			entries[i] = unpack(packing, words[i]);
+		Size		stop = fms_interrupts_stretch(done, count,
+												  sizeof(FmsEntry));
+
+		if (backwards)
+		{
+			for (; done < stop; done++)
+				entries[count - 1 - done] =
+					unpack(packing, words[count - 1 - done]);
+		}
+		else
+		{
+			for (; done < stop; done++)
+				entries[done] = unpack(packing, words[done]);
+		}
 	}
 }
 
@@ -175,8 +195,13 @@ deal_words(const uint64 *from, uint64 *to, Size count, int shift, int bits)
 	Size		i;
 
 	memset(next, 0, sizeof(Size) << bits);
-	for (i = 0; i < count; i++)
-		next[(from[i] >> shift) & mask]++;
+	for (i = 0; i < count;)
+	{
+		Size		stop = fms_interrupts_stretch(i, count, sizeof(FmsEntry));
+
+		for (; i < stop; i++)
+			next[(from[i] >> shift) & mask]++;
+	}
 	if (next[(from[0] >> shift) & mask] == count)
 		return false;
 	for (i = 0; i <= mask; i++)
@@ -186,8 +211,13 @@ deal_words(const uint64 *from, uint64 *to, Size count, int shift, int bits)
 		next[i] = sum;
 		sum += size;
 	}
-	for (i = 0; i < count; i++)
-		to[next[(from[i] >> shift) & mask]++] = from[i];
+	for (i = 0; i < count;)
+	{
+		Size		stop = fms_interrupts_stretch(i, count, sizeof(FmsEntry));
+
+		for (; i < stop; i++)
+			to[next[(from[i] >> shift) & mask]++] = from[i];
+	}
 	return true;
 }
 

@@ -35,7 +35,8 @@ fms_packing_fits(const FmsPacking *packing)
 /*
  * Sorts the entries, in place, by what they hold of their keys, then by
  * arrival.  The packing must fit.  in_arrival: they are in order of arrival
- * now.  Runs no comparator; cannot ERROR.
+ * now.  Runs no comparator, but may be interrupted: then the entries can only
+ * be forgotten.
  */
 extern void fms_packed_sort(const FmsPacking *packing, FmsEntry *entries,
 							Size count, bool in_arrival);

@@ -16,6 +16,7 @@
  */
 #include "postgres.h"
 
+#include "interrupts.h"
 #include "pool.h"
 
 Size
@@ -26,11 +27,25 @@ fms_pool_bytes(uint32 nframes, uint32 block_bytes)
 				   2 * sizeof(FmsFrame *) + sizeof(FmsIoRequest *));
 }
 
+static void
+init_frame(FmsPool *pool, uint32 i)
+{
+	FmsFrame   *frame = &pool->frames[i];
+
+	memset(frame, 0, sizeof(*frame));
+	frame->block = pool->memory + (Size) i * pool->block_bytes;
+	frame->request.buffer = frame->block;
+	frame->request.group = &pool->reading;
+	/* taken from the end: the first frames go first */
+	pool->free[pool->nframes - 1 - i] = frame;
+}
+
 FmsPool *
 fms_pool_create(FmsIo *io, FmsTape *tape, uint32 block_bytes, uint32 nframes,
 				Size room_bytes)
 {
 	FmsPool    *pool = palloc0(sizeof(FmsPool));
+	Size		touched_bytes = 0;
 	uint32		i;
 
 	pool->io = io;
@@ -40,8 +55,7 @@ fms_pool_create(FmsIo *io, FmsTape *tape, uint32 block_bytes, uint32 nframes,
 	pool->nfree = nframes;
 	pool->frames = MemoryContextAllocExtended(CurrentMemoryContext,
 											  nframes * sizeof(FmsFrame),
-											  MCXT_ALLOC_HUGE |
-											  MCXT_ALLOC_ZERO);
+											  MCXT_ALLOC_HUGE);
 	pool->free = palloc(nframes * sizeof(FmsFrame *));
 	pool->batch = palloc(nframes * sizeof(FmsFrame *));
 	pool->requests = palloc(nframes * sizeof(FmsIoRequest *));
@@ -49,13 +63,8 @@ fms_pool_create(FmsIo *io, FmsTape *tape, uint32 block_bytes, uint32 nframes,
 										room_bytes);
 	for (i = 0; i < nframes; i++)
 	{
-		FmsFrame   *frame = &pool->frames[i];
-
-		frame->block = pool->memory + (Size) i * block_bytes;
-		frame->request.buffer = frame->block;
-		frame->request.group = &pool->reading;
-		/* taken from the end: the first frames go first */
-		pool->free[nframes - 1 - i] = frame;
+		fms_interrupts_after(&touched_bytes, sizeof(FmsFrame));
+		init_frame(pool, i);
 	}
 	return pool;
 }

@@ -35,8 +35,7 @@
  */
 #include "postgres.h"
 
-#include "miscadmin.h"
-
+#include "interrupts.h"
 #include "presorted.h"
 
 /* One of so many may be astray, and at the beginning a few more. */
@@ -45,6 +44,7 @@
 /* So many entries that stayed are called strays because of one behind them. */
 #define STRAYS_AT_ONCE		8
 
+/* These check for interrupts: sorting by them does not everywhere. */
 typedef int (*FmsEntriesCompare) (const FmsEntry *a, const FmsEntry *b,
 								  const FmsEntriesSort *sort);
 
@@ -64,12 +64,14 @@ compare_arrival(const FmsEntry *a, const FmsEntry *b,
 	uint64		a_back = fms_entry_back(a);
 	uint64		b_back = fms_entry_back(b);
 
+	CHECK_FOR_INTERRUPTS();
 	return a_back < b_back ? -1 : a_back > b_back;
 }
 
 static int
 compare_keys(const FmsEntry *a, const FmsEntry *b, const FmsEntriesSort *sort)
 {
+	CHECK_FOR_INTERRUPTS();
 	return fms_entries_compare(a, b, sort);
 }
 
@@ -79,10 +81,16 @@ ascending(const FmsEntriesSort *sort, const FmsEntry *entries, Size count)
 {
 	Size		i;
 
-	for (i = 1; i < count; i++)
+	for (i = 1; i < count;)
 	{
-		if (fms_entries_compare(&entries[i - 1], &entries[i], sort) > 0)
-			break;
+		Size		stop = fms_interrupts_stretch(i, count,
+												  FMS_INTERRUPT_RECORD_BYTES);
+
+		for (; i < stop; i++)
+		{
+			if (fms_entries_compare(&entries[i - 1], &entries[i], sort) > 0)
+				return i;
+		}
 	}
 	return i;
 }
@@ -96,10 +104,15 @@ descending(const FmsEntry *entries, Size count)
 {
 	Size		i;
 
-	for (i = 1; i < count; i++)
+	for (i = 1; i < count;)
 	{
-		if (entries[i - 1].prefix <= entries[i].prefix)
-			return false;
+		Size		stop = fms_interrupts_stretch(i, count, sizeof(FmsEntry));
+
+		for (; i < stop; i++)
+		{
+			if (entries[i - 1].prefix <= entries[i].prefix)
+				return false;
+		}
 	}
 	return true;
 }
@@ -107,15 +120,20 @@ descending(const FmsEntry *entries, Size count)
 static void
 turn_round(FmsEntry *entries, Size count)
 {
-	FmsEntry   *low = entries;
-	FmsEntry   *high = entries + count - 1;
+	Size		low = 0;
 
-	while (low < high)
+	while (low < count / 2)
 	{
-		FmsEntry	entry = *low;
+		Size		stop = fms_interrupts_stretch(low, count / 2,
+												  2 * sizeof(FmsEntry));
 
-		*low++ = *high;
-		*high-- = entry;
+		for (; low < stop; low++)
+		{
+			FmsEntry	entry = entries[low];
+
+			entries[low] = entries[count - 1 - low];
+			entries[count - 1 - low] = entry;
+		}
 	}
 }
 
@@ -172,8 +190,8 @@ put_back(const FmsEntriesSort *sort, FmsEntriesCompare compare,
 		Size		place = place_of(sort, compare, entries, stayed, stray);
 
 		/* those behind it have moved already; these make room for the rest */
-		memmove(&entries[place + nstrays], &entries[place],
-				(stayed - place) * sizeof(FmsEntry));
+		fms_interrupts_memmove(&entries[place + nstrays], &entries[place],
+							   (stayed - place) * sizeof(FmsEntry));
 		entries[place + nstrays - 1] = *stray;
 		stayed = place;
 		nstrays--;
@@ -189,6 +207,7 @@ mend(const FmsEntriesSort *sort, FmsEntry *entries, Size count, Size in_order)
 										 MCXT_ALLOC_HUGE);
 	Size		nstrays = 0;
 	Size		stayed = in_order;
+	Size		touched_bytes = 0;
 	Size		i;
 
 	for (i = in_order; i < count && nstrays <= allowed_strays(i); i++)
@@ -196,6 +215,7 @@ mend(const FmsEntriesSort *sort, FmsEntry *entries, Size count, Size in_order)
 		FmsEntry	entry = entries[i];
 		Size		later = later_ones(sort, entries, stayed, &entry);
 
+		fms_interrupts_after(&touched_bytes, FMS_INTERRUPT_RECORD_BYTES);
 		if (later > STRAYS_AT_ONCE)
 		{
 			strays[nstrays++] = entry;
@@ -206,7 +226,6 @@ mend(const FmsEntriesSort *sort, FmsEntry *entries, Size count, Size in_order)
 		nstrays += later;
 		entries[stayed++] = entry;
 	}
-	CHECK_FOR_INTERRUPTS();
 	put_back(sort, i == count ? compare_keys : compare_arrival, entries,
 			 stayed, strays, nstrays);
 	pfree(strays);

@@ -347,6 +347,7 @@ merge_into_run(FmsSpill *spill, int first, int n)
 
 	for (i = first; i < first + n; i++)
 	{
+		CHECK_FOR_INTERRUPTS();
 		fms_fences_forget(spill->fences, &spill->runs[i]->fences);
 		fms_run_forget(spill->runs[i]);
 		pfree(spill->runs[i]);

@@ -63,6 +63,7 @@
 
 #include "clock.h"
 #include "compat.h"
+#include "interrupts.h"
 #include "space.h"
 #include "tape.h"
 
@@ -557,6 +558,22 @@ fms_tape_make_hole(FmsTape *tape, uint64 offset_bytes, Size length_bytes)
 	return tape->makes_holes;
 }
 
+/*
+ * How many of the requests, one at least, are submitted together?  Submitting
+ * may be doing, or copying from the page cache.
+ */
+static int
+submitted_together(FmsIoRequest *const *requests, int n)
+{
+	Size		bytes = requests[0]->length_bytes;
+	int			i = 1;
+
+	while (i < n &&
+		   bytes + requests[i]->length_bytes <= FMS_INTERRUPT_IO_BYTES)
+		bytes += requests[i++]->length_bytes;
+	return i;
+}
+
 void
 fms_tape_read(FmsTape *tape, FmsIoRequest **requests, int n)
 {
@@ -573,8 +590,16 @@ fms_tape_read(FmsTape *tape, FmsIoRequest **requests, int n)
 	tape->counters->read_batches++;
 
 	start = fms_clock_now();
-	resolve(tape, requests, n);
-	fms_io_submit(tape->io, requests, n);
+	while (n > 0)
+	{
+		int			together = submitted_together(requests, n);
+
+		CHECK_FOR_INTERRUPTS();
+		resolve(tape, requests, together);
+		fms_io_submit(tape->io, requests, together);
+		requests += together;
+		n -= together;
+	}
 	if (tape->io->method->submit_blocks)
 		(void) count_blocked(tape, false, start);
 }
@@ -684,6 +709,8 @@ fms_tape_wait(FmsTape *tape, FmsIoRequest *request)
 {
 	Assert(request->state != FMS_IO_IDLE);
 
+	/* who finds all in the page cache never waits for the kernel */
+	CHECK_FOR_INTERRUPTS();
 	if (request->state == FMS_IO_IN_FLIGHT)
 		fms_io_poll(tape->io);
 	if (request->state == FMS_IO_IN_FLIGHT)

@@ -350,7 +350,8 @@ volatile sig_atomic_t InterruptPending = false;
 int			shim_external_fds = 0;
 int			MaxBackends = 1;
 
-void
+/* Who wants to know of checks for interrupts has one of his own (work.h). */
+__attribute__((weak)) void
 ProcessInterrupts(void)
 {
 }
