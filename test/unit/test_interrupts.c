@@ -11,13 +11,13 @@
  * uses.
  *
  * Seen to fail without the check of each of these loops, one at a time:
- * ascending(), descending(), turn_round(), mend(), put_back() and sort_strays
- * of presorted.c; fms_packing_of(), pack(), deal_words(), both, and
- * unpack_all() of packed.c; choose_buckets(), deal_entries(), both,
- * sort_by_arrival, look_at(), look_back() and sort_ties() of entries.c;
+ * ascending(), descending(), turn_round(), mend(), put_back() and both
+ * comparisons of presorted.c; fms_packing_of(), pack(), deal_words(), both,
+ * and unpack_all() of packed.c; choose_buckets(), deal_entries(), all three,
+ * look_at(), look_back(), sort_ties() and both comparisons of entries.c;
  * pack_records(), write_entries() and forget_first(), both, of formation.c;
- * fill_all() and fms_naming_next(), both, of naming.c; skip_fences() of
- * order.c; fms_fences_forget(); fms_losertree_build(); fms_io_unmap().
+ * fill_all(), fms_naming_next(), both, and the comparison of naming.c; all
+ * of order.c; fms_fences_forget(); fms_losertree_build(); fms_io_unmap().
  */
 #include "postgres.h"
 
@@ -202,13 +202,13 @@ typedef struct Row
 
 typedef enum Shape
 {
-	RANDOM, FEW_VALUES, ALL_BITS, ASCENDING, DESCENDING, STRAYS, STRAYS_LAST,
-	ORDER_LOST, EQUAL, SHAPES
+	RANDOM, FEW_VALUES, ALL_BITS, IN_GROUPS, ASCENDING, DESCENDING, STRAYS,
+	STRAYS_LAST, ORDER_LOST, EQUAL, SHAPES
 } Shape;
 
 static const char *const shape_names[] = {
-	"random", "few values", "of all bits", "ascending", "descending",
-	"ascending but for a few", "ascending but for those at the end",
+	"random", "few values", "of all bits", "ascending by groups",
+	"ascending", "descending", "ascending but for a few", "ascending but for those at the end",
 	"ascending, then random", "all equal"
 };
 
@@ -223,6 +223,9 @@ word_of(Shape shape, Size i)
 			return shim_below(7);
 		case ALL_BITS:
 			return shim_random();
+		case IN_GROUPS:			/* each is in its bucket already */
+			return i == 0 ? 0 :
+				(uint64) (i / 256) << 53 | shim_random() >> 11;
 		case ASCENDING:
 			return i;
 		case DESCENDING:
@@ -393,10 +396,10 @@ test_selecting(void)
 static FmsIo io;
 static FmsCounters counters;
 
-/* A run's fences, in the order of their numbers, which begin there. */
+/* A run's fences, ascending from the first number on. */
 static void
 note_fences(FmsFenceStore *store, FmsFences *fences, Size count,
-			uint64 first, Size tuple_bytes)
+			uint64 first, uint64 step, Size tuple_bytes)
 {
 	Size		size = fms_record_size(FMS_PREFIX_BYTES, tuple_bytes);
 	FmsRecord  *record = palloc0(size);
@@ -408,7 +411,7 @@ note_fences(FmsFenceStore *store, FmsFences *fences, Size count,
 		FMS_RECORD_EXACT;
 	for (i = 0; i < count; i++)
 	{
-		uint64		word = pg_hton64(first + i * 3);
+		uint64		word = pg_hton64(first + i * step);
 
 		memcpy(fms_record_key(record), &word, sizeof(word));
 		fms_fences_note(store, fences, record, 1);
@@ -437,8 +440,8 @@ follow(FmsFenceStore *store, int nruns, const FmsFences *const *fences,
 }
 
 static void
-test_order(int nruns, Size blocks, bool decides, Size tuple_bytes,
-		   const char *what)
+test_order(int nruns, Size blocks, uint64 step, bool decides,
+		   Size tuple_bytes, const char *what)
 {
 	FmsFences  *runs = palloc0(nruns * sizeof(FmsFences));
 	const FmsFences **fences = palloc(nruns * sizeof(FmsFences *));
@@ -452,7 +455,7 @@ test_order(int nruns, Size blocks, bool decides, Size tuple_bytes,
 	store = fms_fences_create(NULL, &io, (Size) 1 << 30);
 	for (i = 0; i < nruns; i++)
 	{
-		note_fences(store, &runs[i], blocks, i, tuple_bytes);
+		note_fences(store, &runs[i], blocks, i, step, tuple_bytes);
 		fences[i] = &runs[i];
 		from[i].block = blocks - 1;
 		from[i].record = -1;
@@ -505,14 +508,18 @@ main(void)
 	test_spilling();
 	test_selecting();
 	fms_io_open(&io, FMS_IO_SYNC);
-	test_order(2, ENTRIES, true, SizeofMinimalTupleHeader,
+	test_order(2, ENTRIES, 3, true, SizeofMinimalTupleHeader,
 			   "two long runs");
-	test_order(2, ENTRIES, false, SizeofMinimalTupleHeader,
+	test_order(2, ENTRIES, 3, false, SizeofMinimalTupleHeader,
 			   "two long runs by long keys");
-	test_order(50000, 4, true, SizeofMinimalTupleHeader, "many runs");
-	test_order(50000, 4, false, SizeofMinimalTupleHeader,
+	test_order(50000, 4, 3, true, SizeofMinimalTupleHeader, "many runs");
+	/* key and run do not fit into a word */
+	test_order(50000, 4, UINT64CONST(1) << 50, true,
+			   SizeofMinimalTupleHeader, "many runs by wide keys");
+	test_order(50000, 4, 3, false, SizeofMinimalTupleHeader,
 			   "many runs by long keys");
-	test_order(1, 200000, false, 256, "a run with long fences");
+	/* each in a chunk of its own */
+	test_order(1, 60000, 3, false, 2100, "a run with long fences");
 	test_unmapping();
 	fms_io_close(&io);
 	/* the arena's spare piece */
