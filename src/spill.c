@@ -291,6 +291,20 @@ announce_merge(FmsSpill *spill, int first, int n, bool writes,
 	fms_counters_end_change(counters);
 }
 
+/*
+ * Would the system map the input buffer of such a merge, and the buffers of a
+ * writer?  Whole huge pages may take two more.
+ */
+static bool
+could_map_blocks(const FmsSizing *sizing, int n, uint32 assist)
+{
+	Size		blocks = sizing->mode->blocks(n, assist);
+
+	return fms_huge_page_could_map(blocks * sizing->block_bytes +
+								   sizing->writer_bytes +
+								   2 * FMS_HUGE_PAGE_BYTES);
+}
+
 /* Begins merging the n runs from `first` on. */
 static void
 begin_merge(FmsSpill *spill, int first, int n, bool writes,
@@ -310,6 +324,9 @@ begin_merge(FmsSpill *spill, int first, int n, bool writes,
 	plan->writer_bytes = writes ? spill->sizing->writer_bytes : 0;
 	plan->assist_blocks =
 		fms_sizing_assist(spill->sizing, n, spill->largest_bytes, writes);
+	while (spill->sizing->assist_wanted == 0 && plan->assist_blocks > 1 &&
+		   !could_map_blocks(spill->sizing, n, plan->assist_blocks))
+		plan->assist_blocks /= 2;
 	plan->assist_first = fms_sizing_assist_first(spill->sizing,
 												 plan->assist_blocks);
 	spill->counters->assist_blocks = plan->assist_blocks;
@@ -453,10 +470,8 @@ settle_for_less(FmsSpill *spill)
 		uint32		assist = fms_sizing_assist(sizing, n,
 											   spill->largest_bytes, false);
 
-		Size		blocks = sizing->mode->blocks(n, assist);
 
-		if (fms_huge_page_could_map(blocks * sizing->block_bytes +
-									sizing->writer_bytes))
+		if (could_map_blocks(sizing, n, assist))
 			break;
 		sizing->memory_bytes -= sizing->memory_bytes / 4;
 	}

@@ -130,13 +130,13 @@ foreach my $mode (qw(fmsort flash multi_block))
 	$session->query_safe('SELECT * FROM fmsort_last_sort()');
 	$session->query_safe($sum);
 	$session->{stdin} .=
-	  ($sum =~ s/SELECT t FROM rows/SELECT t, wait_at(id, 600000) FROM rows/r)
+	  ($sum =~ s/FROM rows/FROM rows WHERE wait_at(id, 600000) > 0/r)
 	  . ";\n\\echo answered\n";
 	$session->{run}->pump_nb;
 	ok(wait_until(sub { $session->{run}->pump_nb;
 				$node->safe_psql('postgres', $waits) eq '1' }),
 		"$mode: the last row waits");
-	limit_kb($pid, status_kb($pid, 'VmSize') - 20 * 1024);
+	limit_kb($pid, status_kb($pid, 'VmSize') - 5 * 1024);
 	$lock->query_safe('COMMIT');
 	wait_until(sub { $session->{run}->pump_nb;
 			$session->{stdout} =~ /answered/ });

@@ -68,7 +68,7 @@ foreach my $method (uring_works($node) ? qw(io_uring sync) : 'sync')
 				'', "$name: nothing is left of it")
 			  if $more_kb % 384 == 0;
 		}
-		cmp_ok($ends{error}, '>=', 3, "$mode, $method: it did run out");
+		cmp_ok($ends{error}, '>=', 1, "$mode, $method: it did run out");
 		cmp_ok($ends{right}, '>=', 1, "$mode, $method: ... not always");
 		# the allocator may have taken some address space elsewhere
 		my $after = $bench->holdings($session);
