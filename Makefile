@@ -168,7 +168,7 @@ build/neighbour.so: test/faults/neighbour.c Makefile | build
 build/fmsort_counters.so: $(SOURCES) $(wildcard src/*.h) Makefile | build have-libraries
 	rm -rf build/counters && mkdir build/counters
 	cp src/*.[ch] build/counters
-	sed -i 's/^\tuint32\t\tchanges;/&\n\tdouble\t\tother[64];/' \
+	sed -i 's/^} FmsCounters;/\tdouble\t\tother[64];\n&/' \
 		build/counters/counters.h
 	cd build/counters && $(CC) $(CFLAGS) -O0 -Wno-error \
 		$(filter-out -MMD -MP,$(CPPFLAGS)) -U_FORTIFY_SOURCE -fPIC -c *.c

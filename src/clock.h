@@ -3,32 +3,34 @@
  * clock.h
  *	  Reading the clock without paying for it per tuple.
  *
- * A stopwatch (fms_clock_now(), fms_clock_since_us()) times what happens once a
- * block or more rarely.  A sampler divides a time that a stopwatch has measured
- * between two who take turns once a tuple: the owner, whose calls it samples,
- * and the other, who has the rest.  Two clock reads around every tuple would
- * cost more than the merge of it, so about one call in 64 is timed, at irregular
- * distances (a regular distance would beat against the rows of a page).
+ * A stopwatch (fms_clock_now(), fms_clock_since_us()) times what happens
+ * once a block or more rarely.  A sampler divides a time that a stopwatch
+ * has measured between two who take turns once a tuple: the owner, whose
+ * calls it samples, and the other, who has the rest.  Two clock reads around
+ * every tuple would cost more than the merge of it, so about one call in 64
+ * is timed, at irregular distances (a regular distance would beat against
+ * the rows of a page).
  *
  *	  other  call  other [call] other  call  other [call] other
  *	                          ^                         ^
  *	                          |<---- whole: measured -->|
  *
- * Each sampled call ends a stretch, which is divided at once.  The owner has:
- * what stopwatches have measured of its calls (known: blocks loaded, runs
- * written), the sampled call, and for each call not sampled the same again, but
- * never more than the stretch.  So whatever the clock shows, neither part is
- * negative, and both together are the time measured.
+ * Each sampled call ends a stretch, which is divided at once.  The owner
+ * has: what stopwatches have measured of its calls (known: blocks loaded,
+ * runs written), the sampled call, and for each call not sampled the same
+ * again, but never more than the stretch.  So whatever the clock shows,
+ * neither part is negative, and both together are the time measured.
  *
- * The owner must be the one whose calls are alike, known parts aside.  The other
- * may wait for anything at any time; that is in the measured time.
+ * The owner must be the one whose calls are alike, known parts aside.  The
+ * other may wait for anything at any time; that is in the measured time.
  *
- * A process may lose its processor within a sampled call.  A call that took many
- * times what is typical counts once, and does not speak for calls not sampled.
+ * A process may lose its processor within a sampled call.  A call that took
+ * many times what is typical counts once, and does not speak for calls not
+ * sampled.
  *
- * What is timed may take no longer than reading the clock does (some 20 ns).  So
- * the clock is read twice before a sampled call; what lies between the two
- * readings is what reading it costs there and then, and is taken off.
+ * What is timed may take no longer than reading the clock does (some 20 ns).
+ * So the clock is read twice before a sampled call; what lies between the
+ * two readings is what reading it costs there and then, and is taken off.
  *
  *	  read, read, call, read
  *	      |<->|			off

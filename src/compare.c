@@ -21,21 +21,22 @@
  * what a session gets that sets nothing but work_mem.  They use work_mem as
  * they like.
  *
- * What a query may do.  It runs with the caller's rights and search_path, may
- * only be a SELECT, and runs in a subtransaction that is read-only and rolled
- * back at its end.  So a function in it that writes to a table fails, and what
- * a read-only transaction lets through (temporary tables, settings, cursors) is
- * undone before the next contender.  What a rollback does not undo is refused
- * (leftovers.c).  The same subtransaction takes the settings back, whether the
- * query ends well or not.  C, since then there is no SQL of our own that a
- * search_path could lead astray.
+ * What a query may do.  It runs with the caller's rights and search_path,
+ * may only be a SELECT, and runs in a subtransaction that is read-only and
+ * rolled back at its end.  So a function in it that writes to a table fails,
+ * and what a read-only transaction lets through (temporary tables, settings,
+ * cursors) is undone before the next contender.  What a rollback does not
+ * undo is refused (leftovers.c).  The same subtransaction takes the settings
+ * back, whether the query ends well or not.  C, since then there is no SQL
+ * of our own that a search_path could lead astray.
  *
  * Its rows are read and dropped, in one process: what is compared is sorting,
  * not sending, and how parallel workers share is the planner's business.
  *
- * Times are those of the run with the median total, all of one run, so that they
- * add up.  Of several sorts in a query, one may be the input of another: so
- * formation is counted without its input, and the sum is no more than the total.
+ * Times are those of the run with the median total, all of one run, so that
+ * they add up.  Of several sorts in a query, one may be the input of
+ * another: so formation is counted without its input, and the sum is no more
+ * than the total.
  *
  * Memory: the caller's context, for some kB a contender.  On ERROR the
  * subtransaction is rolled back here and the error goes on.
@@ -173,8 +174,9 @@ check_query(SPIPlanPtr plan)
 }
 
 /*
- * The sorts of a query that took so long.  Each has been measured by itself, so
- * where samples are too high in all of them the sum could be more than that.
+ * The sorts of a query that took so long.  Each has been measured by itself,
+ * so where samples are too high in all of them the sum could be more than
+ * that.
  */
 static void
 set_times(Times *times, double total_us, const FmsCounters *counters)

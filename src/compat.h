@@ -278,8 +278,9 @@ fms_temp_write_time(void)
 }
 
 /*
- * Microseconds that the executor has measured in the node, in all its loops; -1
- * if it measures none, or if the node is running.  19 keeps them as instr_time.
+ * Microseconds that the executor has measured in the node, in all its loops;
+ * -1 if it measures none, or if the node is running.  19 keeps them as
+ * instr_time.
  */
 static inline double
 fms_node_elapsed_us(const PlanState *planstate)

@@ -15,9 +15,9 @@
  * fms_counters_begin_change() and _end_change(): a reader who finds `changes`
  * odd, or another one after copying than before, copies again.
  *
- * Times.  Stopwatches measure the phases at their ends, and samples only divide
- * what has been measured (clock.h), so these hold whatever the machine is busy
- * with:
+ * Times.  Stopwatches measure the phases at their ends, and samples only
+ * divide what has been measured (clock.h), so these hold whatever the
+ * machine is busy with:
  *
  *	  input <= formation
  *	  blocked <= merge
@@ -154,11 +154,11 @@ typedef struct FmsCounters
 	double		formation_us;	/* first tuple asked for .. last run written,
 								 * the input's own time included */
 	double		input_us;		/* of that, between the tuples put */
-	double		order_us;		/* putting first keys in order, in all merges */
+	double		order_us;		/* putting first keys in order */
 	double		merge_us;		/* all passes, without that and the parent's
 								 * time */
-	double		load_us;		/* the last pass getting its blocks, their order
-								 * included */
+	double		load_us;		/* the last pass getting its blocks, with
+								 * their order */
 	double		blocked_us;		/* of merge_us, waiting for blocks */
 	double		write_blocked_us;	/* waiting for writes, whenever */
 	double		cached_us;		/* writes to the page cache: copying, and

@@ -3,9 +3,9 @@
  * layout.c
  *	  What two libraries share in memory, and how they tell that they agree.
  *
- * The stamp of the server's shared memory is an area of its own, of a size that
- * never changes: the server refuses to find an area under another size, with an
- * error that would end every new connection.
+ * The stamp of the server's shared memory is an area of its own, of a size
+ * that never changes: the server refuses to find an area under another size,
+ * with an error that would end every new connection.
  *
  *-------------------------------------------------------------------------
  */

@@ -17,14 +17,14 @@
 
 /*
  * Another number for each change of a struct in shared memory (FmsCounters,
- * FmsPlace, FmsStatShared, FmsWorkers) that leaves its size as it is, or of what
- * its fields mean.  Sizes are part of the stamp.
+ * FmsPlace, FmsStatShared, FmsWorkers) that leaves its size as it is, or of
+ * what its fields mean.  Sizes are part of the stamp.
  */
 #ifndef FMS_LAYOUT_VERSION
 #define FMS_LAYOUT_VERSION	1
 #endif
 
-/* Sizes in bytes; the struct has no padding, so stamps are compared as bytes. */
+/* Sizes in bytes.  Without padding: stamps are compared as bytes. */
 typedef struct FmsLayout
 {
 	uint32		magic;

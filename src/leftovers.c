@@ -14,9 +14,9 @@
  *					discarded, cursors of the session moved or closed, files
  *					written
  *
- * What nobody can see from here: state that a function keeps in its language or
- * library, cursors of the session that a function closes through SPI, and what
- * a function does outside the server.
+ * What nobody can see from here: state that a function keeps in its language
+ * or library, cursors of the session that a function closes through SPI, and
+ * what a function does outside the server.
  *
  * The hooks stay once they are installed, since others may have put theirs in
  * front, and let everything pass outside begin and end.

@@ -84,8 +84,8 @@ extern MinimalTuple fms_merge_next_tuple(FmsMerge *merge);
 extern void fms_merge_end(FmsMerge *merge);
 
 /*
- * Time spent so far on getting blocks, their order and waiting included, and on
- * unpacking them.
+ * Time spent so far on getting blocks, their order and waiting included, and
+ * on unpacking them.
  */
 extern double fms_merge_load_us(const FmsMerge *merge);
 

@@ -1,7 +1,7 @@
 /*
  * Times that add up, by a made-up clock: a process that loses its processor,
- * an input that waits now and then, owners whose calls are all alike.  What the
- * sampler says of them is never impossible, and about right.
+ * an input that waits now and then, owners whose calls are all alike.  What
+ * the sampler says of them is never impossible, and about right.
  *
  * Seen to fail with: samples scaled up without a bound (one call of 200 ms
  * stood for 64); the bound alone, so that such a call takes all of a slow
