@@ -274,6 +274,12 @@ write_run(FmsSort *sort, Size bytes)
 	sort->count -= fms_formation_count(sort->formation);
 	sort->counters->input_bytes += before -
 		fms_formation_memory_bytes(sort->formation);
+	while (fms_formation_count(sort->formation) == 0 &&
+		   fms_spill_is_crowded(sort->spill))
+	{
+		fms_formation_give_back(sort->formation);
+		fms_spill_merge_some(sort->spill);
+	}
 	announce_run_end(sort, began_us);
 }
 

@@ -35,6 +35,18 @@ extern FmsSpill *fms_spill_begin(FmsKeys *keys, const FmsOptions *options,
 extern void fms_spill_run(FmsSpill *spill, FmsFormation *formation,
 						  Size bytes);
 
+/*
+ * Do the runs' descriptions take more than their share of memory?  Then some
+ * runs want to be merged before more are written.
+ */
+extern bool fms_spill_is_crowded(const FmsSpill *spill);
+
+/*
+ * Merges some runs while runs are formed.  The memory of formation must have
+ * been given back.
+ */
+extern void fms_spill_merge_some(FmsSpill *spill);
+
 /* Waits until all runs are on disk. */
 extern void fms_spill_flush(FmsSpill *spill);
 
