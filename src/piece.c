@@ -37,6 +37,7 @@
 
 #include "clock.h"
 #include "huge_page.h"
+#include "interrupts.h"
 #include "piece.h"
 
 /* Below malloc()'s own threshold for mapping. */
@@ -197,13 +198,37 @@ remap(FmsPiece *piece, Size size_bytes)
 	return true;
 }
 
+/*
+ * Gives the pages behind from_bytes back.  Gigabytes take long: in parts, with
+ * a check for interrupts before each.  After an error the mapping is still the
+ * piece's.
+ */
+static void
+give_back_pages(FmsPiece *piece, Size from_bytes)
+{
+	Size		bytes = whole_pages(piece->reached_bytes);
+	Size		at;
+
+	for (at = whole_pages(from_bytes); at < bytes;
+		 at += FMS_INTERRUPT_FREED_BYTES)
+	{
+		CHECK_FOR_INTERRUPTS();
+		(void) madvise(piece->base + at,
+					   Min(bytes - at, FMS_INTERRUPT_FREED_BYTES),
+					   MADV_DONTNEED);
+	}
+}
+
 bool
 fms_piece_resize(FmsPiece *piece, Size used_bytes, Size size_bytes)
 {
 	Assert(used_bytes <= Min(piece->size_bytes, size_bytes));
 
 	if (piece->mapped)
+	{
+		give_back_pages(piece, size_bytes);
 		return remap(piece, size_bytes);
+	}
 	if (size_bytes > PALLOC_MAX_BYTES)
 		return map(piece, used_bytes, size_bytes);
 	return resize_small(piece, used_bytes, size_bytes);
@@ -276,7 +301,9 @@ fms_piece_unmap(FmsPiece *piece)
 void
 fms_piece_free(FmsPiece *piece)
 {
-	if (piece->base && !piece->mapped)
+	if (piece->mapped)
+		give_back_pages(piece, 0);
+	else if (piece->base)
 		pfree(piece->base);
 	fms_piece_unmap(piece);
 }

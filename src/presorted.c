@@ -29,7 +29,8 @@
  * for the same few strays, and needs room for half of them.
  *
  * Memory: room for the strays, palloc'd for the time of a call, some 16 bytes
- * for each STRAYS_FRACTION entries.  It goes with its context on ERROR.
+ * for each STRAYS_FRACTION entries.  It goes with its context on ERROR.  If the
+ * system refuses it, nothing is mended.
  *
  *-------------------------------------------------------------------------
  */
@@ -204,12 +205,16 @@ mend(const FmsEntriesSort *sort, FmsEntry *entries, Size count, Size in_order)
 {
 	FmsEntry   *strays = palloc_extended((allowed_strays(count) +
 										  STRAYS_AT_ONCE) * sizeof(FmsEntry),
-										 MCXT_ALLOC_HUGE);
+										 MCXT_ALLOC_HUGE |
+										 MCXT_ALLOC_NO_OOM);
 	Size		nstrays = 0;
 	Size		stayed = in_order;
 	Size		touched_bytes = 0;
 	Size		i;
 
+	/* the other sort needs no room */
+	if (strays == NULL)
+		return false;
 	for (i = in_order; i < count && nstrays <= allowed_strays(i); i++)
 	{
 		FmsEntry	entry = entries[i];

@@ -275,11 +275,8 @@ write_run(FmsSort *sort, Size bytes)
 	sort->counters->input_bytes += before -
 		fms_formation_memory_bytes(sort->formation);
 	while (fms_formation_count(sort->formation) == 0 &&
-		   fms_spill_is_crowded(sort->spill))
-	{
-		fms_formation_give_back(sort->formation);
-		fms_spill_merge_some(sort->spill);
-	}
+		   fms_spill_merge_some(sort->spill, sort->formation))
+		;
 	announce_run_end(sort, began_us);
 }
 

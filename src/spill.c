@@ -57,11 +57,10 @@
 #include "trial.h"
 
 /*
- * Descriptions of runs may take 1/16 of memory, but never less than those of
- * two merges.
+ * Beyond 1/8 of memory for descriptions of runs, runs are merged as soon as
+ * one merge can take as many of the same level.
  */
-#define RUNS_FRACTION		16
-#define RUNS_MIN_MERGES		2
+#define RUNS_FRACTION		8
 
 /* Merges do not settle for less than the least work_mem. */
 #define MEMORY_MIN_BYTES	((Size) 64 * 1024)
@@ -416,32 +415,57 @@ smallest_neighbours(const FmsSpill *spill, int n)
 	return best;
 }
 
-bool
-fms_spill_is_crowded(const FmsSpill *spill)
+/*
+ * The oldest n neighbouring runs of the lowest level that has n of them; -1 if
+ * none has.  Merging these leaves less than n runs of each level, so each
+ * tuple is written once a level.
+ */
+static int
+neighbours_of_a_level(const FmsSpill *spill, int n)
 {
-	const FmsSizing *sizing = spill->sizing;
+	int			upto = spill->nruns;
 
-	return sizing->runs_bytes > sizing->memory_bytes / RUNS_FRACTION &&
-		spill->nruns >= RUNS_MIN_MERGES *
-		fms_sizing_fan_in(sizing, spill->largest_bytes, true);
+	while (upto > 0)
+	{
+		int			first = upto - 1;
+
+		while (first > 0 &&
+			   spill->runs[first - 1]->level == spill->runs[first]->level)
+			first--;
+		if (upto - first >= n)
+			return first;
+		upto = first;
+	}
+	return -1;
 }
 
-void
-fms_spill_merge_some(FmsSpill *spill)
+bool
+fms_spill_merge_some(FmsSpill *spill, FmsFormation *formation)
 {
-	MemoryContext caller = MemoryContextSwitchTo(spill->context);
+	MemoryContext caller;
 	FmsCounters *counters = spill->counters;
 	double		order_us = counters->order_us;
 	double		blocked_us = counters->blocked_us;
-	int			n = fms_sizing_fan_in(spill->sizing, spill->largest_bytes,
-									  true);
+	int			first;
+	int			n;
 
-	fms_run_flush(spill->writer);
-	merge_into_run(spill, smallest_neighbours(spill, n), n);
-	/* all of its time is run formation's */
-	counters->order_us = order_us;
-	counters->blocked_us = blocked_us;
+	if (spill->sizing->runs_bytes <=
+		spill->sizing->memory_bytes / RUNS_FRACTION)
+		return false;
+	caller = MemoryContextSwitchTo(spill->context);
+	n = fms_sizing_fan_in(spill->sizing, spill->largest_bytes, true);
+	first = neighbours_of_a_level(spill, n);
+	if (first >= 0)
+	{
+		fms_formation_give_back(formation);
+		fms_run_flush(spill->writer);
+		merge_into_run(spill, first, n);
+		/* all of its time is run formation's */
+		counters->order_us = order_us;
+		counters->blocked_us = blocked_us;
+	}
 	MemoryContextSwitchTo(caller);
+	return first >= 0;
 }
 
 void

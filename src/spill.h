@@ -36,16 +36,11 @@ extern void fms_spill_run(FmsSpill *spill, FmsFormation *formation,
 						  Size bytes);
 
 /*
- * Do the runs' descriptions take more than their share of memory?  Then some
- * runs want to be merged before more are written.
+ * If the runs' descriptions take more than their share of memory, merges some
+ * runs while others are still to come.  The formation is empty; it gives its
+ * memory back for that.  Returns false if nothing was merged.
  */
-extern bool fms_spill_is_crowded(const FmsSpill *spill);
-
-/*
- * Merges some runs while runs are formed.  The memory of formation must have
- * been given back.
- */
-extern void fms_spill_merge_some(FmsSpill *spill);
+extern bool fms_spill_merge_some(FmsSpill *spill, FmsFormation *formation);
 
 /* Waits until all runs are on disk. */
 extern void fms_spill_flush(FmsSpill *spill);

@@ -353,7 +353,8 @@ fms_tape_close(FmsTape *tape)
 bool
 fms_tape_set_direct(FmsTape *tape, bool direct)
 {
-	Assert(is_at_end(tape));
+	if (!is_at_end(tape))
+		return false;
 	if (is_direct_at(tape, tape->end_bytes) == direct)
 		return true;
 	if (tape->nturns == TURNS_MAX ||
