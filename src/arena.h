@@ -60,7 +60,8 @@ fms_arena_extend(FmsArena *arena, FmsArenaBytes used, FmsArenaBytes more,
 }
 
 /* Raises out of memory, for so many bytes. */
-extern void fms_arena_report_refused(Size bytes) pg_attribute_noreturn();
+extern void fms_arena_report_refused(Size bytes)
+			__attribute__((noreturn));
 
 /*
  * Somebody wants so many bytes, made up to whole pages, in front of the data,
