@@ -96,3 +96,62 @@ LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION fmsort_recommend(text, bigint, int) IS
 'What the automatic settings do under that work_mem with an input of that many bytes in rows of that size: runs and merge passes (0: it is sorted in memory), block size (bytes), assist blocks (null: none are needed), and the least work_mem (kB) for one pass and for a sort in memory (null: no work_mem is as large). Errors: an argument that is out of range.';
+
+DROP VIEW fmsort_stat;
+DROP FUNCTION fmsort_stat();
+
+CREATE FUNCTION fmsort_stat(
+	OUT datid oid,
+	OUT sorts bigint,
+	OUT sorts_in_memory bigint,
+	OUT sorts_top_n bigint,
+	OUT sorts_external bigint,
+	OUT tuples bigint,
+	OUT bytes_spilled bigint,
+	OUT bytes_read bigint,
+	OUT bytes_written bigint,
+	OUT runs bigint,
+	OUT merge_passes bigint,
+	OUT sorts_multi_pass bigint,
+	OUT blocks bigint,
+	OUT reads bigint,
+	OUT read_batches bigint,
+	OUT writes bigint,
+	OUT run_formation_ms double precision,
+	OUT input_ms double precision,
+	OUT block_order_ms double precision,
+	OUT merge_ms double precision,
+	OUT blocked_ms double precision,
+	OUT spills_avoided bigint,
+	OUT bytes_kept bigint,
+	OUT io_uring_refused bigint,
+	OUT direct_io_refused bigint,
+	OUT block_size_lowered bigint,
+	OUT left_to_server bigint,
+	OUT left_to_extensions bigint,
+	OUT fallbacks bigint,
+	OUT stats_since timestamptz)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'fmsort_stat'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION fmsort_stat() IS
+'The function behind the view fmsort_stat.';
+
+CREATE VIEW fmsort_stat AS
+SELECT s.datid, d.datname, s.sorts, s.sorts_in_memory, s.sorts_top_n,
+	s.sorts_external, s.tuples, s.bytes_spilled, s.bytes_read,
+	s.bytes_written, s.runs, s.merge_passes, s.sorts_multi_pass, s.blocks,
+	s.reads, s.read_batches, s.writes, s.run_formation_ms, s.input_ms,
+	s.block_order_ms, s.merge_ms, s.blocked_ms, s.spills_avoided,
+	s.bytes_kept, s.io_uring_refused, s.direct_io_refused,
+	s.block_size_lowered, s.left_to_server, s.left_to_extensions,
+	s.fallbacks, s.stats_since
+FROM @extschema@.fmsort_stat() s
+	LEFT JOIN pg_catalog.pg_database d
+		ON d.oid OPERATOR(pg_catalog.=) s.datid;
+
+COMMENT ON VIEW fmsort_stat IS
+'What fmsort has done since the server started or fmsort_stat_reset(): one row a database. Needs fmsort in shared_preload_libraries; an error says so otherwise.';
+
+GRANT SELECT ON fmsort_stat TO PUBLIC;

@@ -93,6 +93,7 @@ CREATE FUNCTION fmsort_stat(
 	OUT direct_io_refused bigint,
 	OUT block_size_lowered bigint,
 	OUT left_to_server bigint,
+	OUT left_to_extensions bigint,
 	OUT fallbacks bigint,
 	OUT stats_since timestamptz)
 RETURNS SETOF record
@@ -109,7 +110,8 @@ SELECT s.datid, d.datname, s.sorts, s.sorts_in_memory, s.sorts_top_n,
 	s.reads, s.read_batches, s.writes, s.run_formation_ms, s.input_ms,
 	s.block_order_ms, s.merge_ms, s.blocked_ms, s.spills_avoided,
 	s.bytes_kept, s.io_uring_refused, s.direct_io_refused,
-	s.block_size_lowered, s.left_to_server, s.fallbacks, s.stats_since
+	s.block_size_lowered, s.left_to_server, s.left_to_extensions,
+	s.fallbacks, s.stats_since
 FROM @extschema@.fmsort_stat() s
 	LEFT JOIN pg_catalog.pg_database d
 		ON d.oid OPERATOR(pg_catalog.=) s.datid;

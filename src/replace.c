@@ -45,9 +45,17 @@ typedef struct FmsPlace
 {
 	bool		below_gather;
 	bool		keep;			/* Sorts here stay PostgreSQL's */
+	bool		below_extension;	/* because they are another extension's */
 } FmsPlace;
 
-static Plan *replaced(Plan *plan, FmsPlace place, int *left);
+/* Sorts that stay PostgreSQL's. */
+typedef struct FmsLeft
+{
+	int			to_server;
+	int			to_extensions;
+} FmsLeft;
+
+static Plan *replaced(Plan *plan, FmsPlace place, FmsLeft *left);
 
 /*
  * The size of a node that may have Sorts below and that we know how to copy,
@@ -112,7 +120,7 @@ chain_sorts(const Agg *agg)
 
 /* The list itself, if nothing in it is replaced. */
 static List *
-replaced_list(List *plans, FmsPlace place, int *left)
+replaced_list(List *plans, FmsPlace place, FmsLeft *left)
 {
 	List	   *result = plans;
 	int			i;
@@ -154,15 +162,16 @@ place_below(const Plan *plan, FmsPlace place)
 {
 	place.below_gather |= IsA(plan, Gather) || IsA(plan, GatherMerge);
 	place.keep |= flat_size(plan) == 0;
+	place.below_extension |= IsA(plan, CustomScan);
 	return place;
 }
 
 /*
  * The plan with its Sorts replaced: itself, if there are none.  Adds to *left
- * how many Sorts stay PostgreSQL's.
+ * how many stay PostgreSQL's.
  */
 static Plan *
-replaced(Plan *plan, FmsPlace place, int *left)
+replaced(Plan *plan, FmsPlace place, FmsLeft *left)
 {
 	FmsPlace	below;
 	Plan	   *lefttree;
@@ -185,14 +194,17 @@ replaced(Plan *plan, FmsPlace place, int *left)
 	if (IsA(plan, SubqueryScan))
 		subplan = replaced(((SubqueryScan *) plan)->subplan, below, left);
 	if (IsA(plan, Agg))
-		*left += chain_sorts((Agg *) plan);
+		left->to_server += chain_sorts((Agg *) plan);
 
 	if (is_sort(plan))
 	{
 		if (!place.keep)
 			return fms_node_from_sort((Sort *) plan, lefttree,
 									  place.below_gather);
-		(*left)++;
+		if (place.below_extension)
+			left->to_extensions++;
+		else
+			left->to_server++;
 	}
 	if (lefttree == plan->lefttree && righttree == plan->righttree &&
 		(link == NULL || list == *link) &&
@@ -215,15 +227,15 @@ void
 fms_replace_sorts(QueryDesc *query, int eflags)
 {
 	PlannedStmt *statement = query->plannedstmt;
-	FmsPlace	top = {false, false};
-	int			left = 0;
+	FmsPlace	top = {0};
+	FmsLeft		left = {0};
 	Plan	   *tree = replaced(statement->planTree, top, &left);
 
 	/* cells may be NULL: subplans that turned out not to be needed */
 	List	   *subplans = replaced_list(statement->subplans, top, &left);
 
 	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0)
-		fms_stat_left_to_server(left);
+		fms_stat_sorts_left(left.to_server, left.to_extensions);
 	if (tree == statement->planTree && subplans == statement->subplans)
 		return;
 	query->plannedstmt = makeNode(PlannedStmt);

@@ -40,6 +40,7 @@
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
 
+#include "sql_version.h"
 #include "stat.h"
 
 /* Rows; the last one is of all databases that have none. */
@@ -48,7 +49,7 @@
 /* So many sorts may be pending within a transaction. */
 #define PENDING_MAX		64
 
-#define RESULT_COLUMNS	29
+#define RESULT_COLUMNS	30
 
 /* Sums; all of them counts, so that they can be added one by one. */
 typedef struct FmsStatSums
@@ -77,7 +78,8 @@ typedef struct FmsStatSums
 	uint64		uring_refused;	/* fall-backs */
 	uint64		direct_refused;
 	uint64		block_lowered;
-	uint64		left_to_server;
+	uint64		left_to_server; /* Sorts that stayed PostgreSQL's */
+	uint64		left_to_extensions;
 } FmsStatSums;
 
 #define NSUMS (sizeof(FmsStatSums) / sizeof(uint64))
@@ -263,12 +265,13 @@ fms_stat_add(const FmsCounters *counters)
 }
 
 void
-fms_stat_left_to_server(int sorts)
+fms_stat_sorts_left(int to_server, int to_extensions)
 {
-	if (shared == NULL || sorts == 0)
+	if (shared == NULL || to_server + to_extensions == 0)
 		return;
 	begin_pending();
-	pending.left_to_server += sorts;
+	pending.left_to_server += to_server;
+	pending.left_to_extensions += to_extensions;
 }
 
 /* ---- for users ---- */
@@ -328,8 +331,10 @@ fill_row(const FmsStatRow *row, Datum *values, bool *nulls)
 	values[i++] = Int64GetDatum(sums->direct_refused);
 	values[i++] = Int64GetDatum(sums->block_lowered);
 	values[i++] = Int64GetDatum(sums->left_to_server);
+	values[i++] = Int64GetDatum(sums->left_to_extensions);
 	values[i++] = Int64GetDatum(sums->uring_refused + sums->direct_refused +
-								sums->block_lowered + sums->left_to_server);
+								sums->block_lowered + sums->left_to_server +
+								sums->left_to_extensions);
 	values[i++] = TimestampTzGetDatum(row->since);
 	Assert(i == RESULT_COLUMNS);
 }
@@ -344,6 +349,7 @@ fmsort_stat(PG_FUNCTION_ARGS)
 
 	require_shared("fmsort_stat");
 	InitMaterializedSRF(fcinfo, 0);
+	fms_require_columns(result->setDesc, RESULT_COLUMNS);
 	rows = palloc(DATABASES * sizeof(FmsStatRow));
 	flush_pending(true);
 	LWLockAcquire(shared->lock, LW_SHARED);

@@ -19,7 +19,10 @@ extern void fms_stat_share(void);
 /* A sort has ended.  Without shared memory nothing happens. */
 extern void fms_stat_add(const FmsCounters *counters);
 
-/* A plan has so many sorts that stay PostgreSQL's. */
-extern void fms_stat_left_to_server(int sorts);
+/*
+ * A plan has so many Sorts that stay PostgreSQL's: those that only the server
+ * can run, and those below another extension's nodes.
+ */
+extern void fms_stat_sorts_left(int to_server, int to_extensions);
 
 #endif							/* FMS_STAT_H */
