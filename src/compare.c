@@ -235,7 +235,7 @@ set_contender(const Contender *contender, const Terms *terms)
 {
 	set_local("transaction_read_only", "on");
 	set_local("max_parallel_workers_per_gather", "0");
-	set_local("fmsort.mode", fms_settings_mode_name(contender->mode));
+	set_local("fmsort.mode", fms_mode_name(contender->mode));
 	if (contender->merge && terms->nruns > 0)
 	{
 		uint64		blocks = contender->merge->blocks(terms->nruns,

@@ -165,6 +165,14 @@ typedef struct FmsCounters
 								 * waiting for those who copy */
 } FmsCounters;
 
+/* As the setting calls it. */
+static inline const char *
+fms_counters_io_method(const FmsCounters *counters)
+{
+	return fms_io_method_name(counters->uses_uring ? FMS_IO_URING :
+							  FMS_IO_SYNC);
+}
+
 /* Around a change of several fields; nothing in between may fail. */
 static inline void
 fms_counters_begin_change(FmsCounters *counters)

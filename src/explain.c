@@ -28,7 +28,6 @@
 
 #include "compat.h"
 #include "explain.h"
-#include "settings.h"
 #include "why.h"
 
 /* COLLATE, DESC or USING, NULLS: whatever is not the type's default. */
@@ -106,12 +105,6 @@ fms_explain_keys(PlanState *planstate, const FmsKeySpec *spec,
 		ExplainPropertyList("Presorted Key", presorted_keys, es);
 }
 
-static const char *
-io_method_name(const FmsCounters *counters)
-{
-	return counters->uses_uring ? "io_uring" : "sync";
-}
-
 /* One line: all that is short, for the node and for each worker. */
 static void
 append_method(StringInfo text, const FmsCounters *counters)
@@ -127,7 +120,7 @@ append_merge(StringInfo text, const FmsCounters *counters)
 {
 	appendStringInfo(text,
 					 "Merge Mode: %s  Runs: %llu  Merge Passes: %u  Blocks: %llu  Block Size: %u  Assist Blocks: %u",
-					 fms_settings_mode_name(counters->mode),
+					 fms_mode_name(counters->mode),
 					 (unsigned long long) counters->runs,
 					 counters->merge_passes,
 					 (unsigned long long) counters->blocks,
@@ -138,7 +131,7 @@ static void
 append_io(StringInfo text, const FmsCounters *counters)
 {
 	appendStringInfo(text, "I/O Method: %s  Direct I/O: %s",
-					 io_method_name(counters),
+					 fms_counters_io_method(counters),
 					 counters->uses_direct_io ? "true" : "false");
 	if (counters->bundled_bytes > 0)
 		appendStringInfo(text, "  Compression: %.2f",
@@ -204,14 +197,14 @@ static void
 explain_external(const FmsCounters *counters, ExplainState *es)
 {
 	ExplainPropertyText("Merge Mode",
-						fms_settings_mode_name(counters->mode), es);
+						fms_mode_name(counters->mode), es);
 	ExplainPropertyUInteger("Runs", NULL, counters->runs, es);
 	ExplainPropertyInteger("Merge Passes", NULL, counters->merge_passes, es);
 	ExplainPropertyUInteger("Blocks", NULL, counters->blocks, es);
 	ExplainPropertyInteger("Block Size", NULL, counters->block_bytes, es);
 	ExplainPropertyInteger("Assist Blocks", NULL, counters->assist_blocks,
 						   es);
-	ExplainPropertyText("I/O Method", io_method_name(counters), es);
+	ExplainPropertyText("I/O Method", fms_counters_io_method(counters), es);
 	ExplainPropertyBool("Direct I/O", counters->uses_direct_io, es);
 	if (counters->bundled_bytes > 0)
 		ExplainPropertyFloat("Compression", NULL,

@@ -12,7 +12,7 @@
 #include "postgres.h"
 
 #include "counters.h"
-#include "entries.h"
+#include "entry.h"
 #include "io.h"
 #include "keys.h"
 #include "tape.h"

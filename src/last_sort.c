@@ -22,7 +22,6 @@
 #include "utils/tuplestore.h"
 
 #include "last_sort.h"
-#include "settings.h"
 #include "why.h"
 
 /* Sorts kept of one statement. */
@@ -104,15 +103,14 @@ fill_row(const FmsCounters *counters, int number, Datum *values, bool *nulls)
 	values[i++] = CStringGetTextDatum(fms_counters_method_name(counters));
 	values[i++] = Int64GetDatum(fms_counters_space_kb(counters));
 	values[i++] = CStringGetTextDatum(external ? "Disk" : "Memory");
-	values[i++] = CStringGetTextDatum(fms_settings_mode_name(counters->mode));
+	values[i++] = CStringGetTextDatum(fms_mode_name(counters->mode));
 	values[i++] = Int64GetDatum(counters->runs);
 	values[i++] = Int32GetDatum(counters->merge_passes);
 	values[i++] = Int64GetDatum(counters->blocks);
 	values[i++] = Int32GetDatum(counters->block_bytes);
 	values[i++] = Int32GetDatum(counters->assist_blocks);
 	nulls[i] = !external;
-	values[i++] = CStringGetTextDatum(counters->uses_uring ? "io_uring" :
-									  "sync");
+	values[i++] = CStringGetTextDatum(fms_counters_io_method(counters));
 	nulls[i] = !external;
 	values[i++] = BoolGetDatum(counters->uses_direct_io);
 	values[i++] = milliseconds(counters->formation_us);

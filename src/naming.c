@@ -37,7 +37,7 @@
  */
 #include "postgres.h"
 
-#include "entries.h"
+#include "entry.h"
 #include "interrupts.h"
 #include "naming.h"
 #include "packed.h"

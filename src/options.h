@@ -17,24 +17,53 @@
 
 #include "device.h"
 
-/* How the merge phase asks for blocks; one small policy each (mode_*.c). */
+/*
+ * How the merge phase asks for blocks, one small policy each (merge/modes/);
+ * and off, PostgreSQL's own sort, which never reaches a sort of ours.
+ */
+#define FMS_MODES(MODE) \
+	MODE(FMS_MODE_FMSORT, "fmsort") \
+	MODE(FMS_MODE_DOUBLE_BUFFERING, "double_buffering") \
+	MODE(FMS_MODE_TRADITIONAL, "traditional") \
+	MODE(FMS_MODE_SINGLE_BLOCK, "single_block") \
+	MODE(FMS_MODE_MULTI_BLOCK, "multi_block") \
+	MODE(FMS_MODE_FLASH, "flash") \
+	MODE(FMS_MODE_OFF, "off")
+
+#define FMS_IO_METHODS(METHOD) \
+	METHOD(FMS_IO_AUTO, "auto") \
+	METHOD(FMS_IO_URING, "io_uring") \
+	METHOD(FMS_IO_SYNC, "sync")
+
+#define FMS_ENUM_MEMBER(choice, name)	choice,
+#define FMS_NAME_OF(choice, name)	[choice] = name,
+
 typedef enum FmsModeChoice
 {
-	FMS_MODE_FMSORT,
-	FMS_MODE_DOUBLE_BUFFERING,
-	FMS_MODE_TRADITIONAL,
-	FMS_MODE_SINGLE_BLOCK,
-	FMS_MODE_MULTI_BLOCK,
-	FMS_MODE_FLASH,
-	FMS_MODE_OFF				/* never reaches a sort: PostgreSQL's own */
+	FMS_MODES(FMS_ENUM_MEMBER)
 } FmsModeChoice;
 
 typedef enum FmsIoChoice
 {
-	FMS_IO_AUTO,
-	FMS_IO_URING,
-	FMS_IO_SYNC
+	FMS_IO_METHODS(FMS_ENUM_MEMBER)
 } FmsIoChoice;
+
+/* As the settings call them. */
+static inline const char *
+fms_mode_name(FmsModeChoice mode)
+{
+	static const char *const names[] = {FMS_MODES(FMS_NAME_OF)};
+
+	return names[mode];
+}
+
+static inline const char *
+fms_io_method_name(FmsIoChoice method)
+{
+	static const char *const names[] = {FMS_IO_METHODS(FMS_NAME_OF)};
+
+	return names[method];
+}
 
 typedef enum FmsDirectChoice
 {

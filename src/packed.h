@@ -10,7 +10,7 @@
 
 #include "postgres.h"
 
-#include "entries.h"
+#include "entry.h"
 
 /* How some entries are packed; valid for just these. */
 typedef struct FmsPacking

@@ -10,7 +10,7 @@
 
 #include "postgres.h"
 
-#include "entries.h"
+#include "entry.h"
 
 /*
  * Sorts entries that are in order of arrival, if little has to be done; true:

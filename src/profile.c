@@ -465,7 +465,8 @@ fms_profile_store(const FmsProfileFacts *facts, const FmsProbePoint *points,
 		TimestampTzGetDatum(GetCurrentTimestamp()),
 		CStringGetTextDatum(system.release),
 		CStringGetTextDatum(GetConfigOption("server_version", false, false)),
-		CStringGetTextDatum(facts->uses_uring ? "io_uring" : "sync"),
+		CStringGetTextDatum(fms_io_method_name(facts->uses_uring ?
+											   FMS_IO_URING : FMS_IO_SYNC)),
 		Float8GetDatum(facts->seconds), Int64GetDatum(facts->file_bytes)
 	});
 	for (int i = 0; i < npoints; i++)

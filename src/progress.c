@@ -48,7 +48,6 @@
 #include "clock.h"
 #include "estimate.h"
 #include "progress.h"
-#include "settings.h"
 
 /* Sorts that a backend can show at once. */
 #define PLACES			8
@@ -318,13 +317,12 @@ fill_row(const FmsPlace *place, Datum *values, bool *nulls)
 	values[i++] = Int64GetDatum(counters->written_bytes);
 	values[i++] = Float8GetDatum(counters->blocked_us / 1000.0);
 	values[i++] = Int64GetDatum(options->memory_bytes / 1024);
-	values[i++] = CStringGetTextDatum(fms_settings_mode_name(options->mode));
+	values[i++] = CStringGetTextDatum(fms_mode_name(options->mode));
 	nulls[i] = nulls[i + 2] = nulls[i + 3] = !spilled;
 	values[i++] = Int32GetDatum(counters->block_bytes);
 	nulls[i] = nulls[i - 1] || counters->merge_blocks == 0;
 	values[i++] = Int32GetDatum(counters->assist_blocks);
-	values[i++] = CStringGetTextDatum(counters->uses_uring ? "io_uring" :
-									  "sync");
+	values[i++] = CStringGetTextDatum(fms_counters_io_method(counters));
 	values[i++] = BoolGetDatum(counters->uses_direct_io);
 	nulls[i] = options->bound == 0;
 	values[i++] = Int64GetDatum(options->bound);

@@ -30,21 +30,15 @@ static bool checksums_setting = false;
 static bool materialize_setting = false;
 static int	log_min_duration_setting = -1;
 
+#define SETTING_VALUE(choice, name)	{name, choice, false},
+
 static const struct config_enum_entry mode_values[] = {
-	{"fmsort", FMS_MODE_FMSORT, false},
-	{"double_buffering", FMS_MODE_DOUBLE_BUFFERING, false},
-	{"traditional", FMS_MODE_TRADITIONAL, false},
-	{"single_block", FMS_MODE_SINGLE_BLOCK, false},
-	{"multi_block", FMS_MODE_MULTI_BLOCK, false},
-	{"flash", FMS_MODE_FLASH, false},
-	{"off", FMS_MODE_OFF, false},
+	FMS_MODES(SETTING_VALUE)
 	{NULL, 0, false}
 };
 
 static const struct config_enum_entry io_method_values[] = {
-	{"auto", FMS_IO_AUTO, false},
-	{"io_uring", FMS_IO_URING, false},
-	{"sync", FMS_IO_SYNC, false},
+	FMS_IO_METHODS(SETTING_VALUE)
 	{NULL, 0, false}
 };
 
@@ -162,19 +156,6 @@ int
 fms_settings_log_min_duration(void)
 {
 	return log_min_duration_setting;
-}
-
-const char *
-fms_settings_mode_name(FmsModeChoice mode)
-{
-	int			i;
-
-	for (i = 0; mode_values[i].name; i++)
-	{
-		if (mode_values[i].val == (int) mode)
-			return mode_values[i].name;
-	}
-	return "unknown";
 }
 
 void

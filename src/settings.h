@@ -18,9 +18,6 @@ extern void fms_settings_define(void);
 /* fmsort.mode as it stands now, FMS_MODE_OFF included. */
 extern FmsModeChoice fms_settings_mode(void);
 
-/* fmsort.mode's spelling of a mode. */
-extern const char *fms_settings_mode_name(FmsModeChoice mode);
-
 /* fmsort.log_min_duration: milliseconds, or -1. */
 extern int	fms_settings_log_min_duration(void);
 

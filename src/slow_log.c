@@ -19,7 +19,6 @@
 
 #include "lib/stringinfo.h"
 
-#include "settings.h"
 #include "slow_log.h"
 #include "why.h"
 
@@ -41,9 +40,8 @@ append_external(StringInfo line, const FmsCounters *counters)
 }
 
 void
-fms_slow_log(const FmsCounters *counters)
+fms_slow_log(const FmsCounters *counters, int limit_ms)
 {
-	int			limit_ms = fms_settings_log_min_duration();
 	double		own_ms = fms_counters_own_us(counters) / 1000.0;
 	StringInfoData line;
 

@@ -12,7 +12,10 @@
 
 #include "counters.h"
 
-/* A sort has ended: logs it if fmsort.log_min_duration says so. */
-extern void fms_slow_log(const FmsCounters *counters);
+/*
+ * A sort has ended: logs it if it took limit_ms milliseconds of its own, never
+ * if that is negative.
+ */
+extern void fms_slow_log(const FmsCounters *counters, int limit_ms);
 
 #endif							/* FMS_SLOW_LOG_H */

@@ -20,7 +20,6 @@
 
 #include "lib/stringinfo.h"
 
-#include "settings.h"
 #include "why.h"
 
 /* As a person would say it. */
@@ -100,7 +99,7 @@ append_assist_blocks(StringInfo text, const FmsCounters *counters)
 	if (counters->assist_blocks == 0)
 	{
 		appendStringInfo(text, "; no assist blocks in mode %s",
-						 fms_settings_mode_name(counters->mode));
+						 fms_mode_name(counters->mode));
 		return;
 	}
 	appendStringInfo(text, "; assist blocks %u: ", counters->assist_blocks);
