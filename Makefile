@@ -21,7 +21,8 @@ EXTENSION = fmsort
 FMSORT_VERSION := $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" fmsort.control)
 
 MODULE_big = fmsort
-SOURCES := $(wildcard src/*.c)
+SOURCES := $(wildcard src/*.c src/*/*.c src/*/*/*.c)
+HEADERS := $(wildcard src/*/*.h)
 OBJS = $(SOURCES:.c=.o)
 # What it stands on, by the names that pkg-config knows.
 LIBRARIES = liburing liblz4
@@ -34,7 +35,7 @@ REGRESS = $(sort $(patsubst sql/%.sql,%,$(wildcard sql/*.sql)))
 REGRESS_OPTS = --load-extension=fmsort --outputdir=build/regress
 REGRESS_PREP = build/regress
 
-PG_CPPFLAGS = -MMD -MP $(shell pkg-config --cflags $(LIBRARIES) 2>/dev/null)
+PG_CPPFLAGS = -Isrc -MMD -MP $(shell pkg-config --cflags $(LIBRARIES) 2>/dev/null)
 # The server's headers count as the system's: their warnings are not ours.
 PG_CPPFLAGS += -isystem $(includedir_server)
 # Callbacks and fmgr functions rarely use all of their arguments.
@@ -105,7 +106,7 @@ distclean: clean clean-build
 endif
 
 # ---- unit tests: test/unit/test_*.c -----------------------------------------
-# A program's first line, or two, names the files of src/ it tests:
+# A program's first lines name the files of src/ it tests:
 #   /* links: sizing mode_* */
 # The line after that may have options for the compiler and the linker:
 #   /* flags: -fsanitize-coverage=trace-pc */
@@ -125,9 +126,9 @@ UNIT_FLAGS = -std=gnu11 -g -O1 -Wall -Wextra -Wno-unused-parameter -Werror \
 # The server's own portability library: it is what printf() means there.
 UNIT_LIBS = -L$(pkglibdir) -L$(libdir) -lpgcommon -lpgport -lm
 unit_links = $(wildcard $(patsubst %,src/%.c,\
-	$(shell sed -n '1,2s,^/\* links: \(.*\) \*/$$,\1,p' $(1))))
+	$(shell sed -n '1,8s,^/\* links: \(.*\) \*/$$,\1,p' $(1))))
 
-unit_flags = $(shell sed -n '1,4s,^/\* flags: \(.*\) \*/$$,\1,p' $(1))
+unit_flags = $(shell sed -n '1,8s,^/\* flags: \(.*\) \*/$$,\1,p' $(1))
 
 ifneq ($(PGXS),)
 unit: $(UNIT_PROGRAMS)
@@ -136,7 +137,7 @@ unit: $(UNIT_PROGRAMS)
 	PERL5LIB=script/lib prove --harness TapTally --exec '' $(UNIT_PROGRAMS)
 
 $(UNIT_PROGRAMS): build/unit/%: test/unit/%.c $(UNIT_SHIM) $(SOURCES) \
-		$(wildcard src/*.h test/unit/*.h) Makefile | build/unit have-libraries
+		$(HEADERS) $(wildcard test/unit/*.h) Makefile | build/unit have-libraries
 	$(CC) $(UNIT_FLAGS) $(UNIT_SANITIZE) $(call unit_flags,$<) -o $@ $< \
 		$(call unit_links,$<) $(UNIT_SHIM) $(SHLIB_LINK) $(UNIT_LIBS)
 
@@ -153,10 +154,10 @@ build/reaper build/refuse: build/%: test/faults/%.c Makefile | build
 	$(CC) -std=gnu11 -O1 -Wall -Wextra -Werror -o $@ $<
 
 # The library with plans that this one does not know.
-build/fmsort_other.so: src/node.c $(OBJS) Makefile | build
+build/fmsort_other.so: src/executor/node.c $(OBJS) Makefile | build
 	$(CC) $(CFLAGS) $(filter-out -MMD -MP,$(CPPFLAGS)) -fPIC \
 		-DFMS_PLAN_VERSION=1000 -c -o build/node_other.o $<
-	$(CC) -shared -o $@ build/node_other.o $(filter-out src/node.o,$(OBJS)) \
+	$(CC) -shared -o $@ build/node_other.o $(filter-out src/executor/node.o,$(OBJS)) \
 		$(LDFLAGS) $(SHLIB_LINK)
 
 # Another extension, for test/t/031_neighbour.pl.
@@ -165,14 +166,14 @@ build/neighbour.so: test/faults/neighbour.c Makefile | build
 		-o $@ $<
 
 # The library with another field in its counters.
-build/fmsort_counters.so: $(SOURCES) $(wildcard src/*.h) Makefile | build have-libraries
-	rm -rf build/counters && mkdir build/counters
-	cp src/*.[ch] build/counters
+build/fmsort_counters.so: $(SOURCES) $(HEADERS) Makefile | build have-libraries
+	rm -rf build/counters && cp -r src build/counters
+	find build/counters -name '*.[od]' -delete
 	sed -i 's/^} FmsCounters;/\tdouble\t\tother[64];\n&/' \
-		build/counters/counters.h
-	cd build/counters && $(CC) $(CFLAGS) -O0 -Wno-error \
-		$(filter-out -MMD -MP,$(CPPFLAGS)) -U_FORTIFY_SOURCE -fPIC -c *.c
-	$(CC) -shared -o $@ build/counters/*.o $(LDFLAGS) $(SHLIB_LINK)
+		build/counters/base/counters.h
+	$(CC) $(CFLAGS) -O0 -Wno-error -Ibuild/counters \
+		$(filter-out -MMD -MP -Isrc,$(CPPFLAGS)) -U_FORTIFY_SOURCE -fPIC \
+		-shared -o $@ $(SOURCES:src/%=build/counters/%) $(LDFLAGS) $(SHLIB_LINK)
 
 build/jumping_clock.so: test/faults/jumping_clock.c Makefile | build
 	$(CC) -std=gnu11 -O1 -Wall -Wextra -Werror -fPIC -shared -o $@ $<
@@ -191,7 +192,7 @@ ifneq ($(PGXS),)
 fuzz-programs: $(FUZZ_PROGRAMS)
 
 $(FUZZ_PROGRAMS): build/fuzz/%: test/fuzz/%.c $(UNIT_SHIM) $(SOURCES) \
-		$(wildcard src/*.h test/unit/*) Makefile | build/fuzz have-libraries
+		$(HEADERS) $(wildcard test/unit/*) Makefile | build/fuzz have-libraries
 	$(FUZZ_CC) $(FUZZ_FLAGS) -o $@ $< $(call unit_links,$<) $(UNIT_SHIM) \
 		$(SHLIB_LINK) $(UNIT_LIBS)
 

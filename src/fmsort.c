@@ -29,16 +29,16 @@
 #include "storage/shmem.h"
 #include "tcop/utility.h"
 
-#include "bound.h"
-#include "compat.h"
-#include "io.h"
-#include "last_sort.h"
-#include "layout.h"
-#include "node.h"
-#include "progress.h"
-#include "replace.h"
-#include "settings.h"
-#include "stat.h"
+#include "executor/bound.h"
+#include "base/compat.h"
+#include "io/io.h"
+#include "observe/last_sort.h"
+#include "base/layout.h"
+#include "executor/node.h"
+#include "observe/progress.h"
+#include "executor/replace.h"
+#include "executor/settings.h"
+#include "observe/stat.h"
 
 PG_MODULE_MAGIC;
 

@@ -1,17 +1,18 @@
-# Checks src/LAYERS: a line is a floor, the top floor first:
+# Checks who includes whom in src/.  The table in src/README.md is read:
 #
-#   name file file ...
+#   | floor | `folder/` | concept |
 #
-# A file (x.c, x.h, or x for both) may include headers of its own floor and of
-# the floors below it, and every file has to be on some floor.
+# A file includes headers of its own folder and of folders on lower floors.
+# Files in src/ itself may include all.  Files do not include each other in a
+# circle; x.c and x.h count as one.
 
 use strict;
 use warnings;
 
 my $dir = shift or die "usage: layers.pl DIRECTORY\n";
 my %floor_of;
-my $floors = 0;
-my $bad    = 0;
+my %includes;
+my $bad = 0;
 
 sub complain
 {
@@ -19,42 +20,30 @@ sub complain
 	$bad = 1;
 }
 
-sub floor_of
-{
-	my ($file) = @_;
-	my $stem = $file =~ s/\.[ch]$//r;
+# The folder of merge/modes/flash.c is merge.
+sub folder { return $_[0] =~ m,^([^/]+)/, ? $1 : '' }
+sub stem   { return $_[0] =~ s/\.[ch]$//r }
 
-	return $floor_of{$file} // $floor_of{$stem} // $floor_of{"$stem.c"}
-	  // $floor_of{"$stem.h"};
+open my $readme, '<', "$dir/README.md" or die "$dir/README.md: $!\n";
+while (my $line = <$readme>)
+{
+	my ($floor, $folder) = $line =~ m,^\| (\d+) \| `(\w+)/` \|, or next;
+
+	complain "$dir/README.md:$.: there is no $dir/$folder"
+	  unless -d "$dir/$folder";
+	$floor_of{$folder} = $floor;
 }
+close $readme;
+complain "$dir/README.md has no table of folders" unless %floor_of;
 
-open my $layers, '<', "$dir/LAYERS" or die "$dir/LAYERS: $!\n";
-while (my $line = <$layers>)
+foreach my $path (sort glob("$dir/*.[ch] $dir/*/*.[ch] $dir/*/*/*.[ch]"))
 {
-	$line =~ s/#.*//;
-	my ($name, @files) = split ' ', $line;
+	my $file   = substr $path, length($dir) + 1;
+	my $folder = folder($file);
 
-	next unless defined $name;
-	$floors++;
-	foreach my $file (@files)
+	if ($folder ne '' && !defined $floor_of{$folder})
 	{
-		complain "$dir/LAYERS:$.: $file stands on two floors"
-		  if defined $floor_of{$file};
-		complain "$dir/LAYERS:$.: there is no $dir/$file"
-		  unless grep { -e "$dir/$_" } $file, "$file.c", "$file.h";
-		$floor_of{$file} = $floors;
-	}
-}
-close $layers;
-
-foreach my $path (sort glob "$dir/*.[ch]")
-{
-	my $file  = $path =~ s,.*/,,r;
-	my $floor = floor_of($file);
-
-	if (!defined $floor)
-	{
-		complain "$path stands on no floor of $dir/LAYERS";
+		complain "$path: $folder/ is not in the table of $dir/README.md";
 		next;
 	}
 	open my $source, '<', $path or die "$path: $!\n";
@@ -63,11 +52,35 @@ foreach my $path (sort glob "$dir/*.[ch]")
 		my ($header) = $line =~ /^\s*#\s*include\s*"([^"]+)"/ or next;
 
 		next unless -e "$dir/$header";
-		my $other = floor_of($header) // next;
-		complain "$path:$.: includes $header from a floor above"
-		  if $other < $floor;
+		my $other = folder($header);
+
+		complain "$path:$.: includes $header of a floor that is not below"
+		  if $folder ne '' && $other ne $folder &&
+		  ($other eq '' || $floor_of{$other} >= $floor_of{$folder});
+		$includes{stem($file)}{stem($header)} = 1
+		  unless stem($file) eq stem($header);
 	}
 	close $source;
 }
+
+# Depth first: a file that is met again on the way down closes a circle.
+my %seen;
+
+sub descend
+{
+	my ($file, @way) = @_;
+
+	if (grep { $_ eq $file } @way)
+	{
+		complain "a circle: ", join(' -> ', @way, $file);
+		return;
+	}
+	return if $seen{$file};
+	descend($_, @way, $file) foreach sort keys %{ $includes{$file} };
+	$seen{$file} = 1;
+	return;
+}
+
+descend($_) foreach sort keys %includes;
 
 exit $bad;

@@ -1,5 +1,6 @@
-/* links: naming packed merge mode_* pool run bundle order fences */
-/* links: stream tape space seal io* */
+/* links: order/naming keys/packed merge/merge merge/modes/* merge/pool */
+/* links: formation/run tape/bundle order/order order/fences tape/stream */
+/* links: tape/tape tape/space base/seal io/* */
 /*
  * The block reader: runs are written as a sort writes them, then the fuzzer
  * changes what is on disk, then they are merged.  Whatever the bytes: an
@@ -7,7 +8,7 @@
  *
  *	  records --> run.c, stream.c, tape.c --> file --> changes
  *	                                            |
- *	 read, byte by byte <-- merge.c, mode_*.c, pool.c, tape.c
+ *	 read, byte by byte <-- merge.c, merge/modes, pool.c, tape.c
  *
  * Some runs are compressed: then what is changed is mostly LZ4's.
  *
@@ -34,7 +35,7 @@
 #include "storage/bufmgr.h"
 #include "storage/fd.h"
 
-#include "merge.h"
+#include "merge/merge.h"
 #include "shim.h"
 
 #define MAX_RUNS	6

@@ -1,4 +1,4 @@
-/* links: */
+/* links:  */
 /*
  * The key encoder: rows of columns that the fuzzer chooses, in pairs; the
  * order of their keys has to be the order of their values.

@@ -20,7 +20,7 @@ use Test::More;
 my $BLOCK = 4096;
 my $CHUNK = 512;
 
-# FmsBlockHeader of src/tape.h, FmsFenceChunk of src/fences.c
+# FmsBlockHeader of tape/tape.h, FmsFenceChunk of order/fences.c
 my @HEADER =
   qw(checksum salt magic run number used_bytes continued_bytes records);
 my $HEADER_BYTES = 4 * @HEADER;

@@ -8,7 +8,7 @@
 
 #include "postgres.h"
 
-#include "cache.h"
+#include "device/cache.h"
 
 #define MB		((uint64) 1000 * 1000)
 

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "compat.h"
+#include "base/compat.h"
 #include "miscadmin.h"
 #include "storage/fd.h"
 #include "utils/memutils.h"

@@ -1,4 +1,4 @@
-/* links: arena piece */
+/* links: base/arena base/piece */
 
 /*
  * test_arena.c
@@ -18,8 +18,8 @@
 
 #include "utils/memutils.h"
 
-#include "arena.h"
-#include "huge_page.h"
+#include "base/arena.h"
+#include "base/huge_page.h"
 #include "shim.h"
 
 typedef struct Item

@@ -1,4 +1,4 @@
-/* links: bundle */
+/* links: tape/bundle */
 /*
  * What goes into bundles comes out of them, byte by byte and in order, however
  * well it can be compressed; and whatever stands in a bundle that comes from
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bundle.h"
+#include "tape/bundle.h"
 #include "shim.h"
 
 #define TUPLE_MAX	9000

@@ -48,7 +48,7 @@ made_up_time(void)
 #undef INSTR_TIME_SET_CURRENT
 #define INSTR_TIME_SET_CURRENT(t) ((t) = made_up_time())
 
-#include "clock.h"
+#include "base/clock.h"
 #include "shim.h"
 
 /* ---- who takes turns ---- */

@@ -1,4 +1,4 @@
-/* links: compression medium device */
+/* links: device/compression device/medium base/device */
 /*
  * Whether a spill is compressed, over kinds of devices and amounts of memory
  * that the test makes up.
@@ -9,7 +9,7 @@
 #include "postgres.h"
 
 #include "cache_made_up.h"
-#include "compression.h"
+#include "device/compression.h"
 #include "shim.h"
 
 #define BLOCK	65536

@@ -1,4 +1,4 @@
-/* links: device */
+/* links: base/device */
 /*
  * What is known of a device: the points measured come back, between them the
  * rate lies between theirs, and nonsense counts as not measured.
@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-#include "device.h"
+#include "base/device.h"
 #include "shim.h"
 
 static FmsDevice device;

@@ -1,4 +1,4 @@
-/* links: */
+/* links:  */
 /*
  * Every encoder against the comparator it stands for: the same order, equal
  * bytes for equal values only, no encoding the beginning of another one, and
@@ -20,9 +20,9 @@
 #include <float.h>
 #include <stdlib.h>
 
-#include "encode.h"
-#include "encode_numeric.h"
-#include "record.h"
+#include "keys/encode.h"
+#include "keys/encode_numeric.h"
+#include "keys/record.h"
 #include "shim.h"
 
 #define ROOM_BYTES	512

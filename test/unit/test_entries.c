@@ -1,4 +1,4 @@
-/* links: entries packed presorted */
+/* links: keys/entries keys/packed keys/presorted */
 /*
  * Sorting entries against qsort() with the arrival as the last key: any
  * distribution, any order of the input, keys of any length that are or are
@@ -20,7 +20,7 @@
 
 #include "miscadmin.h"
 
-#include "entries.h"
+#include "keys/entries.h"
 #include "shim.h"
 
 #define MAX_ENTRIES 20000

@@ -1,4 +1,4 @@
-/* links: estimate */
+/* links: observe/estimate */
 /*
  * Sorts that go on as they never do, evenly, and what is said of them
  * meanwhile: the percentage only grows; the end that is estimated is the end
@@ -15,7 +15,7 @@
 
 #include <math.h>
 
-#include "estimate.h"
+#include "observe/estimate.h"
 #include "shim.h"
 
 /* A sort: what it does, in microseconds and tuples. */

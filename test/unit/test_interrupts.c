@@ -1,5 +1,6 @@
-/* links: entries packed presorted formation arena piece naming order fences */
-/* links: stream seal io io_uring io_pinned io_sync */
+/* links: keys/entries keys/packed keys/presorted formation/formation */
+/* links: base/arena base/piece order/naming order/order order/fences */
+/* links: tape/stream base/seal io/io io/io_uring io/io_pinned io/io_sync */
 /* flags: -fsanitize-coverage=trace-pc */
 /* flags: -Wl,--wrap=memmove,--wrap=memcpy,--wrap=munmap,--wrap=madvise */
 /*
@@ -25,9 +26,9 @@
 
 #include "executor/tuptable.h"
 
-#include "entries.h"
-#include "formation.h"
-#include "order.h"
+#include "keys/entries.h"
+#include "formation/formation.h"
+#include "order/order.h"
 #include "shim.h"
 #include "work.h"
 

@@ -1,4 +1,4 @@
-/* links: io io_uring io_pinned io_sync piece */
+/* links: io/io io/io_uring io/io_pinned io/io_sync base/piece */
 /*
  * Channels on a temporary file, by both methods: what is written comes back,
  * whatever the order of waiting; errors are results; closing drains.
@@ -21,10 +21,10 @@
 
 #include "utils/memutils.h"
 
-#include "huge_page.h"
-#include "io.h"
-#include "io_pinned.h"
-#include "piece.h"
+#include "base/huge_page.h"
+#include "io/io.h"
+#include "io/io_pinned.h"
+#include "base/piece.h"
 #include "shim.h"
 
 #define PIECES		700			/* more than a submission ring takes */

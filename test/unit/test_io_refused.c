@@ -1,4 +1,4 @@
-/* links: io io_uring io_pinned io_sync io_direct */
+/* links: io/io io/io_uring io/io_pinned io/io_sync io/io_direct */
 /*
  * A kernel that refuses a part of what asynchronous or direct I/O needs, at
  * the beginning or in the middle.  Each situation has a process of its own,
@@ -24,9 +24,9 @@
 
 #include "access/parallel.h"
 
-#include "io.h"
-#include "io_direct.h"
-#include "io_pinned.h"
+#include "io/io.h"
+#include "io/io_direct.h"
+#include "io/io_pinned.h"
 #include "shim.h"
 
 #define BUFFER_BYTES ((Size) 256 * 1024)

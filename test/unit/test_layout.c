@@ -1,4 +1,4 @@
-/* links: layout */
+/* links: base/layout */
 /*
  * Shared memory that another version of the library has made is left alone.
  *
@@ -10,7 +10,7 @@
 #include "storage/lwlock.h"
 #include "storage/shmem.h"
 
-#include "layout.h"
+#include "base/layout.h"
 #include "shim.h"
 
 /* ---- of the server ---- */

@@ -1,4 +1,4 @@
-/* links: */
+/* links:  */
 /*
  * The tree of losers against a sorted reference: order, stability, number of
  * comparisons, who comes next after the winner.
@@ -12,7 +12,7 @@
 
 #include <stdlib.h>
 
-#include "losertree.h"
+#include "base/losertree.h"
 #include "shim.h"
 
 #define MAX_LEAVES	300

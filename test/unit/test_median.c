@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-#include "median.h"
+#include "base/median.h"
 #include "shim.h"
 
 static bool

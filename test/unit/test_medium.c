@@ -1,4 +1,4 @@
-/* links: medium device */
+/* links: device/medium base/device */
 /*
  * Where a spill goes, over kinds of devices and amounts of room: no clock and
  * no memory of this machine decide, only figures that the test makes up.
@@ -15,7 +15,7 @@
 #include <math.h>
 
 #include "cache_made_up.h"
-#include "medium.h"
+#include "device/medium.h"
 #include "shim.h"
 
 #define BLOCK	65536

@@ -1,4 +1,4 @@
-/* links: */
+/* links:  */
 /*
  * Offset-value codes in a tree of losers, as a merge uses them, against a
  * sorted reference: order, stability, and what it costs.
@@ -14,7 +14,7 @@
 
 #include <stdlib.h>
 
-#include "offset_value.h"
+#include "keys/offset_value.h"
 #include "shim.h"
 
 #define MAX_LEAVES	70

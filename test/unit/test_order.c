@@ -1,5 +1,5 @@
-/* links: order naming packed fences stream seal */
-/* links: io io_uring io_pinned io_sync */
+/* links: order/order order/naming keys/packed order/fences tape/stream */
+/* links: base/seal io/io io/io_uring io/io_pinned io/io_sync */
 /*
  * The block read order against all fences sorted by (key, run, position).
  *
@@ -26,7 +26,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "order.h"
+#include "order/order.h"
 #include "shim.h"
 
 #define MAX_RUNS	60

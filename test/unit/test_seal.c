@@ -1,4 +1,4 @@
-/* links: seal */
+/* links: base/seal */
 /*
  * A seal holds for the bytes that were sealed, and for no others.
  *
@@ -11,7 +11,7 @@
 
 #include "common/pg_prng.h"
 
-#include "seal.h"
+#include "base/seal.h"
 #include "shim.h"
 
 #define LARGEST		5000

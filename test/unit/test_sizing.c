@@ -1,5 +1,6 @@
-/* links: naming packed */
-/* links: sizing merge mode_* pool run bundle stream order fences io* device */
+/* links: order/naming keys/packed sort/sizing merge/merge merge/modes/* */
+/* links: merge/pool formation/run tape/bundle tape/stream order/order */
+/* links: order/fences io/* base/device */
 /*
  * The invariants of sizing.c over a grid of settings: no more memory than
  * there is, except for the least that any merge needs; nothing given away.
@@ -13,8 +14,8 @@
  */
 #include "postgres.h"
 
-#include "huge_page.h"
-#include "sizing.h"
+#include "base/huge_page.h"
+#include "sort/sizing.h"
 #include "shim.h"
 
 /* ---- linked, but never called: nothing here sorts ---- */

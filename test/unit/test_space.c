@@ -1,4 +1,4 @@
-/* links: space */
+/* links: tape/space */
 /*
  * What may be written again is what has been freed and not taken since: every
  * byte once, whole pages, the largest stretch first, and stretches that touch
@@ -11,9 +11,9 @@
 
 #include <string.h>
 
-#include "io.h"
+#include "io/io.h"
 #include "shim.h"
-#include "space.h"
+#include "tape/space.h"
 
 #define TAPE_PAGES	64
 #define TAPE_BYTES	(TAPE_PAGES * FMS_IO_ALIGN_BYTES)

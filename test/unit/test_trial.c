@@ -1,4 +1,4 @@
-/* links: trial */
+/* links: device/trial */
 /*
  * A trial of the device, whose stretches arrive when the test says so.  The
  * clock is the real one, so times are only held against what must have passed.
@@ -10,9 +10,9 @@
 
 #include <unistd.h>
 
-#include "clock.h"
+#include "base/clock.h"
 #include "shim.h"
-#include "trial.h"
+#include "device/trial.h"
 
 #define MB		((uint64) 1024 * 1024)
 #define WAIT_US 2000

@@ -16,7 +16,7 @@
 
 #include <sys/mman.h>
 
-#include "interrupts.h"
+#include "base/interrupts.h"
 #include "shim.h"
 
 /*

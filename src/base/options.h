@@ -1,0 +1,110 @@
+/*-------------------------------------------------------------------------
+ *
+ * options.h
+ *	  What a sort was told to do: a plain snapshot of the settings.
+ *
+ * The settings themselves live on the top floor (settings.c).  A sort copies
+ * them when it starts and never looks back, so a SET in the middle of a
+ * cursor cannot change a sort under its own feet, and every lower layer can
+ * be run by a test that simply fills in this struct.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef FMS_OPTIONS_H
+#define FMS_OPTIONS_H
+
+#include "c.h"
+
+#include "base/device.h"
+
+/*
+ * How the merge phase asks for blocks, one small policy each (merge/modes/);
+ * and off, PostgreSQL's own sort, which never reaches a sort of ours.
+ */
+#define FMS_MODES(MODE) \
+	MODE(FMS_MODE_FMSORT, "fmsort") \
+	MODE(FMS_MODE_DOUBLE_BUFFERING, "double_buffering") \
+	MODE(FMS_MODE_TRADITIONAL, "traditional") \
+	MODE(FMS_MODE_SINGLE_BLOCK, "single_block") \
+	MODE(FMS_MODE_MULTI_BLOCK, "multi_block") \
+	MODE(FMS_MODE_FLASH, "flash") \
+	MODE(FMS_MODE_OFF, "off")
+
+#define FMS_IO_METHODS(METHOD) \
+	METHOD(FMS_IO_AUTO, "auto") \
+	METHOD(FMS_IO_URING, "io_uring") \
+	METHOD(FMS_IO_SYNC, "sync")
+
+#define FMS_ENUM_MEMBER(choice, name)	choice,
+#define FMS_NAME_OF(choice, name)	[choice] = name,
+
+typedef enum FmsModeChoice
+{
+	FMS_MODES(FMS_ENUM_MEMBER)
+} FmsModeChoice;
+
+typedef enum FmsIoChoice
+{
+	FMS_IO_METHODS(FMS_ENUM_MEMBER)
+} FmsIoChoice;
+
+/* As the settings call them. */
+static inline const char *
+fms_mode_name(FmsModeChoice mode)
+{
+	static const char *const names[] = {FMS_MODES(FMS_NAME_OF)};
+
+	return names[mode];
+}
+
+static inline const char *
+fms_io_method_name(FmsIoChoice method)
+{
+	static const char *const names[] = {FMS_IO_METHODS(FMS_NAME_OF)};
+
+	return names[method];
+}
+
+typedef enum FmsDirectChoice
+{
+	FMS_DIRECT_AUTO,
+	FMS_DIRECT_ON,
+	FMS_DIRECT_OFF
+} FmsDirectChoice;
+
+typedef enum FmsCompressChoice
+{
+	FMS_COMPRESS_AUTO,
+	FMS_COMPRESS_ON,
+	FMS_COMPRESS_OFF
+} FmsCompressChoice;
+
+/* Bounds that the settings, the tape and the pool share. */
+#define FMS_BLOCK_QUANTUM_BYTES		512
+#define FMS_BLOCK_MIN_BYTES			512
+#define FMS_BLOCK_MAX_BYTES			(4 * 1024 * 1024)
+#define FMS_ASSIST_MAX_BLOCKS		1024
+
+typedef struct FmsOptions
+{
+	FmsModeChoice mode;			/* never FMS_MODE_OFF inside a sort */
+	FmsIoChoice io_method;
+	FmsDirectChoice direct_io;
+	FmsCompressChoice compression;	/* of blocks on disk */
+	bool		checksums;		/* of these */
+	bool		materialize;	/* for comparison: write the result, too */
+	uint32		assist_blocks;	/* l; 0 = automatic */
+	uint32		block_bytes;	/* 0 = automatic, else a multiple of 512 */
+	Size		memory_bytes;	/* work_mem: the ceiling for everything */
+	double		expected_bytes; /* planner's guess of the input, or 0; sizes
+								 * blocks, never decides correctness */
+
+	FmsDevice	device;			/* that temporary files are on, if known */
+
+	/* what will be asked of the sort */
+	uint64		bound;			/* tuples wanted, or 0: all */
+	bool		backward;		/* fms_sort_get() may go backwards */
+	bool		marks;			/* fms_sort_mark() may be called */
+} FmsOptions;
+
+#endif							/* FMS_OPTIONS_H */

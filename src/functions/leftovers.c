@@ -1,0 +1,154 @@
+/*-------------------------------------------------------------------------
+ *
+ * leftovers.c
+ *	  What a query could leave behind although it is rolled back: refused.
+ *
+ * A rollback takes back settings, temporary tables, cursors opened, channels
+ * listened on and large objects.  It does not take back what belongs to the
+ * session and knows no transactions.  Two hooks refuse that:
+ *
+ *	  functions		a session's advisory locks, values of temporary sequences
+ *					(those of others need a transaction that writes), the seed
+ *					of random()
+ *	  commands		prepared statements, libraries loaded, session state
+ *					discarded, cursors of the session moved or closed, files
+ *					written
+ *
+ * What nobody can see from here: state that a function keeps in its language
+ * or library, cursors of the session that a function closes through SPI, and
+ * what a function does outside the server.
+ *
+ * The hooks stay once they are installed, since others may have put theirs in
+ * front, and let everything pass outside begin and end.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "catalog/objectaccess.h"
+#include "catalog/pg_proc.h"
+#include "nodes/parsenodes.h"
+#include "tcop/utility.h"
+#include "utils/fmgroids.h"
+
+#include "functions/leftovers.h"
+
+static bool installed = false;
+static int	depth = 0;			/* begins without an end */
+static object_access_hook_type previous_access = NULL;
+static ProcessUtility_hook_type previous_utility = NULL;
+
+static void
+refuse(const char *what)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("fmsort_compare() does not run a query that %s", what),
+			 errdetail("The query is run several times, and a rollback would not take that back.")));
+}
+
+/* What calling the function leaves behind; NULL: nothing known. */
+static const char *
+left_by_function(Oid function)
+{
+	switch (function)
+	{
+		case F_PG_ADVISORY_LOCK_INT8:
+		case F_PG_ADVISORY_LOCK_INT4_INT4:
+		case F_PG_ADVISORY_LOCK_SHARED_INT8:
+		case F_PG_ADVISORY_LOCK_SHARED_INT4_INT4:
+		case F_PG_TRY_ADVISORY_LOCK_INT8:
+		case F_PG_TRY_ADVISORY_LOCK_INT4_INT4:
+		case F_PG_TRY_ADVISORY_LOCK_SHARED_INT8:
+		case F_PG_TRY_ADVISORY_LOCK_SHARED_INT4_INT4:
+			return "takes a session's advisory lock";
+		case F_PG_ADVISORY_UNLOCK_INT8:
+		case F_PG_ADVISORY_UNLOCK_INT4_INT4:
+		case F_PG_ADVISORY_UNLOCK_SHARED_INT8:
+		case F_PG_ADVISORY_UNLOCK_SHARED_INT4_INT4:
+		case F_PG_ADVISORY_UNLOCK_ALL:
+			return "releases a session's advisory lock";
+		case F_NEXTVAL:
+		case F_SETVAL_REGCLASS_INT8:
+		case F_SETVAL_REGCLASS_INT8_BOOL:
+			return "changes a sequence";
+		case F_SETSEED:
+			return "sets the seed of random()";
+	}
+	return NULL;
+}
+
+/* What running the command leaves behind; NULL: nothing known. */
+static const char *
+left_by_command(const Node *command)
+{
+	switch (nodeTag(command))
+	{
+		case T_PrepareStmt:
+			return "prepares a statement";
+		case T_DeallocateStmt:
+			return "deallocates a statement";
+		case T_LoadStmt:
+			return "loads a library";
+		case T_DiscardStmt:
+			return "discards the session's state";
+		case T_FetchStmt:
+			return "moves a cursor";
+		case T_ClosePortalStmt:
+			return "closes a cursor";
+		case T_CopyStmt:
+			return ((const CopyStmt *) command)->filename ?
+				"copies to or from a file or program" : NULL;
+		default:
+			return NULL;
+	}
+}
+
+static void
+check_access(ObjectAccessType access, Oid class, Oid object, int sub_object,
+			 void *arg)
+{
+	if (depth > 0 && access == OAT_FUNCTION_EXECUTE &&
+		class == ProcedureRelationId && left_by_function(object))
+		refuse(left_by_function(object));
+	if (previous_access)
+		previous_access(access, class, object, sub_object, arg);
+}
+
+static void
+check_utility(PlannedStmt *statement, const char *query_string,
+			  bool read_only_tree, ProcessUtilityContext context,
+			  ParamListInfo params, QueryEnvironment *environment,
+			  DestReceiver *receiver, QueryCompletion *completion)
+{
+	if (depth > 0 && left_by_command(statement->utilityStmt))
+		refuse(left_by_command(statement->utilityStmt));
+	if (previous_utility)
+		previous_utility(statement, query_string, read_only_tree, context,
+						 params, environment, receiver, completion);
+	else
+		standard_ProcessUtility(statement, query_string, read_only_tree,
+								context, params, environment, receiver,
+								completion);
+}
+
+void
+fms_leftovers_refuse_begin(void)
+{
+	if (!installed)
+	{
+		previous_access = object_access_hook;
+		object_access_hook = check_access;
+		previous_utility = ProcessUtility_hook;
+		ProcessUtility_hook = check_utility;
+		installed = true;
+	}
+	depth++;
+}
+
+void
+fms_leftovers_refuse_end(void)
+{
+	Assert(depth > 0);
+	depth--;
+}

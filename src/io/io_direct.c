@@ -1,0 +1,89 @@
+/*-------------------------------------------------------------------------
+ *
+ * io_direct.c
+ *	  What transfers past the page cache have to be aligned to.
+ *
+ * O_DIRECT is promised when a file is opened and refused when it is used: a
+ * transfer that is not aligned as the device's sectors and the file system
+ * demand fails with EINVAL.  Linux 6.1 tells the alignment (statx()), for some
+ * file systems.  Elsewhere, and where a system call filter refuses statx(),
+ * reads of growing size find it out.
+ *
+ *	  |........ hole .........|page|
+ *							    ^ read here
+ *
+ * The reads go to a page that has been written, since a hole has no device
+ * below it and can be read with any alignment.
+ *
+ * Owns nothing; does not raise errors.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "io/io.h"
+#include "io/io_direct.h"
+#include "base/options.h"
+
+/* What the kernel says; false: nothing. */
+static bool
+ask_kernel(int fd, uint32 *alignment)
+{
+#ifdef STATX_DIOALIGN
+	struct statx about;
+
+	memset(&about, 0, sizeof(about));
+	if (statx(fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &about) == 0 &&
+		(about.stx_mask & STATX_DIOALIGN) != 0)
+	{
+		*alignment = about.stx_dio_offset_align == 0 ? 0 :
+			Max(about.stx_dio_offset_align, about.stx_dio_mem_align);
+		return true;
+	}
+#endif
+	return false;
+}
+
+/* Is a read served whose offset, length and memory are just so aligned? */
+static bool
+serves(int fd, uint64 page_offset_bytes, uint32 alignment)
+{
+	static char page[FMS_IO_ALIGN_BYTES]
+		pg_attribute_aligned(FMS_IO_ALIGN_BYTES);
+	uint32		at = alignment % FMS_IO_ALIGN_BYTES;
+	ssize_t		got;
+
+	do
+	{
+		got = pread(fd, page + at, alignment,
+					(off_t) (page_offset_bytes + at));
+	} while (got < 0 && errno == EINTR);
+	if (got >= 0 && got != (ssize_t) alignment)
+		errno = EINVAL;
+	return got == (ssize_t) alignment;
+}
+
+uint32
+fms_io_direct_alignment(int fd, uint64 page_offset_bytes)
+{
+	uint32		alignment;
+
+	Assert(page_offset_bytes % FMS_IO_ALIGN_BYTES == 0);
+
+	if (ask_kernel(fd, &alignment))
+	{
+		errno = EINVAL;
+		return alignment <= FMS_IO_ALIGN_BYTES ? alignment : 0;
+	}
+	for (alignment = FMS_BLOCK_QUANTUM_BYTES; alignment <= FMS_IO_ALIGN_BYTES;
+		 alignment *= 2)
+	{
+		if (serves(fd, page_offset_bytes, alignment))
+			return alignment;
+	}
+	return 0;
+}

@@ -1,0 +1,522 @@
+/*-------------------------------------------------------------------------
+ *
+ * sort.c
+ *	  One sort, from its first tuple to its last.
+ *
+ *	            put                    perform
+ *	  LOADING ------> memory full? --------------> all in memory: IN_MEMORY
+ *	                     | yes                          get: entry by entry
+ *	                     v
+ *	              sort, write a run -------------> write the last run,
+ *	              empty the memory                 merge while there are too
+ *	                                               many runs: MERGING
+ *	                                                   get: from the merge
+ *
+ * Moving about.  Tuples have positions, 0 to count - 1, and the sort stands
+ * between two of them.  Stepping, marking and restoring are arithmetic on
+ * positions; how to come by the tuple at a position is another question:
+ *
+ *	  in memory				it is the entry of that number
+ *	  merging, forwards		it is the next one of the merge, or the first of
+ *							the merge begun again
+ *	  merging, anywhere		history.c finds it
+ *
+ * Ownership.  Everything lies in one memory context of the sort's own, a
+ * child of the caller's, so the sort may simply be forgotten on ERROR; what
+ * is on disk cleans up after itself (spill.c).
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "utils/memutils.h"
+
+#include "base/clock.h"
+#include "formation/formation.h"
+#include "sort/history.h"
+#include "sort/sizing.h"
+#include "sort/sort.h"
+#include "sort/spill.h"
+
+/* The first so many runs are parts of memory (1/8 1/8 1/4 1/2), then all. */
+#define FIRST_RUNS		4
+
+/*
+ * The counters may be shared memory, a page of which nothing else is used: so
+ * a store for every tuple costs some per cent of sorting.
+ */
+#define PUBLISH_TUPLES	1024
+
+/* The least work_mem. */
+#define MEMORY_MIN_BYTES	((Size) 64 * 1024)
+
+/* Less than this part of the tuples in memory is not kept for the merge. */
+#define REST_FRACTION	4
+
+struct FmsSort
+{
+	MemoryContext context;
+	FmsOptions	options;
+	FmsFindDevice find_device;	/* may be NULL */
+	FmsCounters *counters;		/* the caller's; not for every tuple */
+	uint64		tuples;			/* put into it; the counters lag behind */
+	FmsPhase	phase;
+	FmsKeys    *keys;
+	FmsSizing	sizing;
+
+	FmsSampler	putting;		/* divides loading between us and the input */
+	double		writing_us;		/* all time in write_run() */
+
+	FmsFormation *formation;	/* its memory is given back before merging */
+	FmsSpill   *spill;			/* NULL: nothing was spilled */
+	FmsHistory *history;		/* NULL: only forwards */
+
+	uint64		count;			/* tuples to be had: those in memory or on
+								 * disk */
+	uint64		position;		/* of the next tuple forwards */
+	bool		at_end;			/* behind the last one, having said so */
+	uint64		merged;			/* taken from the merge, without a history */
+	uint64		mark_position;
+	bool		mark_at_end;
+};
+
+static const FmsMode *
+mode_of(FmsModeChoice choice)
+{
+	switch (choice)
+	{
+		case FMS_MODE_FMSORT:
+			return &fms_mode_fmsort;
+		case FMS_MODE_DOUBLE_BUFFERING:
+			return &fms_mode_double_buffering;
+		case FMS_MODE_TRADITIONAL:
+			return &fms_mode_traditional;
+		case FMS_MODE_SINGLE_BLOCK:
+			return &fms_mode_single_block;
+		case FMS_MODE_MULTI_BLOCK:
+			return &fms_mode_multi_block;
+		case FMS_MODE_FLASH:
+			return &fms_mode_flash;
+		case FMS_MODE_OFF:
+			break;
+	}
+	elog(ERROR, "invalid merge mode %d", (int) choice);
+	return NULL;				/* keep compiler quiet */
+}
+
+/* The phase that decides is ours; the other one is for those who look on. */
+static void
+set_phase(FmsSort *sort, FmsPhase phase)
+{
+	sort->phase = phase;
+	sort->counters->phase = phase;
+}
+
+/* What stopwatches have seen of putting tuples: see clock.h. */
+static double
+measured_us(const FmsSort *sort)
+{
+	return sort->writing_us + fms_formation_rare_us(sort->formation);
+}
+
+/* Makes it a sort that has not been given a tuple. */
+static void
+start(FmsSort *sort, const FmsOptions *options)
+{
+	sort->options = *options;
+	fms_counters_clear(sort->counters);
+	sort->counters->options = *options;
+	sort->counters->mode = options->mode;
+	sort->counters->sorts = 1;
+	set_phase(sort, FMS_PHASE_LOADING);
+	sort->tuples = 0;
+	sort->count = 0;
+	sort->position = 0;
+	sort->at_end = false;
+	sort->merged = 0;
+	sort->mark_position = 0;
+	sort->mark_at_end = false;
+	fms_formation_set_bound(sort->formation, options->bound);
+	fms_sizing_init(&sort->sizing, mode_of(options->mode), options);
+	fms_formation_want_head(sort->formation,
+							FMS_IO_ROOM_BYTES(sort->sizing.writer_bytes));
+	sort->counters->began = fms_sampler_begin(&sort->putting,
+											  measured_us(sort));
+}
+
+FmsSort *
+fms_sort_begin(TupleDesc desc, const FmsKeySpec *spec,
+			   const FmsOptions *options, FmsCounters *counters,
+			   FmsFindDevice find_device)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+												  "fmsort",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext caller = MemoryContextSwitchTo(context);
+	FmsSort    *sort = palloc0(sizeof(FmsSort));
+
+	sort->context = context;
+	sort->counters = counters;
+	sort->find_device = find_device;
+	sort->keys = fms_keys_create(desc, spec);
+	sort->formation = fms_formation_create(sort->keys);
+	start(sort, options);
+	MemoryContextSwitchTo(caller);
+	return sort;
+}
+
+void
+fms_sort_reset(FmsSort *sort, const FmsOptions *options)
+{
+	MemoryContext caller = MemoryContextSwitchTo(sort->context);
+
+	if (sort->spill)
+	{
+		if (sort->history)
+			fms_history_destroy(sort->history);
+		sort->history = NULL;
+		fms_spill_end(sort->spill);
+		sort->spill = NULL;
+	}
+	fms_formation_clear(sort->formation);
+	start(sort, options);
+	MemoryContextSwitchTo(caller);
+}
+
+/*
+ * Memory is full: how much of it is to become free?  Little at first, since
+ * the input may end soon; the parts grow, so that a large input has only a
+ * few runs more.
+ */
+static Size
+spill_bytes(const FmsSort *sort)
+{
+	Size		used = fms_formation_memory_bytes(sort->formation);
+	uint64		runs = sort->counters->runs;
+
+	if (sort->sizing.block_was_set || runs >= FIRST_RUNS)
+		return used;
+	return used >> (FIRST_RUNS - Max(runs, 1));
+}
+
+/*
+ * The first run: now it matters what is known of the device.  If the system
+ * has refused memory, the sort goes on as if work_mem were what it gave.
+ */
+static void
+begin_spill(FmsSort *sort)
+{
+	FmsOptions *options = &sort->options;
+	Size		refused_at = fms_formation_refused_at(sort->formation);
+
+	if (refused_at > 0)
+		options->memory_bytes = Min(options->memory_bytes,
+									Max(refused_at, MEMORY_MIN_BYTES));
+	if (sort->find_device)
+		sort->find_device(&options->device);
+	if (options->device.known || refused_at > 0)
+		fms_sizing_init(&sort->sizing, mode_of(options->mode), options);
+	if (sort->find_device)
+	{
+		fms_counters_begin_change(sort->counters);
+		sort->counters->options.device = options->device;
+		fms_counters_end_change(sort->counters);
+	}
+	sort->spill = fms_spill_begin(sort->keys, options, &sort->sizing,
+								  sort->counters, sort->formation);
+	/* what it will be if no record is larger than a block */
+	sort->counters->runs_at_last = fms_sizing_fan_in(&sort->sizing, 0, false);
+}
+
+/* Returns when it began, in microseconds since the sort did. */
+static double
+announce_run(FmsSort *sort)
+{
+	FmsCounters *counters = sort->counters;
+	double		began_us = fms_clock_since_us(counters->began);
+
+	fms_counters_begin_change(counters);
+	counters->tuples = sort->tuples;
+	counters->run_began_us = began_us;
+	if (counters->runs == 0)
+	{
+		counters->full_tuples = sort->tuples;
+		counters->full_us = began_us;
+	}
+	fms_counters_end_change(counters);
+	return began_us;
+}
+
+static void
+announce_run_end(FmsSort *sort, double began_us)
+{
+	FmsCounters *counters = sort->counters;
+	double		run_us = fms_clock_since_us(counters->began) - began_us;
+
+	sort->writing_us += run_us;
+	fms_counters_begin_change(counters);
+	counters->runs_us += run_us;
+	counters->run_began_us = 0;
+	counters->runs_tuples = sort->count;
+	fms_counters_end_change(counters);
+}
+
+static void
+write_run(FmsSort *sort, Size bytes)
+{
+	Size		before = fms_formation_memory_bytes(sort->formation);
+	double		began_us = announce_run(sort);
+
+	if (sort->spill == NULL)
+		begin_spill(sort);
+	sort->count += fms_formation_count(sort->formation);
+	fms_spill_run(sort->spill, sort->formation, bytes);
+	sort->count -= fms_formation_count(sort->formation);
+	sort->counters->input_bytes += before -
+		fms_formation_memory_bytes(sort->formation);
+	while (fms_formation_count(sort->formation) == 0 &&
+		   fms_spill_merge_some(sort->spill, sort->formation))
+		;
+	announce_run_end(sort, began_us);
+}
+
+/* For those who look on. */
+static pg_noinline void
+publish(FmsSort *sort)
+{
+	if (sort->tuples == 1)
+		sort->counters->first_us = fms_clock_since_us(sort->counters->began);
+	sort->counters->tuples = sort->tuples;
+}
+
+static pg_attribute_always_inline void
+put(FmsSort *sort, TupleTableSlot *slot)
+{
+	MemoryContext caller = MemoryContextSwitchTo(sort->context);
+
+	Assert(sort->phase == FMS_PHASE_LOADING);
+	while (!fms_formation_put(sort->formation, slot,
+							  fms_sizing_formation_bytes(&sort->sizing)))
+		write_run(sort, spill_bytes(sort));
+	if (sort->tuples++ % PUBLISH_TUPLES == 0)
+		publish(sort);
+	MemoryContextSwitchTo(caller);
+}
+
+static pg_noinline void
+put_timed(FmsSort *sort, TupleTableSlot *slot)
+{
+	fms_sampler_start(&sort->putting, measured_us(sort));
+	put(sort, slot);
+	fms_sampler_add(&sort->putting, measured_us(sort));
+	sort->counters->input_us = fms_sampler_other_us(&sort->putting);
+}
+
+void
+fms_sort_put(FmsSort *sort, TupleTableSlot *slot)
+{
+	if (likely(!fms_sampler_due(&sort->putting)))
+		put(sort, slot);
+	else
+		put_timed(sort, slot);
+}
+
+static void
+finish_in_memory(FmsSort *sort)
+{
+	uint64		held = fms_formation_count(sort->formation);
+
+	fms_formation_finish(sort->formation);
+	sort->count = fms_formation_count(sort->formation);
+	sort->counters->method = fms_formation_has_cutoff(sort->formation) ?
+		FMS_METHOD_TOP_N : FMS_METHOD_IN_MEMORY;
+	/* tuples that were dropped: as large as those that were not */
+	sort->counters->input_bytes = sort->counters->memory_bytes;
+	if (held > 0 && held < sort->counters->tuples)
+		sort->counters->input_bytes *=
+			(double) sort->counters->tuples / held;
+	sort->counters->formation_us = fms_clock_since_us(sort->counters->began);
+	set_phase(sort, FMS_PHASE_IN_MEMORY);
+}
+
+/*
+ * Writes what the last merge cannot keep in memory.  Returns the rest, sorted,
+ * or NULL if there is none.
+ */
+static const FmsFormation *
+write_last_run(FmsSort *sort)
+{
+	Size		used = fms_formation_memory_bytes(sort->formation);
+	Size		rest = fms_spill_rest_bytes(sort->spill);
+
+	if (used > rest)
+	{
+		/* a run for less than that is not worth it: all or a good part */
+		if (rest < used / REST_FRACTION)
+			rest = 0;
+		write_run(sort, used - rest);
+	}
+	if (fms_formation_count(sort->formation) == 0)
+	{
+		fms_formation_give_back(sort->formation);
+		return NULL;
+	}
+	sort->count += fms_formation_count(sort->formation);
+	sort->counters->kept_bytes = fms_formation_memory_bytes(sort->formation);
+	sort->counters->input_bytes += sort->counters->kept_bytes;
+	fms_formation_sort(sort->formation);
+	fms_formation_trim(sort->formation);
+	return sort->formation;
+}
+
+/* The last run, then whatever has to be merged before the last merge. */
+static void
+finish_spilling(FmsSort *sort)
+{
+	const FmsFormation *rest = write_last_run(sort);
+
+	fms_spill_flush(sort->spill);
+	sort->counters->formation_us = fms_clock_since_us(sort->counters->began);
+	fms_spill_reduce(sort->spill, rest);
+	if (sort->options.backward || sort->options.marks)
+		sort->history = fms_history_create(sort->spill,
+										   sort->sizing.history_bytes,
+										   sort->options.backward);
+	else
+		fms_spill_start(sort->spill, NULL);
+	sort->counters->method = FMS_METHOD_EXTERNAL_MERGE;
+	set_phase(sort, FMS_PHASE_MERGING);
+}
+
+void
+fms_sort_perform(FmsSort *sort)
+{
+	MemoryContext caller = MemoryContextSwitchTo(sort->context);
+
+	Assert(sort->phase == FMS_PHASE_LOADING);
+	fms_sampler_pause(&sort->putting, measured_us(sort));
+	sort->counters->input_us = fms_sampler_other_us(&sort->putting);
+	sort->counters->tuples = sort->tuples;
+	sort->counters->memory_bytes = fms_formation_memory_bytes(sort->formation);
+	if (sort->spill)
+		finish_spilling(sort);
+	else
+		finish_in_memory(sort);
+	MemoryContextSwitchTo(caller);
+}
+
+/* The next tuple of a merge that only goes forwards. */
+static MinimalTuple
+next_merged(FmsSort *sort, uint64 position)
+{
+	MinimalTuple tuple;
+
+	if (position != sort->merged)
+	{
+		Assert(position == 0);
+		fms_spill_start(sort->spill, NULL);
+		sort->merged = 0;
+	}
+	tuple = fms_spill_next(sort->spill);
+	if (tuple == NULL)
+		elog(ERROR, "the merge ended before tuple " UINT64_FORMAT, position);
+	sort->merged++;
+	return tuple;
+}
+
+/* Nobody will look at the keys of records in order again: they stay open. */
+static MinimalTuple
+tuple_in_memory(FmsSort *sort, uint64 position)
+{
+	const FmsRecord *record = fms_formation_get(sort->formation, position);
+
+	(void) fms_record_open(record);
+	return fms_record_tuple(record);
+}
+
+static MinimalTuple
+tuple_at(FmsSort *sort, uint64 position)
+{
+	MemoryContext caller;
+	MinimalTuple tuple;
+
+	Assert(position < sort->count);
+	if (sort->phase == FMS_PHASE_IN_MEMORY)
+		return tuple_in_memory(sort, position);
+
+	Assert(sort->phase == FMS_PHASE_MERGING);
+	if (sort->history == NULL)
+		return next_merged(sort, position);
+	caller = MemoryContextSwitchTo(sort->context);
+	tuple = fms_history_fetch(sort->history, position);
+	MemoryContextSwitchTo(caller);
+	return tuple;
+}
+
+static MinimalTuple
+get_backward(FmsSort *sort)
+{
+	Assert(sort->options.backward || sort->phase == FMS_PHASE_IN_MEMORY);
+
+	/* from behind the last one to the last one: the position stays */
+	if (sort->at_end)
+		sort->at_end = false;
+	else if (sort->position > 0)
+		sort->position--;
+	return sort->position > 0 ? tuple_at(sort, sort->position - 1) : NULL;
+}
+
+MinimalTuple
+fms_sort_get(FmsSort *sort, bool forward)
+{
+	if (unlikely(!forward))
+		return get_backward(sort);
+	if (sort->position < sort->count)
+		return tuple_at(sort, sort->position++);
+	sort->at_end = true;
+	return NULL;
+}
+
+void
+fms_sort_rewind(FmsSort *sort)
+{
+	Assert(sort->phase != FMS_PHASE_LOADING);
+	sort->position = 0;
+	sort->at_end = false;
+	sort->mark_position = 0;
+	sort->mark_at_end = false;
+}
+
+void
+fms_sort_mark(FmsSort *sort)
+{
+	Assert(sort->options.marks);
+	sort->mark_position = sort->position;
+	sort->mark_at_end = sort->at_end;
+	if (sort->history)
+		fms_history_mark(sort->history, sort->position);
+}
+
+void
+fms_sort_restore(FmsSort *sort)
+{
+	Assert(sort->options.marks);
+	sort->position = sort->mark_position;
+	sort->at_end = sort->mark_at_end;
+}
+
+void
+fms_sort_end(FmsSort *sort)
+{
+	if (sort->spill)
+		fms_spill_end(sort->spill);
+	MemoryContextDelete(sort->context);
+}
+
+void
+fms_sort_count(FmsSort *sort, FmsCounters *counters)
+{
+	*counters = *sort->counters;
+	if (sort->spill)
+		fms_spill_count(sort->spill, counters);
+}

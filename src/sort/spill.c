@@ -1,0 +1,675 @@
+/*-------------------------------------------------------------------------
+ *
+ * spill.c
+ *	  What a sort has on disk: runs, and the merge of them all.
+ *
+ *	  run   run   run .. run		each a memory full of sorted tuples
+ *	    \     \___/     /			too many? some are merged first
+ *	     \      |      /
+ *	      last merge ----> tuples	never written
+ *
+ * Passes.  The last merge feeds the parent and is never written (ActiveSort).
+ * If there are more runs than it can take, some are merged into one first:
+ * as few as will do, and those that are smallest together, so little is
+ * written twice.  Only neighbours are merged, and the result takes their
+ * place: ties leave in the order of the runs, so that order must stay the
+ * order of arrival.
+ *
+ *	  runs   0  1  2  3  4  5  6		the last merge takes 5
+ *	         0  1 [2  3  4] 5  6		merge 3 neighbours
+ *	         0  1     7     5  6
+ *
+ * Many runs.  What describes a run is kept in memory.  If the descriptions
+ * take more than a share of it, some runs are merged while others are still to
+ * come.
+ *
+ * The rest.  Tuples that are still in memory when the input ends need not be
+ * written, if the last merge can spare the memory: it takes them from there,
+ * as if they were the last run.
+ *
+ * The result as a run.  What a sort would cost that writes its result before
+ * anybody reads it can be measured: then there is one merge more, into a run
+ * that the last merge merely reads (options.materialize).
+ *
+ * The last merge can be begun again, at its start or anywhere it has been
+ * before: the runs are still there.  In every merge before it, what has been
+ * read is free to be written again, so that no more than the tuples once is on
+ * the disk.
+ *
+ * Ownership.  Everything lies in one memory context of its own, a child of
+ * the one current at the beginning.  Its reset callback closes the I/O
+ * channel, which drains what is in flight and unmaps the buffers, so it may
+ * simply be forgotten on ERROR; requests and frames are in that very context
+ * (not in a child, which would be freed before the callback runs).  The
+ * resource owner deletes the files, before or after that.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "utils/memutils.h"
+
+#include "base/clock.h"
+#include "device/compression.h"
+#include "base/huge_page.h"
+#include "device/medium.h"
+#include "sort/spill.h"
+#include "device/trial.h"
+
+/*
+ * Beyond 1/8 of memory for descriptions of runs, runs are merged as soon as
+ * one merge can take as many of the same level.
+ */
+#define RUNS_FRACTION		8
+
+/* Merges do not settle for less than the least work_mem. */
+#define MEMORY_MIN_BYTES	((Size) 64 * 1024)
+
+struct FmsSpill
+{
+	MemoryContext context;
+	MemoryContextCallback on_reset;
+	FmsKeys    *keys;
+	FmsSizing  *sizing;
+	FmsCounters *counters;
+
+	FmsIo		io;
+	FmsTape    *tape;
+	FmsFenceStore *fences;
+	FmsRunWriter *writer;		/* NULL once all is written */
+	FmsRun	  **runs;			/* in order of arrival */
+	int			nruns;
+	int			runs_size;
+	uint32		largest_bytes;	/* of any record in them */
+	uint32		next_run_id;
+	FmsMedium	medium;			/* of the run that is written next */
+	FmsTrial	trial;			/* of the device, if the medium wants one */
+	FmsCompression compression; /* likewise */
+
+	const FmsFormation *rest;	/* goes into the last merge; NULL: nothing */
+	FmsMergePlan plan;			/* of the merge going on */
+	FmsMerge   *merge;			/* NULL: none */
+	FmsSampler	stepping;		/* divides the last merge's time between it
+								 * and the parent */
+	double		merges_us;		/* earlier merges, and beginning this one */
+};
+
+static void
+close_io(void *arg)
+{
+	fms_io_close(&((FmsSpill *) arg)->io);
+}
+
+/* For those who look on, and for whoever asks why. */
+static void
+publish_choices(FmsSpill *spill)
+{
+	FmsCounters *counters = spill->counters;
+
+	counters->compress_reason = spill->compression.reason;
+
+	counters->direct_reason = spill->medium.reason;
+	counters->device_mb = fms_medium_device_mb(&spill->medium);
+	counters->device_seen = spill->medium.device_seen;
+	counters->uses_direct_io = fms_tape_is_direct(spill->tape);
+}
+
+/* What does the device make of what is in the page cache by now? */
+static void
+try_device(FmsSpill *spill)
+{
+	FmsTrial   *trial = &spill->trial;
+
+	fms_trial_look(trial, &spill->io, spill->tape);
+	if (trial->failed)
+		fms_medium_end_trial(&spill->medium);
+	else
+		fms_medium_tried(&spill->medium, trial->tried_bytes, &trial->seen);
+}
+
+/*
+ * A run is complete: where does the next one go, and is it compressed?  What
+ * has been written stays as and where it is.
+ */
+static void
+choose_anew(FmsSpill *spill)
+{
+	bool		was_cached = spill->medium.cached;
+
+	if (spill->medium.on_trial)
+		try_device(spill);
+	fms_medium_next_run(&spill->medium, spill->counters);
+	if (spill->medium.cached != was_cached)
+	{
+		fms_run_flush(spill->writer);
+		if (!fms_tape_set_direct(spill->tape, was_cached))
+			fms_medium_stay(&spill->medium, was_cached);
+	}
+	fms_compression_next_run(&spill->compression, &spill->medium,
+							 spill->counters);
+	publish_choices(spill);
+}
+
+/* Begins writing a run of its own. */
+static void
+begin_run(FmsSpill *spill, FmsRun *run, uint32 level)
+{
+	bool		compressed = spill->compression.on;
+
+	/* whoever merges it needs the memory, too */
+	spill->sizing->bundled |= compressed;
+	fms_run_begin(spill->writer, run, spill->next_run_id++, level, compressed);
+}
+
+static void
+open_files(FmsSpill *spill, const FmsOptions *options)
+{
+	FmsDirectChoice direct = options->direct_io;
+	FmsSizing  *sizing = spill->sizing;
+	FmsCounters *counters = spill->counters;
+	uint32		block_bytes = sizing->block_bytes;
+
+	fms_medium_begin(&spill->medium, options, block_bytes, counters);
+	if (spill->medium.cached)
+		direct = FMS_DIRECT_OFF;
+	fms_io_open(&spill->io, options->io_method);
+	spill->tape = fms_tape_open(&spill->io, direct, block_bytes,
+								options->checksums, counters);
+	spill->fences = fms_fences_create(spill->keys, &spill->io,
+									  sizing->fences_bytes);
+	sizing->fences = spill->fences;
+	spill->writer = fms_run_writer_create(&spill->io, spill->tape,
+										  spill->fences, sizing->mode->order,
+										  counters, block_bytes,
+										  sizing->output_bytes);
+	counters->block_bytes = block_bytes;
+	counters->uses_uring = spill->io.method == &fms_io_uring_method;
+	if (!spill->medium.cached && !fms_tape_is_direct(spill->tape))
+		fms_medium_stay(&spill->medium, true);
+	fms_compression_begin(&spill->compression, options, &spill->medium);
+	publish_choices(spill);
+	if (options->block_bytes > block_bytes)
+		ereport(DEBUG1,
+				(errmsg_internal("fmsort: work_mem holds no two runs' blocks of %u bytes, using %u",
+								 options->block_bytes, block_bytes)));
+}
+
+/* The memory in front of the tuples: output buffers will lie there. */
+static void
+adopt_head(FmsSpill *spill, FmsFormation *formation)
+{
+	Size		bytes;
+	char	   *head = fms_formation_take_head(formation, &bytes);
+
+	if (head)
+		fms_io_adopt(&spill->io, head, bytes);
+}
+
+FmsSpill *
+fms_spill_begin(FmsKeys *keys, const FmsOptions *options, FmsSizing *sizing,
+				FmsCounters *counters, FmsFormation *formation)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+												  "fmsort spill",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext caller = MemoryContextSwitchTo(context);
+	FmsSpill   *spill = palloc0(sizeof(FmsSpill));
+
+	spill->context = context;
+	spill->on_reset.func = close_io;
+	spill->on_reset.arg = spill;
+	MemoryContextRegisterResetCallback(context, &spill->on_reset);
+	spill->keys = keys;
+	spill->sizing = sizing;
+	spill->counters = counters;
+	open_files(spill, options);
+	adopt_head(spill, formation);
+	MemoryContextSwitchTo(caller);
+	return spill;
+}
+
+/* Puts a run into the list at that position. */
+static void
+insert_run(FmsSpill *spill, FmsRun *run, int at)
+{
+	if (spill->nruns >= spill->runs_size)
+	{
+		spill->runs_size = Max(64, spill->runs_size * 2);
+		if (spill->runs == NULL)
+			spill->runs = palloc(spill->runs_size * sizeof(FmsRun *));
+		else
+			spill->runs = repalloc_huge(spill->runs, spill->runs_size *
+										sizeof(FmsRun *));
+	}
+	memmove(&spill->runs[at + 1], &spill->runs[at],
+			(spill->nruns - at) * sizeof(FmsRun *));
+	spill->runs[at] = run;
+	spill->nruns++;
+	spill->sizing->runs_bytes += fms_run_described_bytes(run);
+	spill->largest_bytes = Max(spill->largest_bytes, run->largest_bytes);
+}
+
+void
+fms_spill_run(FmsSpill *spill, FmsFormation *formation, Size bytes)
+{
+	MemoryContext caller = MemoryContextSwitchTo(spill->context);
+	FmsRun	   *run = palloc0(sizeof(FmsRun));
+
+	begin_run(spill, run, 0);
+	fms_formation_spill(formation, spill->writer, bytes);
+	fms_run_finish(spill->writer);
+	insert_run(spill, run, spill->nruns);
+	spill->counters->runs++;
+	spill->counters->blocks += run->nblocks;
+	choose_anew(spill);
+	MemoryContextSwitchTo(caller);
+}
+
+/* How many passes the tuples of n runs have been through, at most. */
+static uint32
+highest_level(FmsRun *const *runs, int n)
+{
+	uint32		level = 0;
+	int			i;
+
+	for (i = 0; i < n; i++)
+		level = Max(level, runs[i]->level);
+	return level;
+}
+
+/* For those who look on: the merge that begins. */
+static void
+announce_merge(FmsSpill *spill, int first, int n, bool writes,
+			   const FmsPosition *from)
+{
+	FmsCounters *counters = spill->counters;
+	uint64		blocks = 0;
+	uint64		done = 0;
+	int			i;
+
+	for (i = 0; i < n; i++)
+	{
+		blocks += spill->runs[first + i]->nblocks;
+		done += from ? from[i].block : 0;
+	}
+	fms_counters_begin_change(counters);
+	counters->phase = writes ? FMS_PHASE_PASSES : FMS_PHASE_MERGING;
+	counters->runs_left = spill->nruns;
+	counters->merge_runs = n;
+	counters->merge_blocks = blocks;
+	counters->merge_blocks_done = done;
+	fms_counters_end_change(counters);
+}
+
+/*
+ * Would the system map the input buffer of such a merge, and the buffers of a
+ * writer?  Whole huge pages may take two more.
+ */
+static bool
+could_map_blocks(const FmsSizing *sizing, int n, uint32 assist)
+{
+	Size		blocks = sizing->mode->blocks(n, assist);
+
+	return fms_huge_page_could_map(blocks * sizing->block_bytes +
+								   sizing->writer_bytes +
+								   2 * FMS_HUGE_PAGE_BYTES);
+}
+
+/* Begins merging the n runs from `first` on. */
+static void
+begin_merge(FmsSpill *spill, int first, int n, bool writes,
+			const FmsPosition *from)
+{
+	FmsMergePlan *plan = &spill->plan;
+
+	plan->mode = spill->sizing->mode;
+	plan->keys = spill->keys;
+	plan->io = &spill->io;
+	plan->tape = spill->tape;
+	plan->fences = spill->fences;
+	plan->counters = spill->counters;
+	plan->block_bytes = spill->sizing->block_bytes;
+	plan->rest = writes ? NULL : spill->rest;
+	plan->frees = writes;
+	plan->writer_bytes = writes ? spill->sizing->writer_bytes : 0;
+	plan->assist_blocks =
+		fms_sizing_assist(spill->sizing, n, spill->largest_bytes, writes);
+	while (spill->sizing->assist_wanted == 0 && plan->assist_blocks > 1 &&
+		   !could_map_blocks(spill->sizing, n, plan->assist_blocks))
+		plan->assist_blocks /= 2;
+	plan->assist_first = fms_sizing_assist_first(spill->sizing,
+												 plan->assist_blocks);
+	spill->counters->assist_blocks = plan->assist_blocks;
+	spill->io.spare_bytes = fms_sizing_rounding_bytes(spill->sizing) +
+		fms_sizing_spare(spill->sizing, n, plan->assist_blocks,
+						 spill->largest_bytes, writes);
+	spill->merge = fms_merge_begin(plan, n, &spill->runs[first], from);
+}
+
+static void
+end_merge(FmsSpill *spill)
+{
+	fms_merge_end(spill->merge);
+	spill->merge = NULL;
+}
+
+/* Merges n neighbouring runs into one, which takes their place. */
+static void
+merge_into_run(FmsSpill *spill, int first, int n)
+{
+	FmsRun	   *result = palloc0(sizeof(FmsRun));
+	const FmsRecord *record;
+	uint32		level = highest_level(&spill->runs[first], n);
+	int			i;
+
+	/* it will find room for its buffers beside those of the merge */
+	fms_run_writer_rest(spill->writer);
+	begin_merge(spill, first, n, true, NULL);
+	begin_run(spill, result, level + 1);
+	while ((record = fms_merge_next(spill->merge)) != NULL)
+	{
+		CHECK_FOR_INTERRUPTS();
+		fms_run_append(spill->writer, record);
+	}
+	fms_run_finish(spill->writer);
+	fms_run_writer_rest(spill->writer);
+	end_merge(spill);
+
+	for (i = first; i < first + n; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		spill->sizing->runs_bytes -=
+			fms_run_described_bytes(spill->runs[i]);
+		fms_fences_forget(spill->fences, &spill->runs[i]->fences);
+		fms_run_forget(spill->runs[i]);
+		pfree(spill->runs[i]);
+	}
+	spill->nruns -= n;
+	memmove(&spill->runs[first], &spill->runs[first + n],
+			(spill->nruns - first) * sizeof(FmsRun *));
+	insert_run(spill, result, first);
+}
+
+/* The n neighbouring runs with the fewest blocks. */
+static int
+smallest_neighbours(const FmsSpill *spill, int n)
+{
+	uint64		sum = 0;
+	uint64		smallest;
+	int			best = 0;
+	int			i;
+
+	for (i = 0; i < n; i++)
+		sum += spill->runs[i]->nblocks;
+	smallest = sum;
+	for (i = n; i < spill->nruns; i++)
+	{
+		sum += spill->runs[i]->nblocks;
+		sum -= spill->runs[i - n]->nblocks;
+		if (sum < smallest)
+		{
+			smallest = sum;
+			best = i - n + 1;
+		}
+	}
+	return best;
+}
+
+/*
+ * The oldest n neighbouring runs of the lowest level that has n of them; -1 if
+ * none has.  Merging these leaves less than n runs of each level, so each
+ * tuple is written once a level.
+ */
+static int
+neighbours_of_a_level(const FmsSpill *spill, int n)
+{
+	int			upto = spill->nruns;
+
+	while (upto > 0)
+	{
+		int			first = upto - 1;
+
+		while (first > 0 &&
+			   spill->runs[first - 1]->level == spill->runs[first]->level)
+			first--;
+		if (upto - first >= n)
+			return first;
+		upto = first;
+	}
+	return -1;
+}
+
+bool
+fms_spill_merge_some(FmsSpill *spill, FmsFormation *formation)
+{
+	MemoryContext caller;
+	FmsCounters *counters = spill->counters;
+	double		order_us = counters->order_us;
+	double		blocked_us = counters->blocked_us;
+	int			first;
+	int			n;
+
+	if (spill->sizing->runs_bytes <=
+		spill->sizing->memory_bytes / RUNS_FRACTION)
+		return false;
+	caller = MemoryContextSwitchTo(spill->context);
+	n = fms_sizing_fan_in(spill->sizing, spill->largest_bytes, true);
+	first = neighbours_of_a_level(spill, n);
+	if (first >= 0)
+	{
+		fms_formation_give_back(formation);
+		fms_run_flush(spill->writer);
+		merge_into_run(spill, first, n);
+		/* all of its time is run formation's */
+		counters->order_us = order_us;
+		counters->blocked_us = blocked_us;
+	}
+	MemoryContextSwitchTo(caller);
+	return first >= 0;
+}
+
+void
+fms_spill_flush(FmsSpill *spill)
+{
+	fms_run_flush(spill->writer);
+}
+
+Size
+fms_spill_rest_bytes(const FmsSpill *spill)
+{
+	/* several passes need all memory */
+	if (spill->counters->options.materialize ||
+		spill->nruns >= fms_sizing_fan_in(spill->sizing,
+										  spill->largest_bytes, false))
+		return 0;
+	return fms_sizing_rest(spill->sizing, spill->nruns,
+						   spill->largest_bytes);
+}
+
+/* With which memory would it have been easier? */
+static void
+advise(FmsSpill *spill)
+{
+	FmsCounters *counters = spill->counters;
+
+	counters->one_pass_bytes =
+		fms_sizing_for_one_pass(spill->sizing, &counters->options,
+								counters->input_bytes, spill->largest_bytes);
+	counters->in_memory_bytes =
+		fms_sizing_for_memory(spill->sizing, &counters->options,
+							  counters->input_bytes);
+}
+
+/*
+ * How many runs may be left?  As many as the last merge takes; where the
+ * result is to be written, too, those that one merge can write, and then one.
+ */
+static int
+runs_to_leave(const FmsSpill *spill)
+{
+	bool		materialize = spill->counters->options.materialize;
+	int			most = fms_sizing_fan_in(spill->sizing, spill->largest_bytes,
+										 materialize);
+
+	return materialize && spill->nruns <= most ? 1 : most;
+}
+
+/*
+ * The system may refuse the memory that a merge's input buffer takes.  Then
+ * merges make do with less, as if work_mem were smaller: fewer assist blocks,
+ * and fewer runs at once.
+ */
+static void
+settle_for_less(FmsSpill *spill)
+{
+	FmsSizing  *sizing = spill->sizing;
+
+	while (sizing->memory_bytes > MEMORY_MIN_BYTES)
+	{
+		int			n = Min(spill->nruns,
+							fms_sizing_fan_in(sizing, spill->largest_bytes,
+											  false));
+		uint32		assist = fms_sizing_assist(sizing, n,
+											   spill->largest_bytes, false);
+
+
+		if (could_map_blocks(sizing, n, assist))
+			break;
+		sizing->memory_bytes -= sizing->memory_bytes / 4;
+	}
+}
+
+void
+fms_spill_reduce(FmsSpill *spill, const FmsFormation *rest)
+{
+	MemoryContext caller = MemoryContextSwitchTo(spill->context);
+	FmsSizing  *sizing = spill->sizing;
+
+	spill->rest = rest;
+	sizing->rest_bytes = rest ? fms_formation_memory_bytes(rest) : 0;
+	settle_for_less(spill);
+	spill->counters->runs_at_first = spill->nruns;
+	spill->counters->runs_at_last = fms_sizing_fan_in(sizing,
+													  spill->largest_bytes,
+													  false);
+	for (;;)
+	{
+		instr_time	start = fms_clock_now();
+		int			last = runs_to_leave(spill);
+		int			first;
+		int			n;
+
+		if (spill->nruns <= last)
+			break;
+		n = Min(fms_sizing_fan_in(sizing, spill->largest_bytes, true),
+				spill->nruns - last + 1);
+		first = smallest_neighbours(spill, n);
+		announce_merge(spill, first, n, true, NULL);
+		merge_into_run(spill, first, n);
+		spill->merges_us += fms_clock_since_us(start);
+	}
+	fms_run_writer_destroy(spill->writer);
+	spill->writer = NULL;
+	fms_tape_trim(spill->tape);
+	spill->counters->spilled_bytes = fms_tape_end(spill->tape);
+	spill->counters->merge_passes = highest_level(spill->runs,
+												  spill->nruns) + 1;
+	advise(spill);
+	MemoryContextSwitchTo(caller);
+}
+
+int
+fms_spill_positions(const FmsSpill *spill)
+{
+	return fms_merge_positions(spill->nruns);
+}
+
+/* All merges so far, without their parent's time. */
+static double
+merging_us(const FmsSpill *spill)
+{
+	FmsSampler	stepping = spill->stepping;
+
+	if (spill->merge == NULL)
+		return spill->merges_us;
+	fms_sampler_pause(&stepping, fms_merge_load_us(spill->merge));
+	return spill->merges_us + stepping.own_us;
+}
+
+void
+fms_spill_start(FmsSpill *spill, const FmsPosition *from)
+{
+	MemoryContext caller = MemoryContextSwitchTo(spill->context);
+	instr_time	start;
+
+	Assert(spill->writer == NULL);
+	spill->merges_us = merging_us(spill);
+	start = fms_clock_now();
+	if (spill->merge)
+		end_merge(spill);
+	announce_merge(spill, 0, spill->nruns, false, from);
+	begin_merge(spill, 0, spill->nruns, false, from);
+	spill->merges_us += fms_clock_since_us(start);
+	(void) fms_sampler_begin(&spill->stepping,
+							 fms_merge_load_us(spill->merge));
+	MemoryContextSwitchTo(caller);
+}
+
+/* The next tuple, timed. */
+static pg_noinline MinimalTuple
+next_timed(FmsSpill *spill)
+{
+	MinimalTuple tuple;
+
+	fms_sampler_start(&spill->stepping, fms_merge_load_us(spill->merge));
+	tuple = fms_merge_next_tuple(spill->merge);
+	fms_sampler_add(&spill->stepping, fms_merge_load_us(spill->merge));
+	return tuple;
+}
+
+MinimalTuple
+fms_spill_next(FmsSpill *spill)
+{
+	MemoryContext caller = MemoryContextSwitchTo(spill->context);
+	MinimalTuple tuple;
+
+	if (likely(!fms_sampler_due(&spill->stepping)))
+		tuple = fms_merge_next_tuple(spill->merge);
+	else
+		tuple = next_timed(spill);
+	MemoryContextSwitchTo(caller);
+	return tuple;
+}
+
+void
+fms_spill_tell(FmsSpill *spill, FmsPosition *positions)
+{
+	MemoryContext caller = MemoryContextSwitchTo(spill->context);
+
+	fms_merge_tell(spill->merge, positions);
+	MemoryContextSwitchTo(caller);
+}
+
+void
+fms_spill_count(const FmsSpill *spill, FmsCounters *counters)
+{
+	fms_fences_count(spill->fences, counters);
+	/* block orders are made within merges */
+	counters->merge_us = Max(0, merging_us(spill) - counters->order_us);
+	if (spill->merge)
+		counters->load_us = fms_merge_load_us(spill->merge);
+}
+
+void
+fms_spill_end(FmsSpill *spill)
+{
+	/* nothing may be in flight when the files go */
+	fms_io_close(&spill->io);
+	if (spill->fences)
+		fms_fences_destroy(spill->fences);
+	if (spill->tape)
+		fms_tape_close(spill->tape);
+	spill->sizing->fences = NULL;
+	MemoryContextDelete(spill->context);
+}

@@ -1,0 +1,77 @@
+/*-------------------------------------------------------------------------
+ *
+ * spill.h
+ *	  What a sort has on disk: runs, and the merge of them all.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef FMS_SPILL_H
+#define FMS_SPILL_H
+
+#include "postgres.h"
+
+#include "base/counters.h"
+#include "formation/formation.h"
+#include "merge/merge.h"
+#include "sort/sizing.h"
+
+typedef struct FmsSpill FmsSpill;
+
+/*
+ * Opens the I/O channel and the tape, for writing what is in that formation:
+ * output buffers lie in front of it, if they may.  Memory is a child of the
+ * current context; when that goes, the channel is drained and closed.  The
+ * files go with the current resource owner, or by fms_spill_end().  The other
+ * arguments must stay while it is used.
+ */
+extern FmsSpill *fms_spill_begin(FmsKeys *keys, const FmsOptions *options,
+								 FmsSizing *sizing, FmsCounters *counters,
+								 FmsFormation *formation);
+
+/*
+ * Writes the tuples that came first as a run, so many that at least so many
+ * bytes of memory become free.
+ */
+extern void fms_spill_run(FmsSpill *spill, FmsFormation *formation,
+						  Size bytes);
+
+/*
+ * If the runs' descriptions take more than their share of memory, merges some
+ * runs while others are still to come.  The formation is empty; it gives its
+ * memory back for that.  Returns false if nothing was merged.
+ */
+extern bool fms_spill_merge_some(FmsSpill *spill, FmsFormation *formation);
+
+/* Waits until all runs are on disk. */
+extern void fms_spill_flush(FmsSpill *spill);
+
+/* How much memory tuples may keep that are not written; see sizing.h. */
+extern Size fms_spill_rest_bytes(const FmsSpill *spill);
+
+/*
+ * There will be no more runs: merges some until one merge can take all that
+ * are left.  The memory of formation must have been given back, but for the
+ * rest: sorted tuples that the last merge takes from there, NULL if none.
+ */
+extern void fms_spill_reduce(FmsSpill *spill, const FmsFormation *rest);
+
+/* Positions of the last merge; see fms_merge_positions(). */
+extern int	fms_spill_positions(const FmsSpill *spill);
+
+/*
+ * Begins the last merge, or begins it again: at the first record, or where
+ * fms_spill_tell() found it.
+ */
+extern void fms_spill_start(FmsSpill *spill, const FmsPosition *from);
+
+/* See fms_merge_next_tuple(), fms_merge_tell(). */
+extern MinimalTuple fms_spill_next(FmsSpill *spill);
+extern void fms_spill_tell(FmsSpill *spill, FmsPosition *positions);
+
+/* Completes the counters with what only it knows. */
+extern void fms_spill_count(const FmsSpill *spill, FmsCounters *counters);
+
+/* Drains, closes the files, frees everything; at any time. */
+extern void fms_spill_end(FmsSpill *spill);
+
+#endif							/* FMS_SPILL_H */
