@@ -41,13 +41,6 @@ extern uint64 fms_run_place(const FmsRun *run, uint32 number,
 /* How many lie there in a row, it and those behind it? */
 extern uint32 fms_run_in_a_row(const FmsRun *run, uint32 number);
 
-/* Memory that the run's description takes, itself included; not its fences. */
-static inline Size
-fms_run_described_bytes(const FmsRun *run)
-{
-	return sizeof(FmsRun) + run->extents_size * sizeof(FmsExtent);
-}
-
 /* Frees what the run holds, but not itself. */
 extern void fms_run_forget(FmsRun *run);
 

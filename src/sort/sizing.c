@@ -143,7 +143,7 @@ merge_takes(const FmsSizing *sizing, int nruns, uint32 assist,
 		needed += sizing->fences_bytes;
 	else
 		needed += fms_fences_memory_bytes(sizing->fences);
-	return needed + sizing->runs_bytes;
+	return needed;
 }
 
 static bool
@@ -263,7 +263,6 @@ fms_sizing_init(FmsSizing *sizing, const FmsMode *mode,
 	sizing->memory_bytes = options->memory_bytes;
 	sizing->output_bytes = output_share(options);
 	sizing->fences_bytes = options->memory_bytes / FENCES_FRACTION;
-	sizing->runs_bytes = 0;
 	sizing->rest_bytes = 0;
 	sizing->block_was_set = options->block_bytes > 0;
 	sizing->bundled = options->compression == FMS_COMPRESS_ON;

@@ -19,7 +19,6 @@ typedef struct FmsSizing
 	Size		output_bytes;	/* of it, what a run writer should have */
 	Size		writer_bytes;	/* of it, what a run writer takes */
 	Size		fences_bytes;	/* of it, what fences may take */
-	Size		runs_bytes;		/* of it, the descriptions of runs */
 	Size		rest_bytes;		/* of it, tuples merged from memory */
 	Size		history_bytes;	/* of it, for going back in the last merge */
 	uint32		block_bytes;
@@ -40,8 +39,7 @@ static inline Size
 fms_sizing_formation_bytes(const FmsSizing *sizing)
 {
 	Size		memory = sizing->memory_bytes;
-	Size		taken = sizing->writer_bytes + sizing->fences_bytes +
-		sizing->runs_bytes;
+	Size		taken = sizing->writer_bytes + sizing->fences_bytes;
 
 	return Max(memory / 4, memory > taken ? memory - taken : 0);
 }

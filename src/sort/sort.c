@@ -274,9 +274,6 @@ write_run(FmsSort *sort, Size bytes)
 	sort->count -= fms_formation_count(sort->formation);
 	sort->counters->input_bytes += before -
 		fms_formation_memory_bytes(sort->formation);
-	while (fms_formation_count(sort->formation) == 0 &&
-		   fms_spill_merge_some(sort->spill, sort->formation))
-		;
 	announce_run_end(sort, began_us);
 }
 

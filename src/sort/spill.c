@@ -19,10 +19,6 @@
  *	         0  1 [2  3  4] 5  6		merge 3 neighbours
  *	         0  1     7     5  6
  *
- * Many runs.  What describes a run is kept in memory.  If the descriptions
- * take more than a share of it, some runs are merged while others are still to
- * come.
- *
  * The rest.  Tuples that are still in memory when the input ends need not be
  * written, if the last merge can spare the memory: it takes them from there,
  * as if they were the last run.
@@ -56,12 +52,6 @@
 #include "device/medium.h"
 #include "sort/spill.h"
 #include "device/trial.h"
-
-/*
- * Beyond 1/8 of memory for descriptions of runs, runs are merged as soon as
- * one merge can take as many of the same level.
- */
-#define RUNS_FRACTION		8
 
 /* Merges do not settle for less than the least work_mem. */
 #define MEMORY_MIN_BYTES	((Size) 64 * 1024)
@@ -246,7 +236,6 @@ insert_run(FmsSpill *spill, FmsRun *run, int at)
 			(spill->nruns - at) * sizeof(FmsRun *));
 	spill->runs[at] = run;
 	spill->nruns++;
-	spill->sizing->runs_bytes += fms_run_described_bytes(run);
 	spill->largest_bytes = Max(spill->largest_bytes, run->largest_bytes);
 }
 
@@ -344,6 +333,7 @@ begin_merge(FmsSpill *spill, int first, int n, bool writes,
 	spill->io.spare_bytes = fms_sizing_rounding_bytes(spill->sizing) +
 		fms_sizing_spare(spill->sizing, n, plan->assist_blocks,
 						 spill->largest_bytes, writes);
+	announce_merge(spill, first, n, writes, from);
 	spill->merge = fms_merge_begin(plan, n, &spill->runs[first], from);
 }
 
@@ -358,6 +348,7 @@ end_merge(FmsSpill *spill)
 static void
 merge_into_run(FmsSpill *spill, int first, int n)
 {
+	instr_time	start = fms_clock_now();
 	FmsRun	   *result = palloc0(sizeof(FmsRun));
 	const FmsRecord *record;
 	uint32		level = highest_level(&spill->runs[first], n);
@@ -379,8 +370,6 @@ merge_into_run(FmsSpill *spill, int first, int n)
 	for (i = first; i < first + n; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		spill->sizing->runs_bytes -=
-			fms_run_described_bytes(spill->runs[i]);
 		fms_fences_forget(spill->fences, &spill->runs[i]->fences);
 		fms_run_forget(spill->runs[i]);
 		pfree(spill->runs[i]);
@@ -389,6 +378,7 @@ merge_into_run(FmsSpill *spill, int first, int n)
 	memmove(&spill->runs[first], &spill->runs[first + n],
 			(spill->nruns - first) * sizeof(FmsRun *));
 	insert_run(spill, result, first);
+	spill->merges_us += fms_clock_since_us(start);
 }
 
 /* The n neighbouring runs with the fewest blocks. */
@@ -414,59 +404,6 @@ smallest_neighbours(const FmsSpill *spill, int n)
 		}
 	}
 	return best;
-}
-
-/*
- * The oldest n neighbouring runs of the lowest level that has n of them; -1 if
- * none has.  Merging these leaves less than n runs of each level, so each
- * tuple is written once a level.
- */
-static int
-neighbours_of_a_level(const FmsSpill *spill, int n)
-{
-	int			upto = spill->nruns;
-
-	while (upto > 0)
-	{
-		int			first = upto - 1;
-
-		while (first > 0 &&
-			   spill->runs[first - 1]->level == spill->runs[first]->level)
-			first--;
-		if (upto - first >= n)
-			return first;
-		upto = first;
-	}
-	return -1;
-}
-
-bool
-fms_spill_merge_some(FmsSpill *spill, FmsFormation *formation)
-{
-	MemoryContext caller;
-	FmsCounters *counters = spill->counters;
-	double		order_us = counters->order_us;
-	double		blocked_us = counters->blocked_us;
-	int			first;
-	int			n;
-
-	if (spill->sizing->runs_bytes <=
-		spill->sizing->memory_bytes / RUNS_FRACTION)
-		return false;
-	caller = MemoryContextSwitchTo(spill->context);
-	n = fms_sizing_fan_in(spill->sizing, spill->largest_bytes, true);
-	first = neighbours_of_a_level(spill, n);
-	if (first >= 0)
-	{
-		fms_formation_give_back(formation);
-		fms_run_flush(spill->writer);
-		merge_into_run(spill, first, n);
-		/* all of its time is run formation's */
-		counters->order_us = order_us;
-		counters->blocked_us = blocked_us;
-	}
-	MemoryContextSwitchTo(caller);
-	return first >= 0;
 }
 
 void
@@ -555,19 +492,14 @@ fms_spill_reduce(FmsSpill *spill, const FmsFormation *rest)
 													  false);
 	for (;;)
 	{
-		instr_time	start = fms_clock_now();
 		int			last = runs_to_leave(spill);
-		int			first;
 		int			n;
 
 		if (spill->nruns <= last)
 			break;
 		n = Min(fms_sizing_fan_in(sizing, spill->largest_bytes, true),
 				spill->nruns - last + 1);
-		first = smallest_neighbours(spill, n);
-		announce_merge(spill, first, n, true, NULL);
-		merge_into_run(spill, first, n);
-		spill->merges_us += fms_clock_since_us(start);
+		merge_into_run(spill, smallest_neighbours(spill, n), n);
 	}
 	fms_run_writer_destroy(spill->writer);
 	spill->writer = NULL;
@@ -608,7 +540,6 @@ fms_spill_start(FmsSpill *spill, const FmsPosition *from)
 	start = fms_clock_now();
 	if (spill->merge)
 		end_merge(spill);
-	announce_merge(spill, 0, spill->nruns, false, from);
 	begin_merge(spill, 0, spill->nruns, false, from);
 	spill->merges_us += fms_clock_since_us(start);
 	(void) fms_sampler_begin(&spill->stepping,

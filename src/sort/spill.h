@@ -35,13 +35,6 @@ extern FmsSpill *fms_spill_begin(FmsKeys *keys, const FmsOptions *options,
 extern void fms_spill_run(FmsSpill *spill, FmsFormation *formation,
 						  Size bytes);
 
-/*
- * If the runs' descriptions take more than their share of memory, merges some
- * runs while others are still to come.  The formation is empty; it gives its
- * memory back for that.  Returns false if nothing was merged.
- */
-extern bool fms_spill_merge_some(FmsSpill *spill, FmsFormation *formation);
-
 /* Waits until all runs are on disk. */
 extern void fms_spill_flush(FmsSpill *spill);
 

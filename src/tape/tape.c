@@ -353,8 +353,7 @@ fms_tape_close(FmsTape *tape)
 bool
 fms_tape_set_direct(FmsTape *tape, bool direct)
 {
-	if (!is_at_end(tape))
-		return false;
+	Assert(is_at_end(tape));
 	if (is_direct_at(tape, tape->end_bytes) == direct)
 		return true;
 	if (tape->nturns == TURNS_MAX ||

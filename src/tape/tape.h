@@ -74,9 +74,8 @@ extern FmsTape *fms_tape_open(FmsIo *io, FmsDirectChoice direct,
 /*
  * What is appended from now on goes past the page cache, or into it, and comes
  * back that way; what is on the tape is read as it was written.  False, and
- * nothing changes, if the file system has no direct I/O, if this has been
- * asked too often, or if what is written next goes where something was freed.
- * Nothing may be in flight.
+ * nothing changes, if the file system has no direct I/O or this has been asked
+ * too often.  Nothing may be in flight.
  */
 extern bool fms_tape_set_direct(FmsTape *tape, bool direct);
 

@@ -14,6 +14,8 @@
  */
 #include "postgres.h"
 
+#include <limits.h>
+
 #include "commands/explain.h"
 #include "executor/executor.h"
 #include "fmgr.h"

@@ -3,13 +3,11 @@
 #   - many small sorts at once take about what PostgreSQL's take
 #   - where the system limits a process's address space, small sorts work under
 #     any work_mem; large ones spill when the system refuses memory
-#   - what describes runs stays within a share of work_mem, however many there
-#     are
 #   - a merge makes do with fewer blocks if the system refuses its input buffer
 #
 # Seen to fail with: all of work_mem mapped at once (1,500 MB for 500
 # sorts; "Failed to map ... bytes of sort memory"); a merge that does not
-# settle for less; runs that are merged only after the last one is written.
+# settle for less.
 
 use strict;
 use warnings;
@@ -153,27 +151,6 @@ foreach my $mode (qw(fmsort flash multi_block))
 		'... it did merge');
 	$session->quit;
 	$lock->quit;
-}
-
-# ---- thousands of runs ----
-
-# They are described in the context of what is spilled.
-$node->safe_psql('postgres', 'CREATE TABLE long AS
-	SELECT i AS id, md5(i::text) AS k FROM generate_series(1, 1000000) i');
-foreach my $mode (qw(fmsort flash))
-{
-	my $out = $node->safe_psql('postgres', <<"EOT");
-SET work_mem = '64kB'; SET fmsort.mode = $mode; SET fmsort.direct_io = off;
-BEGIN; DECLARE c CURSOR FOR SELECT * FROM long ORDER BY k;
-MOVE 1 FROM c;
-SELECT sum(total_bytes) <= 256 * 1024 FROM pg_backend_memory_contexts
-  WHERE name = 'fmsort spill';
-MOVE ALL FROM c; CLOSE c;
-SELECT runs > 1000 FROM fmsort_last_sort();
-SELECT count(*) FROM (SELECT k, lag(k) OVER () AS before
-  FROM (SELECT k FROM long ORDER BY k OFFSET 0) s) t WHERE before > k;
-EOT
-	is($out, "t\nt\n0", "$mode: thousands of runs take no more memory");
 }
 
 # ---- a server with little address space ----
