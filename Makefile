@@ -107,7 +107,7 @@ endif
 
 # ---- unit tests: test/unit/test_*.c -----------------------------------------
 # A program's first lines name the files of src/ it tests:
-#   /* links: sizing mode_* */
+#   /* links: sort/sizing merge/modes/ */
 # The line after that may have options for the compiler and the linker:
 #   /* flags: -fsanitize-coverage=trace-pc */
 # test/unit/shim.c, if there, stands in for what the server would provide.
@@ -125,8 +125,9 @@ UNIT_FLAGS = -std=gnu11 -g -O1 -Wall -Wextra -Wno-unused-parameter -Werror \
 	-isystem $(includedir_internal) $(PROFILE)
 # The server's own portability library: it is what printf() means there.
 UNIT_LIBS = -L$(pkglibdir) -L$(libdir) -lpgcommon -lpgport -lm
-unit_links = $(wildcard $(patsubst %,src/%.c,\
-	$(shell sed -n '1,8s,^/\* links: \(.*\) \*/$$,\1,p' $(1))))
+# "io/" is all of that folder.
+unit_links = $(wildcard $(patsubst %,src/%.c,$(patsubst %/,%/*,\
+	$(shell sed -n '1,8s,^/\* links: \(.*\) \*/$$,\1,p' $(1)))))
 
 unit_flags = $(shell sed -n '1,8s,^/\* flags: \(.*\) \*/$$,\1,p' $(1))
 

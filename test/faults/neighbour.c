@@ -21,6 +21,7 @@
 #include "fmgr.h"
 #include "nodes/extensible.h"
 #include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
 #include "optimizer/planner.h"
 #include "utils/guc.h"
 
@@ -129,12 +130,17 @@ wrapped(Plan *sort)
 	foreach(cell, sort->targetlist)
 	{
 		TargetEntry *entry = flatCopyTargetEntry(lfirst(cell));
+		TargetEntry *type = flatCopyTargetEntry(entry);
+		Node	   *expr = (Node *) entry->expr;
 
+		/* what the child returns, for EXPLAIN and for the slot's types */
+		type->expr = (Expr *) makeNullConst(exprType(expr), exprTypmod(expr),
+											exprCollation(expr));
+		node->custom_scan_tlist = lappend(node->custom_scan_tlist, type);
 		entry->expr = (Expr *) makeVarFromTargetEntry(INDEX_VAR, entry);
 		node->scan.plan.targetlist = lappend(node->scan.plan.targetlist,
 											 entry);
 	}
-	node->custom_scan_tlist = sort->targetlist;
 	node->custom_plans = list_make1(sort);
 	node->methods = &plan_methods;
 	return &node->scan.plan;

@@ -1,6 +1,6 @@
-/* links: order/naming keys/packed merge/merge merge/modes/* merge/pool */
+/* links: order/naming keys/packed merge/merge merge/modes/ merge/pool */
 /* links: formation/run tape/bundle order/order order/fences tape/stream */
-/* links: tape/tape tape/space base/seal io/* */
+/* links: tape/tape tape/space base/seal io/ */
 /*
  * The block reader: runs are written as a sort writes them, then the fuzzer
  * changes what is on disk, then they are merged.  Whatever the bytes: an

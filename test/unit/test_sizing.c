@@ -1,6 +1,6 @@
-/* links: order/naming keys/packed sort/sizing merge/merge merge/modes/* */
+/* links: order/naming keys/packed sort/sizing merge/merge merge/modes/ */
 /* links: merge/pool formation/run tape/bundle tape/stream order/order */
-/* links: order/fences io/* base/device */
+/* links: order/fences io/ base/device */
 /*
  * The invariants of sizing.c over a grid of settings: no more memory than
  * there is, except for the least that any merge needs; nothing given away.
