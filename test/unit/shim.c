@@ -11,6 +11,7 @@
 
 #include "base/compat.h"
 #include "miscadmin.h"
+#include "portability/instr_time.h"
 #include "storage/fd.h"
 #include "utils/memutils.h"
 
@@ -67,6 +68,15 @@ shim_done(void)
 	printf("1..%d\n", tests);
 	return failures > 0;
 }
+
+/* Since 19 a clock has to be chosen before it is read. */
+#if PG_VERSION_NUM >= 190000
+static void __attribute__((constructor))
+choose_clock(void)
+{
+	pg_initialize_timing();
+}
+#endif
 
 /* ---- random numbers: splitmix64 ---- */
 
