@@ -22,7 +22,8 @@ FMSORT_VERSION := $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" fmsort.con
 
 MODULE_big = fmsort
 SOURCES := $(wildcard src/*.c src/*/*.c src/*/*/*.c)
-HEADERS := $(wildcard src/*/*.h)
+# PGXS installs what is named HEADERS.
+FMSORT_HEADERS := $(wildcard src/*/*.h src/*/*/*.h)
 OBJS = $(SOURCES:.c=.o)
 # What it stands on, by the names that pkg-config knows.
 LIBRARIES = liburing liblz4
@@ -138,7 +139,7 @@ unit: $(UNIT_PROGRAMS)
 	PERL5LIB=script/lib prove --harness TapTally --exec '' $(UNIT_PROGRAMS)
 
 $(UNIT_PROGRAMS): build/unit/%: test/unit/%.c $(UNIT_SHIM) $(SOURCES) \
-		$(HEADERS) $(wildcard test/unit/*.h) Makefile | build/unit have-libraries
+		$(FMSORT_HEADERS) $(wildcard test/unit/*.h) Makefile | build/unit have-libraries
 	$(CC) $(UNIT_FLAGS) $(UNIT_SANITIZE) $(call unit_flags,$<) -o $@ $< \
 		$(call unit_links,$<) $(UNIT_SHIM) $(SHLIB_LINK) $(UNIT_LIBS)
 
@@ -167,7 +168,7 @@ build/neighbour.so: test/faults/neighbour.c Makefile | build
 		-o $@ $<
 
 # The library with another field in its counters.
-build/fmsort_counters.so: $(SOURCES) $(HEADERS) Makefile | build have-libraries
+build/fmsort_counters.so: $(SOURCES) $(FMSORT_HEADERS) Makefile | build have-libraries
 	rm -rf build/counters && cp -r src build/counters
 	find build/counters -name '*.[od]' -delete
 	sed -i 's/^} FmsCounters;/\tdouble\t\tother[64];\n&/' \
@@ -193,7 +194,7 @@ ifneq ($(PGXS),)
 fuzz-programs: $(FUZZ_PROGRAMS)
 
 $(FUZZ_PROGRAMS): build/fuzz/%: test/fuzz/%.c $(UNIT_SHIM) $(SOURCES) \
-		$(HEADERS) $(wildcard test/unit/*) Makefile | build/fuzz have-libraries
+		$(FMSORT_HEADERS) $(wildcard test/unit/*) Makefile | build/fuzz have-libraries
 	$(FUZZ_CC) $(FUZZ_FLAGS) -o $@ $< $(call unit_links,$<) $(UNIT_SHIM) \
 		$(SHLIB_LINK) $(UNIT_LIBS)
 
