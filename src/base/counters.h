@@ -131,8 +131,8 @@ typedef struct FmsCounters
 	bool		uses_uring;
 	bool		uses_direct_io;
 	FmsDirectReason direct_reason;
-	uint64		bundled_bytes;	/* of records that were compressed */
-	uint64		bundles_bytes;	/* what was written for them */
+	uint64		compressible_bytes;	/* of records that were compressed */
+	uint64		compressed_bytes;	/* what was written for them */
 	FmsCompressReason compress_reason;
 	uint64		cached_bytes;	/* of those written, into the page cache */
 	double		device_mb;		/* its round trip (device.h); 0: not known */
@@ -224,8 +224,8 @@ fms_counters_add(FmsCounters *total, const FmsCounters *one)
 	sum.assist_used = Max(total->assist_used, one->assist_used);
 	sum.uses_uring |= total->uses_uring;
 	sum.uses_direct_io |= total->uses_direct_io;
-	sum.bundled_bytes += total->bundled_bytes;
-	sum.bundles_bytes += total->bundles_bytes;
+	sum.compressible_bytes += total->compressible_bytes;
+	sum.compressed_bytes += total->compressed_bytes;
 	sum.cached_bytes += total->cached_bytes;
 	sum.device_seen |= total->device_seen;
 	sum.spilled_bytes += total->spilled_bytes;
@@ -305,8 +305,8 @@ fms_counters_compression(const FmsCounters *counters)
 {
 	double		written = (double) counters->written_bytes;
 
-	return counters->bundled_bytes == 0 || written == 0 ? 1 :
-		(written + counters->bundled_bytes - counters->bundles_bytes) /
+	return counters->compressible_bytes == 0 || written == 0 ? 1 :
+		(written + counters->compressible_bytes - counters->compressed_bytes) /
 		written;
 }
 

@@ -108,8 +108,8 @@ fms_compression_begin(FmsCompression *compression, const FmsOptions *options,
 static bool
 gains_little(const FmsCounters *counters)
 {
-	return counters->bundled_bytes >= GAIN_SEEN_MIN_BYTES &&
-		counters->bundled_bytes < counters->bundles_bytes * GAIN_MIN;
+	return counters->compressible_bytes >= GAIN_SEEN_MIN_BYTES &&
+		counters->compressible_bytes < counters->compressed_bytes * GAIN_MIN;
 }
 
 void

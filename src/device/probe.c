@@ -36,7 +36,7 @@
 #include "utils/wait_event.h"
 
 #include "base/clock.h"
-#include "device/place.h"
+#include "device/temp_tablespace.h"
 #include "device/probe.h"
 #include "tape/tape.h"
 
@@ -125,8 +125,8 @@ fms_probe_open(Oid tablespace, FmsIoChoice io_method, bool direct)
 		Opening		opening = {probe, sectors[i]};
 
 		probe->sector_bytes = sectors[i];
-		fms_place_call(tablespace, open_tape, &opening);
-		fms_place_check(tablespace, fms_tape_path(probe->tape));
+		fms_temp_tablespace_call(tablespace, open_tape, &opening);
+		fms_temp_tablespace_check(tablespace, fms_tape_path(probe->tape));
 		if (!direct || fms_tape_is_direct(probe->tape))
 			break;
 		fms_tape_close(probe->tape);

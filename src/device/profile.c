@@ -53,7 +53,7 @@
 #include "utils/timestamp.h"
 
 #include "base/compat.h"
-#include "device/place.h"
+#include "device/temp_tablespace.h"
 #include "device/profile.h"
 #include "base/sql_version.h"
 
@@ -228,7 +228,7 @@ open_table(Oid relation, const Oid *types, int ncolumns, Relation *table)
 typedef struct Reading
 {
 	Oid			tablespace;
-	FmsPlace	place;
+	FmsTempTablespace	place;
 	bool		matches;		/* there is a profile of that place */
 	int			nrates;
 	FmsDevice	device;
@@ -312,7 +312,7 @@ read_profile(Oid tablespace, Reading *reading)
 
 	memset(reading, 0, sizeof(*reading));
 	reading->tablespace = tablespace;
-	fms_place_find(tablespace, &reading->place);
+	fms_temp_tablespace_find(tablespace, &reading->place);
 	find_tables();
 	readable = open_table(profile_relation, profile_types, PROFILE_COLUMNS,
 						  &profiles) &&

@@ -19,30 +19,30 @@
  * many as it takes; these blocks are a chain with one fence.  Behind its end
  * the last of them takes further records.
  *
- * A compressed run's records go into a bundle first (bundle.c), and when that
+ * A compressed run's records go into a chunk first (compressed_chunk.c), and when that
  * is full, into the block, as the fence does if it is the block's first.  One
- * that is too large for a bundle ends this: the rest of that run is written as
+ * that is too large for a chunk ends this: the rest of that run is written as
  * it is, since a block of either kind begun for each of them in turn would
  * hold next to nothing.
  *
- *	  records --> bundle being filled --LZ4--> open block --> stream
+ *	  records --> chunk being filled --LZ4--> open block --> stream
  *
  * For a merge that reads by last keys, a block's fence is the last key of the
  * block before it: the key of the record that began there last, which is still
  * in that block when the next one is opened.  Only a record that is larger
- * than a block is not, nor one in a bundle, so of such a one a copy of the key
+ * than a block is not, nor one in a chunk, so of such a one a copy of the key
  * is kept.
  *
- * Memory: writer, bundler and a run's extents are palloc'd, the rest is the
+ * Memory: writer, compressor and a run's extents are palloc'd, the rest is the
  * stream's.  On ERROR nothing is done here: see io.c.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "tape/bundle.h"
+#include "tape/compressed_chunk.h"
 #include "formation/run.h"
-#include "tape/stream.h"
+#include "tape/write_buffer.h"
 
 /* Writes this large are sequential enough for any device. */
 #define BUFFER_MAX_BYTES	((Size) 1024 * 1024)
@@ -50,7 +50,7 @@
 struct FmsRunWriter
 {
 	FmsTape    *tape;
-	FmsStream  *stream;
+	FmsWriteBuffer  *stream;
 	FmsFenceStore *fences;
 	FmsOrderBy	order;
 	FmsCounters *counters;
@@ -58,7 +58,7 @@ struct FmsRunWriter
 	FmsBlockHeader *block;		/* open block, a piece of the stream */
 	FmsRun	   *run;			/* open run, or NULL */
 	uint64		next_bytes;		/* where its next block is, if in a row */
-	FmsBundler *bundler;		/* NULL: no run has been compressed */
+	FmsCompressor *compressor;		/* NULL: no run has been compressed */
 	bool		bundling;		/* this one is, so far */
 	const FmsRecord *last;		/* by last keys: the record appended last, in
 								 * the open block, or last_key */
@@ -69,10 +69,10 @@ struct FmsRunWriter
 static Size
 fms_run_piece_bytes(Size output_bytes, uint32 block_bytes)
 {
-	Size		share = output_bytes / FMS_STREAM_MAX_BUFFERS;
+	Size		share = output_bytes / FMS_WRITE_BUFFERS_MAX;
 
 	return Max(Min(FMS_IO_ALIGN_DOWN(share), BUFFER_MAX_BYTES),
-			   FMS_STREAM_BUFFER_BYTES(block_bytes));
+			   FMS_WRITE_BUFFER_BYTES(block_bytes));
 }
 
 static int
@@ -81,7 +81,7 @@ buffer_count(Size output_bytes, uint32 block_bytes)
 	Size		count = output_bytes /
 		fms_run_piece_bytes(output_bytes, block_bytes);
 
-	return Max(FMS_STREAM_MIN_BUFFERS, Min(FMS_STREAM_MAX_BUFFERS, count));
+	return Max(FMS_WRITE_BUFFERS_MIN, Min(FMS_WRITE_BUFFERS_MAX, count));
 }
 
 Size
@@ -103,7 +103,7 @@ fms_run_writer_create(FmsIo *io, FmsTape *tape, FmsFenceStore *fences,
 	writer->order = order;
 	writer->counters = counters;
 	writer->block_bytes = block_bytes;
-	writer->stream = fms_stream_create(io, tape,
+	writer->stream = fms_write_buffer_create(io, tape,
 									   fms_run_piece_bytes(output_bytes,
 														   block_bytes),
 									   buffer_count(output_bytes,
@@ -114,7 +114,7 @@ fms_run_writer_create(FmsIo *io, FmsTape *tape, FmsFenceStore *fences,
 void
 fms_run_flush(FmsRunWriter *writer)
 {
-	fms_stream_flush(writer->stream);
+	fms_write_buffer_flush(writer->stream);
 	fms_fences_flush(writer->fences);
 }
 
@@ -123,18 +123,18 @@ fms_run_writer_rest(FmsRunWriter *writer)
 {
 	Assert(writer->run == NULL);
 	fms_run_flush(writer);
-	fms_stream_rest(writer->stream);
+	fms_write_buffer_rest(writer->stream);
 }
 
 void
 fms_run_writer_destroy(FmsRunWriter *writer)
 {
 	Assert(writer->run == NULL);
-	fms_stream_destroy(writer->stream);
+	fms_write_buffer_destroy(writer->stream);
 	if (writer->last_key)
 		pfree(writer->last_key);
-	if (writer->bundler)
-		pfree(writer->bundler);
+	if (writer->compressor)
+		pfree(writer->compressor);
 	pfree(writer);
 }
 
@@ -144,9 +144,9 @@ fms_run_begin(FmsRunWriter *writer, FmsRun *run, uint32 id, uint32 level,
 {
 	Assert(writer->run == NULL);
 
-	if (compressed && writer->bundler == NULL)
-		writer->bundler =
-			fms_bundler_create(fms_bundle_capacity(writer->block_bytes));
+	if (compressed && writer->compressor == NULL)
+		writer->compressor =
+			fms_compressor_create(fms_compressed_chunk_capacity(writer->block_bytes));
 	writer->bundling = compressed;
 
 	memset(run, 0, sizeof(*run));
@@ -226,7 +226,7 @@ open_block(FmsRunWriter *writer, uint32 magic)
 {
 	uint64		offset_bytes;
 
-	writer->block = (FmsBlockHeader *) fms_stream_piece(writer->stream,
+	writer->block = (FmsBlockHeader *) fms_write_buffer_piece(writer->stream,
 														writer->block_bytes);
 	writer->block->magic = magic;
 	writer->block->run = writer->run->id;
@@ -234,7 +234,7 @@ open_block(FmsRunWriter *writer, uint32 magic)
 	writer->block->used_bytes = sizeof(FmsBlockHeader);
 	writer->block->continued_bytes = 0;
 	writer->block->records = 0;
-	offset_bytes = fms_stream_position(writer->stream);
+	offset_bytes = fms_write_buffer_position(writer->stream);
 	if (writer->run->nblocks == 0 || offset_bytes != writer->next_bytes)
 		begin_extent(writer->run, offset_bytes);
 	writer->next_bytes = offset_bytes + writer->block_bytes;
@@ -249,8 +249,8 @@ close_block(FmsRunWriter *writer)
 	/* what an earlier use of the buffer left behind stays in this process */
 	memset((char *) block + block->used_bytes, 0,
 		   writer->block_bytes - block->used_bytes);
-	fms_tape_seal(writer->tape, &block->seal, writer->block_bytes);
-	fms_stream_done(writer->stream, writer->block_bytes);
+	fms_tape_set_checksum(writer->tape, &block->checksum, writer->block_bytes);
+	fms_write_buffer_done(writer->stream, writer->block_bytes);
 	writer->block = NULL;
 }
 
@@ -340,34 +340,34 @@ make_space(FmsRunWriter *writer, uint32 bytes, const FmsRecord *record,
 	open_block(writer, magic);
 }
 
-/* Puts the bundle being filled, if there is one, into a block. */
+/* Puts the chunk being filled, if there is one, into a block. */
 static void
-end_bundle(FmsRunWriter *writer)
+end_chunk(FmsRunWriter *writer)
 {
-	const FmsBundle *bundle;
+	const FmsCompressedChunk *chunk;
 	uint32		bytes;
 
-	if (fms_bundler_is_empty(writer->bundler))
+	if (fms_compressor_is_empty(writer->compressor))
 		return;
-	bundle = fms_bundler_close(writer->bundler);
-	bytes = fms_bundle_size(bundle);
-	make_space(writer, bytes, fms_bundler_first(writer->bundler),
-			   FMS_BLOCK_BUNDLED_MAGIC);
-	copy_to_block(writer, (const char *) bundle, bytes);
-	writer->block->records += bundle->records;
-	writer->counters->bundled_bytes += bundle->record_bytes;
-	writer->counters->bundles_bytes += bytes;
+	chunk = fms_compressor_close(writer->compressor);
+	bytes = fms_compressed_chunk_size(chunk);
+	make_space(writer, bytes, fms_compressor_first(writer->compressor),
+			   FMS_BLOCK_COMPRESSED_MAGIC);
+	copy_to_block(writer, (const char *) chunk, bytes);
+	writer->block->records += chunk->records;
+	writer->counters->compressible_bytes += chunk->record_bytes;
+	writer->counters->compressed_bytes += bytes;
 	if (writer->order == FMS_ORDER_BY_LAST_KEYS)
-		keep_last_key(writer, fms_bundler_last(writer->bundler));
+		keep_last_key(writer, fms_compressor_last(writer->compressor));
 }
 
 static void
-append_to_bundle(FmsRunWriter *writer, const FmsRecord *record)
+append_to_chunk(FmsRunWriter *writer, const FmsRecord *record)
 {
-	if (fms_bundler_add(writer->bundler, record))
+	if (fms_compressor_add(writer->compressor, record))
 		return;
-	end_bundle(writer);
-	(void) fms_bundler_add(writer->bundler, record);
+	end_chunk(writer);
+	(void) fms_compressor_add(writer->compressor, record);
 }
 
 static inline void
@@ -398,12 +398,12 @@ fms_run_append(FmsRunWriter *writer, const FmsRecord *record)
 	run->largest_bytes = Max(run->largest_bytes, bytes);
 	if (unlikely(writer->bundling))
 	{
-		if (fms_bundler_takes(writer->bundler, record))
+		if (fms_compressor_takes(writer->compressor, record))
 		{
-			append_to_bundle(writer, record);
+			append_to_chunk(writer, record);
 			return;
 		}
-		end_bundle(writer);
+		end_chunk(writer);
 		writer->bundling = false;
 	}
 	append_to_block(writer, record, bytes);
@@ -413,10 +413,10 @@ void
 fms_run_finish(FmsRunWriter *writer)
 {
 	if (writer->bundling)
-		end_bundle(writer);
+		end_chunk(writer);
 	if (writer->block)
 		close_block(writer);
-	fms_stream_end_page(writer->stream);
+	fms_write_buffer_end_page(writer->stream);
 	fms_fences_finish(writer->fences, &writer->run->fences);
 	writer->run = NULL;
 }

@@ -74,7 +74,7 @@ extern void fms_run_writer_rest(FmsRunWriter *writer);
 extern void fms_run_writer_destroy(FmsRunWriter *writer);
 
 /*
- * Begins an empty run.  Compressed, its blocks hold bundles as long as no
+ * Begins an empty run.  Compressed, its blocks hold chunks as long as no
  * record is too large for them.  Current context; may ERROR.
  */
 extern void fms_run_begin(FmsRunWriter *writer, FmsRun *run, uint32 id,

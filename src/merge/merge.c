@@ -40,12 +40,12 @@
  * A record that extends over several blocks is put together in a buffer of
  * its run; its blocks are given back as they are copied.
  *
- * A block that holds bundles (bundle.c) stays as it was read, and its run has
+ * A block that holds chunks (compressed_chunk.c) stays as it was read, and its run has
  * a buffer into which one is unpacked after the other, when the merge comes to
  * it.  So a leaf's records lie either in its block or in that buffer:
  *
  *	  plain		block   | header | r | r | r^| r | r |
- *	  bundled	block   | header | bundle | bundle^| bundle |
+ *	  compressed	block   | header | chunk | chunk^| chunk |
  *				buffer           | r | r | r^| r |
  *
  * Memory: palloc'd in the context of creation, but for the pool's blocks.
@@ -55,7 +55,7 @@
  */
 #include "postgres.h"
 
-#include "tape/bundle.h"
+#include "tape/compressed_chunk.h"
 #include "base/clock.h"
 #include "base/losertree.h"
 #include "merge/merge.h"
@@ -78,11 +78,11 @@ typedef struct FmsLeaf
 
 	/* where the next record is; frame NULL: in the next block */
 	FmsFrame   *frame;
-	char	   *bytes;			/* what holds it: the block, or the bundle that
+	char	   *bytes;			/* what holds it: the block, or the chunk that
 								 * was unpacked last */
 	uint32		at_bytes;		/* of the next record in these */
 	uint32		end_bytes;		/* of the last one in these */
-	uint32		bundle_at_bytes;	/* of the next bundle in the block; at
+	uint32		chunk_at_bytes;	/* of the next chunk in the block; at
 									 * its end: there is none */
 	uint32		records_left;	/* in this block, the head not counted */
 	uint32		blocks_left;	/* of the run, not asked for yet */
@@ -92,7 +92,7 @@ typedef struct FmsLeaf
 	Size		assembly_bytes;
 	uint32		assembly_block; /* that such a head begins in */
 
-	char	   *unpacked;		/* a bundle's records; NULL: none has come */
+	char	   *unpacked;		/* a chunk's records; NULL: none has come */
 } FmsLeaf;
 
 struct FmsMerge
@@ -117,15 +117,15 @@ struct FmsMerge
 Size
 fms_merge_bytes(const FmsMode *mode, const FmsFenceStore *fences, int nruns,
 				uint32 assist_blocks, uint32 block_bytes,
-				uint32 largest_bytes, bool bundled)
+				uint32 largest_bytes, bool compressed)
 {
 	Size		per_run = sizeof(FmsLeaf) + sizeof(FmsLoserNode) +
 		sizeof(FmsRun *) + sizeof(uint32);
 
 	if (largest_bytes > fms_block_room(block_bytes))
 		per_run += largest_bytes;
-	if (bundled)
-		per_run += fms_bundle_capacity(block_bytes);
+	if (compressed)
+		per_run += fms_compressed_chunk_capacity(block_bytes);
 	return sizeof(FmsMerge) + nruns * per_run +
 		(mode->order != FMS_ORDER_NONE && fences ?
 		 fms_order_bytes(fences, mode->order, nruns) : 0) +
@@ -187,9 +187,9 @@ load_block(FmsMerge *merge, int run)
 	header = (const FmsBlockHeader *) leaf->frame->block;
 	leaf->bytes = leaf->frame->block;
 	leaf->at_bytes = sizeof(FmsBlockHeader);
-	leaf->end_bytes = leaf->bundle_at_bytes = header->used_bytes;
-	if (fms_block_is_bundled(header))
-		leaf->end_bytes = leaf->bundle_at_bytes = leaf->at_bytes;
+	leaf->end_bytes = leaf->chunk_at_bytes = header->used_bytes;
+	if (fms_block_is_compressed(header))
+		leaf->end_bytes = leaf->chunk_at_bytes = leaf->at_bytes;
 	leaf->records_left = header->records;
 	merge->load_us += fms_clock_since_us(start);
 }
@@ -247,7 +247,7 @@ report_bad_block(const FmsLeaf *leaf)
 			 errdetail("Block %u of run %u, offset %u.",
 					   header->number, header->run,
 					   leaf->bytes == leaf->frame->block ? leaf->at_bytes :
-					   leaf->bundle_at_bytes)));
+					   leaf->chunk_at_bytes)));
 }
 
 static void
@@ -262,43 +262,43 @@ make_assembly(FmsLeaf *leaf, Size bytes)
 	leaf->assembly_bytes = bytes;
 }
 
-static inline const FmsBundle *
-next_bundle(const FmsLeaf *leaf)
+static inline const FmsCompressedChunk *
+next_chunk(const FmsLeaf *leaf)
 {
-	return (const FmsBundle *) (leaf->frame->block + leaf->bundle_at_bytes);
+	return (const FmsCompressedChunk *) (leaf->frame->block + leaf->chunk_at_bytes);
 }
 
-/* What has been unpacked is used up: unpacks the next bundle of the block. */
+/* What has been unpacked is used up: unpacks the next chunk of the block. */
 pg_noinline static void
-unpack_bundle(FmsMerge *merge, FmsLeaf *leaf)
+unpack_chunk(FmsMerge *merge, FmsLeaf *leaf)
 {
-	uint32		left = block_header(leaf)->used_bytes - leaf->bundle_at_bytes;
-	uint32		capacity = fms_bundle_capacity(merge->plan->block_bytes);
+	uint32		left = block_header(leaf)->used_bytes - leaf->chunk_at_bytes;
+	uint32		capacity = fms_compressed_chunk_capacity(merge->plan->block_bytes);
 	instr_time	start = fms_clock_now();
 
 	if (leaf->unpacked == NULL)
 		leaf->unpacked = palloc(capacity);
-	if (!fms_bundle_unpack(next_bundle(leaf), left, leaf->unpacked, capacity))
+	if (!fms_compressed_chunk_unpack(next_chunk(leaf), left, leaf->unpacked, capacity))
 		report_bad_block(leaf);
 	leaf->bytes = leaf->unpacked;
 	leaf->at_bytes = 0;
-	leaf->end_bytes = next_bundle(leaf)->record_bytes;
-	leaf->bundle_at_bytes += fms_bundle_size(next_bundle(leaf));
+	leaf->end_bytes = next_chunk(leaf)->record_bytes;
+	leaf->chunk_at_bytes += fms_compressed_chunk_size(next_chunk(leaf));
 	merge->load_us += fms_clock_since_us(start);
 }
 
-/* Passes a bundle all of whose records have left before, if it is one. */
+/* Passes a chunk all of whose records have left before, if it is one. */
 static bool
-pass_bundle(FmsLeaf *leaf, uint32 records)
+pass_chunk(FmsLeaf *leaf, uint32 records)
 {
-	uint32		left = block_header(leaf)->used_bytes - leaf->bundle_at_bytes;
+	uint32		left = block_header(leaf)->used_bytes - leaf->chunk_at_bytes;
 
-	if (leaf->at_bytes != leaf->end_bytes || left < sizeof(FmsBundle) ||
-		left < fms_bundle_size(next_bundle(leaf)) ||
-		next_bundle(leaf)->records > records)
+	if (leaf->at_bytes != leaf->end_bytes || left < sizeof(FmsCompressedChunk) ||
+		left < fms_compressed_chunk_size(next_chunk(leaf)) ||
+		next_chunk(leaf)->records > records)
 		return false;
-	leaf->records_left -= next_bundle(leaf)->records;
-	leaf->bundle_at_bytes += fms_bundle_size(next_bundle(leaf));
+	leaf->records_left -= next_chunk(leaf)->records;
+	leaf->chunk_at_bytes += fms_compressed_chunk_size(next_chunk(leaf));
 	return true;
 }
 
@@ -371,7 +371,7 @@ take_record(FmsMerge *merge, int run)
 	uint32		bytes;
 
 	if (unlikely(leaf->at_bytes == leaf->end_bytes))
-		unpack_bundle(merge, leaf);
+		unpack_chunk(merge, leaf);
 	left = leaf->end_bytes - leaf->at_bytes;
 	record = (const FmsRecord *) (leaf->bytes + leaf->at_bytes);
 	leaf->records_left--;
@@ -418,7 +418,7 @@ enter_block_again(FmsMerge *merge, int run, int32 nth)
 	leaf->at_bytes += block_header(leaf)->continued_bytes;
 	if (leaf->records_left <= (uint32) nth)
 		report_bad_block(leaf);
-	while (pass_bundle(leaf, nth - passed))
+	while (pass_chunk(leaf, nth - passed))
 		passed = block_header(leaf)->records - leaf->records_left;
 	for (; passed <= (uint32) nth; passed++)
 		take_record(merge, run);

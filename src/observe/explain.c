@@ -133,7 +133,7 @@ append_io(StringInfo text, const FmsCounters *counters)
 	appendStringInfo(text, "I/O Method: %s  Direct I/O: %s",
 					 fms_counters_io_method(counters),
 					 counters->uses_direct_io ? "true" : "false");
-	if (counters->bundled_bytes > 0)
+	if (counters->compressible_bytes > 0)
 		appendStringInfo(text, "  Compression: %.2f",
 						 fms_counters_compression(counters));
 }
@@ -206,7 +206,7 @@ explain_external(const FmsCounters *counters, ExplainState *es)
 						   es);
 	ExplainPropertyText("I/O Method", fms_counters_io_method(counters), es);
 	ExplainPropertyBool("Direct I/O", counters->uses_direct_io, es);
-	if (counters->bundled_bytes > 0)
+	if (counters->compressible_bytes > 0)
 		ExplainPropertyFloat("Compression", NULL,
 							 fms_counters_compression(counters), 2, es);
 }

@@ -57,7 +57,7 @@
 
 #define RESULT_COLUMNS	25
 
-typedef struct FmsPlace
+typedef struct FmsProgressSlot
 {
 	bool		in_use;
 	int			pid;
@@ -66,10 +66,10 @@ typedef struct FmsPlace
 	Oid			user;
 	FmsWatched	sort;			/* the `changes` of its counters guard all of
 								 * this */
-} FmsPlace;
+} FmsProgressSlot;
 
 /* A place in shared memory begins on a cache line of its own. */
-#define PLACE_BYTES		CACHELINEALIGN(sizeof(FmsPlace))
+#define PLACE_BYTES		CACHELINEALIGN(sizeof(FmsProgressSlot))
 
 static char *places = NULL;		/* shared, or NULL */
 static bool exit_registered = false;
@@ -100,10 +100,10 @@ fms_progress_share(void)
 	LWLockRelease(AddinShmemInitLock);
 }
 
-static FmsPlace *
+static FmsProgressSlot *
 place_of(int backend, int number)
 {
-	return (FmsPlace *) (places + ((Size) backend * PLACES + number) *
+	return (FmsProgressSlot *) (places + ((Size) backend * PLACES + number) *
 						 PLACE_BYTES);
 }
 
@@ -115,7 +115,7 @@ my_backend(void)
 }
 
 static void
-leave(FmsPlace *place)
+leave(FmsProgressSlot *place)
 {
 	fms_counters_begin_change(&place->sort.counters);
 	place->in_use = false;
@@ -138,7 +138,7 @@ leave_on_reset(void *arg)
 }
 
 /* A place of this backend that no sort has, or NULL. */
-static FmsPlace *
+static FmsProgressSlot *
 free_place(void)
 {
 	int			backend;
@@ -164,7 +164,7 @@ free_place(void)
 
 /* Makes it this backend's, and a new sort's. */
 static void
-enter(FmsPlace *place)
+enter(FmsProgressSlot *place)
 {
 	place->in_use = true;
 	place->pid = MyProcPid;
@@ -178,10 +178,10 @@ FmsCounters *
 fms_progress_begin(double expected, bool grouped)
 {
 	MemoryContextCallback *callback;
-	FmsPlace   *place = free_place();
+	FmsProgressSlot   *place = free_place();
 
 	if (place == NULL)
-		return &((FmsPlace *) palloc0(sizeof(FmsPlace)))->sort.counters;
+		return &((FmsProgressSlot *) palloc0(sizeof(FmsProgressSlot)))->sort.counters;
 
 	callback = palloc(sizeof(MemoryContextCallback));
 	callback->func = leave_on_reset;
@@ -197,17 +197,17 @@ fms_progress_begin(double expected, bool grouped)
 	return &place->sort.counters;
 }
 
-static FmsPlace *
+static FmsProgressSlot *
 place_with(FmsCounters *counters)
 {
-	return (FmsPlace *) ((char *) counters -
-						 offsetof(FmsPlace, sort.counters));
+	return (FmsProgressSlot *) ((char *) counters -
+						 offsetof(FmsProgressSlot, sort.counters));
 }
 
 void
 fms_progress_next_group(FmsCounters *counters, uint64 earlier)
 {
-	FmsPlace   *place = place_with(counters);
+	FmsProgressSlot   *place = place_with(counters);
 
 	fms_counters_begin_change(counters);
 	place->sort.earlier = earlier;
@@ -246,7 +246,7 @@ phase_name(const FmsCounters *counters)
  * time: then it is a sort too small to be looked at.
  */
 static bool
-copy_place(const FmsPlace *place, FmsPlace *copy)
+copy_place(const FmsProgressSlot *place, FmsProgressSlot *copy)
 {
 	volatile const uint32 *changes = &place->sort.counters.changes;
 	int			i;
@@ -256,7 +256,7 @@ copy_place(const FmsPlace *place, FmsPlace *copy)
 		uint32		before = *changes;
 
 		pg_read_barrier();
-		memcpy(copy, place, sizeof(FmsPlace));
+		memcpy(copy, place, sizeof(FmsProgressSlot));
 		pg_read_barrier();
 		if (before == *changes && before % 2 == 0)
 			return copy->in_use;
@@ -265,7 +265,7 @@ copy_place(const FmsPlace *place, FmsPlace *copy)
 }
 
 static bool
-may_see(const FmsPlace *place)
+may_see(const FmsProgressSlot *place)
 {
 	return has_privs_of_role(GetUserId(), place->user) ||
 		has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
@@ -280,7 +280,7 @@ bigint_of(double number)
 
 /* The columns of fmsort_progress() in order; see the SQL definition. */
 static void
-fill_row(const FmsPlace *place, Datum *values, bool *nulls)
+fill_row(const FmsProgressSlot *place, Datum *values, bool *nulls)
 {
 	const FmsCounters *counters = &place->sort.counters;
 	const FmsOptions *options = &counters->options;
@@ -348,7 +348,7 @@ fmsort_progress(PG_FUNCTION_ARGS)
 	{
 		for (i = 0; i < PLACES; i++)
 		{
-			FmsPlace	place;
+			FmsProgressSlot	place;
 			Datum		values[RESULT_COLUMNS] = {0};
 			bool		nulls[RESULT_COLUMNS];
 

@@ -202,12 +202,12 @@ append_direct(StringInfo text, const FmsCounters *counters)
 static void
 append_compression(StringInfo text, const FmsCounters *counters)
 {
-	if (counters->bundled_bytes == 0)
+	if (counters->compressible_bytes == 0)
 		return;
 	appendStringInfoString(text, "; ");
-	append_size(text, (double) counters->bundled_bytes);
+	append_size(text, (double) counters->compressible_bytes);
 	appendStringInfoString(text, " compressed to ");
-	append_size(text, (double) counters->bundles_bytes);
+	append_size(text, (double) counters->compressed_bytes);
 	switch (counters->compress_reason)
 	{
 		case FMS_COMPRESS_AS_SET:

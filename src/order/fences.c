@@ -70,7 +70,7 @@
 
 #include "order/fences.h"
 #include "base/interrupts.h"
-#include "tape/stream.h"
+#include "tape/write_buffer.h"
 
 /* A chunk on tape, and the largest in memory, is of this size or smaller. */
 #define CHUNK_MAX_BYTES		((Size) 2048)
@@ -102,7 +102,7 @@ typedef struct FmsFence
 /* Fences follow the header, in memory and on tape. */
 typedef struct FmsFenceChunk
 {
-	FmsSeal		seal;			/* on tape only */
+	FmsChecksum		checksum;			/* on tape only */
 	struct FmsFenceChunk *next; /* in memory only */
 	uint32		magic;
 	uint32		number;			/* on tape: chunk_number() */
@@ -111,7 +111,7 @@ typedef struct FmsFenceChunk
 } FmsFenceChunk;
 
 StaticAssertDecl(sizeof(FmsFenceChunk) == 32 &&
-				 offsetof(FmsFenceChunk, seal) == 0,
+				 offsetof(FmsFenceChunk, checksum) == 0,
 				 "chunks go to disk: their header must not be padded");
 
 /*
@@ -177,7 +177,7 @@ struct FmsFenceStore
 	/* writing to tape */
 	FmsTape    *tape;			/* NULL until the share is used up */
 	FmsCounters counters;		/* the tape's */
-	FmsStream  *stream;			/* likewise */
+	FmsWriteBuffer  *stream;			/* likewise */
 	FmsFenceChunk *open;		/* chunk being filled, or NULL */
 
 	/* reading from tape */
@@ -271,7 +271,7 @@ fms_fences_run_bytes(Size share_bytes)
 Size
 fms_fences_tape_bytes(void)
 {
-	return FMS_STREAM_MIN_BUFFERS * BUFFER_BYTES;
+	return FMS_WRITE_BUFFERS_MIN * BUFFER_BYTES;
 }
 
 FmsFenceStore *
@@ -292,7 +292,7 @@ fms_fences_destroy(FmsFenceStore *store)
 {
 	if (store->tape)
 	{
-		fms_stream_forget(store->stream);
+		fms_write_buffer_forget(store->stream);
 		fms_tape_close(store->tape);
 	}
 	pfree(store);
@@ -302,7 +302,7 @@ Size
 fms_fences_memory_bytes(const FmsFenceStore *store)
 {
 	return store->memory_bytes +
-		(store->stream ? fms_stream_bytes(store->stream) : 0);
+		(store->stream ? fms_write_buffer_bytes(store->stream) : 0);
 }
 
 FmsIo *
@@ -355,7 +355,7 @@ fms_fences_flush(FmsFenceStore *store)
 	Assert(store->open == NULL);
 	if (store->tape == NULL)
 		return;
-	fms_stream_flush(store->stream);
+	fms_write_buffer_flush(store->stream);
 	/* what was reserved and not needed must not be counted */
 	fms_tape_trim(store->tape);
 }
@@ -367,8 +367,8 @@ close_chunk(FmsFenceStore *store)
 
 	memset((char *) chunk + chunk->used_bytes, 0,
 		   chunk->size_bytes - chunk->used_bytes);
-	fms_tape_seal(store->tape, &chunk->seal, chunk->size_bytes);
-	fms_stream_done(store->stream, chunk->size_bytes);
+	fms_tape_set_checksum(store->tape, &chunk->checksum, chunk->size_bytes);
+	fms_write_buffer_done(store->stream, chunk->size_bytes);
 	store->open = NULL;
 }
 
@@ -406,11 +406,11 @@ turn_to_tape(FmsFenceStore *store, FmsFences *fences)
 		store->tape = fms_tape_open(store->io, FMS_DIRECT_OFF,
 									FMS_BLOCK_QUANTUM_BYTES, true,
 									&store->counters);
-		store->stream = fms_stream_create(store->io, store->tape,
+		store->stream = fms_write_buffer_create(store->io, store->tape,
 										  BUFFER_BYTES,
-										  FMS_STREAM_MIN_BUFFERS, false);
+										  FMS_WRITE_BUFFERS_MIN, false);
 	}
-	fences->tape_offset_bytes = fms_stream_position(store->stream);
+	fences->tape_offset_bytes = fms_write_buffer_position(store->stream);
 }
 
 /* Opens a chunk with room for so many bytes of fences. */
@@ -418,11 +418,11 @@ static void
 open_tape_chunk(FmsFenceStore *store, Size bytes)
 {
 	Size		size = sizeof(FmsFenceChunk) + bytes;
-	uint64		offset_bytes = fms_stream_position(store->stream);
+	uint64		offset_bytes = fms_write_buffer_position(store->stream);
 
 	size = (size + store->chunk_bytes - 1) / store->chunk_bytes *
 		store->chunk_bytes;
-	store->open = (FmsFenceChunk *) fms_stream_piece(store->stream, size);
+	store->open = (FmsFenceChunk *) fms_write_buffer_piece(store->stream, size);
 	init_chunk(store, store->open, chunk_number(offset_bytes), size);
 	store->largest_bytes = Max(store->largest_bytes, size);
 }
@@ -749,9 +749,9 @@ fms_fences_finish(FmsFenceStore *store, FmsFences *fences)
 		return;
 	if (store->open)
 		close_chunk(store);
-	fences->tape_bytes = fms_stream_position(store->stream) -
+	fences->tape_bytes = fms_write_buffer_position(store->stream) -
 		fences->tape_offset_bytes;
-	fms_stream_end_page(store->stream);
+	fms_write_buffer_end_page(store->stream);
 }
 
 void
@@ -870,7 +870,7 @@ check_chunk(FmsFenceReader *reader, FmsChunkSlot *slot)
 		report_bad_chunk(reader, chunk);
 	if (size > usual)
 		chunk = read_large_chunk(reader, slot, size);
-	if (!fms_tape_seal_holds(reader->store->tape, &chunk->seal, size) ||
+	if (!fms_tape_checksum_holds(reader->store->tape, &chunk->checksum, size) ||
 		chunk->magic != CHUNK_MAGIC || chunk->next != NULL ||
 		chunk->number != chunk_number(reader->tape->next_offset) ||
 		chunk->used_bytes < sizeof(FmsFenceChunk) ||

@@ -131,7 +131,7 @@ merge_takes(const FmsSizing *sizing, int nruns, uint32 assist,
 {
 	Size		needed = fms_merge_bytes(sizing->mode, sizing->fences, nruns,
 										 assist, sizing->block_bytes,
-										 largest_bytes, sizing->bundled);
+										 largest_bytes, sizing->compressed);
 
 	/* an input buffer as in run formation leaves the output's alone */
 	if (writes || sizing->mode->fills_memory)
@@ -265,7 +265,7 @@ fms_sizing_init(FmsSizing *sizing, const FmsMode *mode,
 	sizing->fences_bytes = options->memory_bytes / FENCES_FRACTION;
 	sizing->rest_bytes = 0;
 	sizing->block_was_set = options->block_bytes > 0;
-	sizing->bundled = options->compression == FMS_COMPRESS_ON;
+	sizing->compressed = options->compression == FMS_COMPRESS_ON;
 	sizing->history_bytes = options->backward || options->marks ?
 		options->memory_bytes / HISTORY_FRACTION : 0;
 	sizing->fences = NULL;
@@ -362,7 +362,7 @@ fms_sizing_rest(const FmsSizing *sizing, int nruns, uint32 largest_bytes)
 	assist += to_huge_pages(sizing, sizing->mode->blocks(nruns + 1, assist));
 	taken = fms_merge_bytes(sizing->mode, sizing->fences, nruns + 1, assist,
 							sizing->block_bytes, largest_bytes,
-							sizing->bundled) +
+							sizing->compressed) +
 		fences_to_come(sizing, nruns) + sizing->history_bytes;
 	if (sizing->mode->fills_memory)
 		taken += sizing->writer_bytes;
@@ -477,7 +477,7 @@ holds_with(FmsQuestion *question, Size memory_bytes)
 	question->options.memory_bytes = memory_bytes;
 	fms_sizing_init(&sizing, question->done->mode, &question->options);
 	sizing.fences = question->done->fences;
-	sizing.bundled = question->done->bundled;
+	sizing.compressed = question->done->compressed;
 	return question->holds(&sizing, question);
 }
 

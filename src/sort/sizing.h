@@ -23,7 +23,7 @@ typedef struct FmsSizing
 	Size		history_bytes;	/* of it, for going back in the last merge */
 	uint32		block_bytes;
 	bool		block_was_set;	/* else automatic */
-	bool		bundled;		/* some blocks hold bundles: a merge needs room
+	bool		compressed;		/* some blocks hold chunks: a merge needs room
 								 * to unpack them */
 	uint32		assist_wanted;	/* l as set, or 0 = automatic */
 	uint32		assist_enough;	/* what the device can use, 0: not known */

@@ -148,7 +148,7 @@ begin_run(FmsSpill *spill, FmsRun *run, uint32 level)
 	bool		compressed = spill->compression.on;
 
 	/* whoever merges it needs the memory, too */
-	spill->sizing->bundled |= compressed;
+	spill->sizing->compressed |= compressed;
 	fms_run_begin(spill->writer, run, spill->next_run_id++, level, compressed);
 }
 

@@ -323,7 +323,7 @@ fms_tape_open(FmsIo *io, FmsDirectChoice direct, uint32 block_bytes,
 	tape->counters = counters;
 	tape->block_bytes = block_bytes;
 	tape->makes_holes = true;
-	tape->salt = fms_seal_new_salt();
+	tape->salt = fms_checksum_new_salt();
 	tape->checksums = checksums;
 	PrepareTempTablespaces();
 	tape->file = OpenTemporaryFile(false);
@@ -763,15 +763,15 @@ fms_tape_wait(FmsTape *tape, FmsIoRequest *request)
 }
 
 void
-fms_tape_seal(const FmsTape *tape, FmsSeal *piece, Size bytes)
+fms_tape_set_checksum(const FmsTape *tape, FmsChecksum *piece, Size bytes)
 {
-	fms_seal_close(piece, bytes, tape->salt, tape->checksums);
+	fms_checksum_set(piece, bytes, tape->salt, tape->checksums);
 }
 
 bool
-fms_tape_seal_holds(const FmsTape *tape, const FmsSeal *piece, Size bytes)
+fms_tape_checksum_holds(const FmsTape *tape, const FmsChecksum *piece, Size bytes)
 {
-	return fms_seal_holds(piece, bytes, tape->salt, tape->checksums);
+	return fms_checksum_holds(piece, bytes, tape->salt, tape->checksums);
 }
 
 void
@@ -804,15 +804,15 @@ fms_tape_check_block(const FmsTape *tape, const char *block, uint32 run,
 {
 	const FmsBlockHeader *header = (const FmsBlockHeader *) block;
 
-	if (unlikely(!fms_tape_seal_holds(tape, &header->seal,
+	if (unlikely(!fms_tape_checksum_holds(tape, &header->checksum,
 									  tape->block_bytes) ||
 				 (header->magic != FMS_BLOCK_MAGIC &&
-				  !fms_block_is_bundled(header)) ||
+				  !fms_block_is_compressed(header)) ||
 				 header->run != run || header->number != number ||
 				 header->used_bytes > tape->block_bytes ||
 				 header->used_bytes < sizeof(FmsBlockHeader) ||
 				 header->continued_bytes >
-				 (fms_block_is_bundled(header) ? 0 :
+				 (fms_block_is_compressed(header) ? 0 :
 				  header->used_bytes - sizeof(FmsBlockHeader))))
 		report_bad_block(tape, header, run, number);
 }

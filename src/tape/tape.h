@@ -13,21 +13,21 @@
 
 #include "base/counters.h"
 #include "io/io.h"
-#include "base/seal.h"
+#include "base/checksum.h"
 
 /*
  * Every block begins with this.  It names the block and seals it, so that a
  * wrong or stale one is an error and never a wrong answer.
  *
  *	  | header | continued_bytes | record | record | ... | unused |
- *	  | header | bundle of records | bundle | .......... | unused |
+ *	  | header | chunk of records | chunk | .......... | unused |
  *	  |<---------------------- used_bytes -------------->|
  *
  * Its magic number says which of both it is.
  */
 typedef struct FmsBlockHeader
 {
-	FmsSeal		seal;
+	FmsChecksum		checksum;
 	uint32		magic;			/* FMS_BLOCK_MAGIC or _BUNDLED_MAGIC */
 	uint32		run;			/* id of the run it belongs to */
 	uint32		number;			/* position in that run, from 0 */
@@ -38,10 +38,10 @@ typedef struct FmsBlockHeader
 } FmsBlockHeader;
 
 #define FMS_BLOCK_MAGIC 0x464D5342	/* "FMSB" */
-#define FMS_BLOCK_BUNDLED_MAGIC 0x464D5343	/* "FMSC" */
+#define FMS_BLOCK_COMPRESSED_MAGIC 0x464D5343	/* "FMSC" */
 
 StaticAssertDecl(sizeof(FmsBlockHeader) == 32 &&
-				 offsetof(FmsBlockHeader, seal) == 0,
+				 offsetof(FmsBlockHeader, checksum) == 0,
 				 "blocks go to disk: their header must not be padded");
 
 /* Room for records in a block of that size. */
@@ -51,11 +51,11 @@ fms_block_room(uint32 block_bytes)
 	return block_bytes - sizeof(FmsBlockHeader);
 }
 
-/* Does it hold bundles (bundle.h), not records? */
+/* Does it hold chunks (compressed_chunk.h), not records? */
 static inline bool
-fms_block_is_bundled(const FmsBlockHeader *header)
+fms_block_is_compressed(const FmsBlockHeader *header)
 {
-	return header->magic == FMS_BLOCK_BUNDLED_MAGIC;
+	return header->magic == FMS_BLOCK_COMPRESSED_MAGIC;
 }
 
 typedef struct FmsTape FmsTape;
@@ -159,8 +159,8 @@ extern void fms_tape_wait(FmsTape *tape, FmsIoRequest *request);
  * Seals a piece that is to be appended, and says whether one just read is
  * what was sealed for this tape.
  */
-extern void fms_tape_seal(const FmsTape *tape, FmsSeal *piece, Size bytes);
-extern bool fms_tape_seal_holds(const FmsTape *tape, const FmsSeal *piece,
+extern void fms_tape_set_checksum(const FmsTape *tape, FmsChecksum *piece, Size bytes);
+extern bool fms_tape_checksum_holds(const FmsTape *tape, const FmsChecksum *piece,
 								Size bytes);
 
 /*

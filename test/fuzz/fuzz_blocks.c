@@ -1,12 +1,12 @@
 /* links: order/naming keys/packed merge/merge merge/modes/ merge/pool */
-/* links: formation/run tape/bundle order/order order/fences tape/stream */
-/* links: tape/tape tape/space base/seal io/ */
+/* links: formation/run tape/compressed_chunk order/order order/fences tape/write_buffer */
+/* links: tape/tape tape/space base/checksum io/ */
 /*
  * The block reader: runs are written as a sort writes them, then the fuzzer
  * changes what is on disk, then they are merged.  Whatever the bytes: an
  * error, or records that lie in the memory they claim; never a crash.
  *
- *	  records --> run.c, stream.c, tape.c --> file --> changes
+ *	  records --> run.c, write_buffer.c, tape.c --> file --> changes
  *	                                            |
  *	 read, byte by byte <-- merge.c, merge/modes, pool.c, tape.c
  *
@@ -298,7 +298,7 @@ change_block(void)
 	uint64		offset;
 	uint32		at;
 	uint32		word = interesting_word();
-	bool		seal_again = shim_below(4) > 0;
+	bool		checksum_again = shim_below(4) > 0;
 
 	if (run->nblocks == 0)
 		return;
@@ -309,12 +309,12 @@ change_block(void)
 		(ssize_t) plan.block_bytes)
 		return;
 
-	/* headers of the block, its first record or bundle are worth the most */
+	/* headers of the block, its first record or chunk are worth the most */
 	at = shim_below(2) ? 4 * shim_below(sizeof(FmsBlockHeader) / 4 + 4) :
 		shim_below(plan.block_bytes - sizeof(word));
 	memcpy(block.bytes + at, &word, sizeof(word));
-	if (seal_again)
-		fms_tape_seal(plan.tape, &block.header.seal, plan.block_bytes);
+	if (checksum_again)
+		fms_tape_set_checksum(plan.tape, &block.header.checksum, plan.block_bytes);
 	if (pwrite(descriptors[1], block.bytes, plan.block_bytes, offset) !=
 		(ssize_t) plan.block_bytes)
 		abort();

@@ -63,8 +63,8 @@ write_run(uint64 bytes, double gain)
 	counters.cached_bytes += medium.cached ? bytes : 0;
 	if (compression.on)
 	{
-		counters.bundles_bytes += bytes;
-		counters.bundled_bytes += bytes * gain;
+		counters.compressed_bytes += bytes;
+		counters.compressible_bytes += bytes * gain;
 	}
 	fms_medium_next_run(&medium, &counters);
 	fms_compression_next_run(&compression, &medium, &counters);

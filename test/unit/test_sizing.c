@@ -1,5 +1,5 @@
 /* links: order/naming keys/packed sort/sizing merge/merge merge/modes/ */
-/* links: merge/pool formation/run tape/bundle tape/stream order/order */
+/* links: merge/pool formation/run tape/compressed_chunk tape/write_buffer order/order */
 /* links: order/fences io/ base/device */
 /*
  * The invariants of sizing.c over a grid of settings: no more memory than
@@ -138,13 +138,13 @@ fms_tape_wait(FmsTape *tape, FmsIoRequest *request)
 }
 
 void
-fms_tape_seal(const FmsTape *tape, FmsSeal *piece, Size bytes)
+fms_tape_set_checksum(const FmsTape *tape, FmsChecksum *piece, Size bytes)
 {
 	abort();
 }
 
 bool
-fms_tape_seal_holds(const FmsTape *tape, const FmsSeal *piece, Size bytes)
+fms_tape_checksum_holds(const FmsTape *tape, const FmsChecksum *piece, Size bytes)
 {
 	abort();
 }
@@ -195,7 +195,7 @@ bytes_needed(int nruns, uint32 assist, uint32 block_bytes,
 			 uint32 largest_bytes, bool writes)
 {
 	return fms_merge_bytes(sizing.mode, NULL, nruns, assist, block_bytes,
-						   largest_bytes, sizing.bundled) +
+						   largest_bytes, sizing.compressed) +
 		(writes || sizing.mode->fills_memory ?
 		 fms_run_writer_bytes(sizing.output_bytes, block_bytes) : 0) +
 		sizing.fences_bytes;

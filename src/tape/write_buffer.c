@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * stream.c
+ * write_buffer.c
  *	  Writing to a tape piece by piece, while the pieces before are being
  *	  written.
  *
@@ -13,7 +13,7 @@
  * systems take unaligned direct writes one at a time, reading around their
  * edges).  So pieces are laid out back to back in the buffer, whole pages of
  * it are written, and the rest, less than a page, moves to the front of the
- * next buffer.  Only fms_stream_end_page() pads.
+ * next buffer.  Only fms_write_buffer_end_page() pads.
  *
  * A piece lies in a row on the tape.  Where the tape's position does not hold
  * it, the stream ends the page and goes on elsewhere; also where it is at the
@@ -27,15 +27,15 @@
  */
 #include "postgres.h"
 
-#include "tape/stream.h"
+#include "tape/write_buffer.h"
 
-typedef struct FmsStreamBuffer
+typedef struct FmsWriteBufferSlot
 {
 	char	   *base;
 	FmsIoRequest request;		/* IDLE: the buffer is free */
-} FmsStreamBuffer;
+} FmsWriteBufferSlot;
 
-struct FmsStream
+struct FmsWriteBuffer
 {
 	FmsIo	   *io;
 	FmsTape    *tape;
@@ -43,14 +43,14 @@ struct FmsStream
 	Size		buffer_bytes;	/* of each, a multiple of a page */
 	int			nbuffers;
 	bool		in_room;		/* that others have left, if it is enough */
-	FmsStreamBuffer buffers[FMS_STREAM_MAX_BUFFERS];
+	FmsWriteBufferSlot buffers[FMS_WRITE_BUFFERS_MAX];
 	int			current;		/* the one being filled */
 	Size		filled_bytes;	/* of it, by pieces that are done */
 	bool		open;			/* a piece is being filled behind them */
 };
 
 static void
-map_buffers(FmsStream *stream, Size buffer_bytes)
+map_buffers(FmsWriteBuffer *stream, Size buffer_bytes)
 {
 	int			i;
 
@@ -63,14 +63,14 @@ map_buffers(FmsStream *stream, Size buffer_bytes)
 	stream->current = 0;
 }
 
-FmsStream *
-fms_stream_create(FmsIo *io, FmsTape *tape, Size buffer_bytes, int nbuffers,
+FmsWriteBuffer *
+fms_write_buffer_create(FmsIo *io, FmsTape *tape, Size buffer_bytes, int nbuffers,
 				  bool in_room)
 {
-	FmsStream  *stream = palloc0(sizeof(FmsStream));
+	FmsWriteBuffer  *stream = palloc0(sizeof(FmsWriteBuffer));
 
-	Assert(nbuffers >= FMS_STREAM_MIN_BUFFERS);
-	Assert(nbuffers <= FMS_STREAM_MAX_BUFFERS);
+	Assert(nbuffers >= FMS_WRITE_BUFFERS_MIN);
+	Assert(nbuffers <= FMS_WRITE_BUFFERS_MAX);
 	stream->io = io;
 	stream->tape = tape;
 	stream->nbuffers = nbuffers;
@@ -80,7 +80,7 @@ fms_stream_create(FmsIo *io, FmsTape *tape, Size buffer_bytes, int nbuffers,
 }
 
 void
-fms_stream_flush(FmsStream *stream)
+fms_write_buffer_flush(FmsWriteBuffer *stream)
 {
 	int			i;
 
@@ -92,36 +92,36 @@ fms_stream_flush(FmsStream *stream)
 }
 
 void
-fms_stream_rest(FmsStream *stream)
+fms_write_buffer_rest(FmsWriteBuffer *stream)
 {
 	Assert(!stream->open && stream->filled_bytes == 0);
-	fms_stream_flush(stream);
+	fms_write_buffer_flush(stream);
 	if (stream->memory)
 		fms_io_unmap(stream->io, stream->memory);
 	stream->memory = NULL;
 }
 
 void
-fms_stream_destroy(FmsStream *stream)
+fms_write_buffer_destroy(FmsWriteBuffer *stream)
 {
-	fms_stream_rest(stream);
+	fms_write_buffer_rest(stream);
 	pfree(stream);
 }
 
 void
-fms_stream_forget(FmsStream *stream)
+fms_write_buffer_forget(FmsWriteBuffer *stream)
 {
 	pfree(stream);
 }
 
 Size
-fms_stream_bytes(const FmsStream *stream)
+fms_write_buffer_bytes(const FmsWriteBuffer *stream)
 {
 	return stream->nbuffers * stream->buffer_bytes;
 }
 
 uint64
-fms_stream_position(const FmsStream *stream)
+fms_write_buffer_position(const FmsWriteBuffer *stream)
 {
 	return fms_tape_position(stream->tape) + stream->filled_bytes;
 }
@@ -131,10 +131,10 @@ fms_stream_position(const FmsStream *stream)
  * what is left of it in the next one.
  */
 static void
-write_pages(FmsStream *stream)
+write_pages(FmsWriteBuffer *stream)
 {
-	FmsStreamBuffer *full = &stream->buffers[stream->current];
-	FmsStreamBuffer *next;
+	FmsWriteBufferSlot *full = &stream->buffers[stream->current];
+	FmsWriteBufferSlot *next;
 	Size		whole = FMS_IO_ALIGN_DOWN(stream->filled_bytes);
 	Size		rest = stream->filled_bytes - whole;
 
@@ -151,13 +151,13 @@ write_pages(FmsStream *stream)
 
 /* Larger buffers; what the current one holds moves along. */
 static void
-grow_buffers(FmsStream *stream, Size buffer_bytes)
+grow_buffers(FmsWriteBuffer *stream, Size buffer_bytes)
 {
 	char	   *old_memory = stream->memory;
 	const char *old_base = stream->buffers[stream->current].base;
 
 	Assert(stream->filled_bytes < FMS_IO_ALIGN_BYTES);
-	fms_stream_flush(stream);
+	fms_write_buffer_flush(stream);
 	map_buffers(stream, buffer_bytes);
 	memcpy(stream->buffers[0].base, old_base, stream->filled_bytes);
 	fms_io_unmap(stream->io, old_memory);
@@ -165,14 +165,14 @@ grow_buffers(FmsStream *stream, Size buffer_bytes)
 
 /* Has the current buffer no room for a piece of that size? */
 static inline bool
-is_full(const FmsStream *stream, Size bytes)
+is_full(const FmsWriteBuffer *stream, Size bytes)
 {
 	return stream->buffer_bytes - stream->filled_bytes < bytes;
 }
 
 /* Is a piece of that size to go elsewhere on the tape? */
 static inline bool
-is_to_move_on(const FmsStream *stream, Size bytes)
+is_to_move_on(const FmsWriteBuffer *stream, Size bytes)
 {
 	bool		writes_now = stream->filled_bytes == 0 ||
 		is_full(stream, bytes);
@@ -182,26 +182,26 @@ is_to_move_on(const FmsStream *stream, Size bytes)
 }
 
 char *
-fms_stream_piece(FmsStream *stream, Size bytes)
+fms_write_buffer_piece(FmsWriteBuffer *stream, Size bytes)
 {
 	Assert(!stream->open);
 	if (stream->memory == NULL)
 		map_buffers(stream, stream->buffer_bytes);
 	if (is_to_move_on(stream, bytes))
 	{
-		fms_stream_end_page(stream);
+		fms_write_buffer_end_page(stream);
 		fms_tape_move_on(stream->tape, bytes);
 	}
 	else if (is_full(stream, bytes))
 		write_pages(stream);
 	if (is_full(stream, bytes))
-		grow_buffers(stream, FMS_STREAM_BUFFER_BYTES(bytes));
+		grow_buffers(stream, FMS_WRITE_BUFFER_BYTES(bytes));
 	stream->open = true;
 	return stream->buffers[stream->current].base + stream->filled_bytes;
 }
 
 void
-fms_stream_done(FmsStream *stream, Size bytes)
+fms_write_buffer_done(FmsWriteBuffer *stream, Size bytes)
 {
 	Assert(stream->open);
 	stream->open = false;
@@ -210,7 +210,7 @@ fms_stream_done(FmsStream *stream, Size bytes)
 }
 
 void
-fms_stream_end_page(FmsStream *stream)
+fms_write_buffer_end_page(FmsWriteBuffer *stream)
 {
 	char	   *base = stream->buffers[stream->current].base;
 	Size		padded = FMS_IO_ALIGN(stream->filled_bytes);

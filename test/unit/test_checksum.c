@@ -1,4 +1,4 @@
-/* links: base/seal */
+/* links: base/checksum */
 /*
  * A seal holds for the bytes that were sealed, and for no others.
  *
@@ -11,7 +11,7 @@
 
 #include "common/pg_prng.h"
 
-#include "base/seal.h"
+#include "base/checksum.h"
 #include "shim.h"
 
 #define LARGEST		5000
@@ -19,12 +19,12 @@
 
 static union
 {
-	FmsSeal		seal;
+	FmsChecksum		checksum;
 	char		bytes[LARGEST];
 }			piece;
 
 static const Size sizes[] = {
-	sizeof(FmsSeal) + 8, 512, 1024, 1024 + 8, 2560, 4096, LARGEST
+	sizeof(FmsChecksum) + 8, 512, 1024, 1024 + 8, 2560, 4096, LARGEST
 };
 
 static void
@@ -34,7 +34,7 @@ make_piece(Size bytes)
 
 	for (i = 0; i < bytes; i++)
 		piece.bytes[i] = (char) shim_random();
-	fms_seal_close(&piece.seal, bytes, SALT, true);
+	fms_checksum_set(&piece.checksum, bytes, SALT, true);
 }
 
 static void
@@ -44,16 +44,16 @@ test_every_bit(Size bytes)
 	Size		bit;
 
 	make_piece(bytes);
-	shim_ok(fms_seal_holds(&piece.seal, bytes, SALT, true),
+	shim_ok(fms_checksum_holds(&piece.checksum, bytes, SALT, true),
 			"%zu bytes: the seal holds", bytes);
 	for (bit = 0; bit < bytes * 8; bit++)
 	{
 		piece.bytes[bit / 8] ^= 1 << bit % 8;
-		unnoticed += fms_seal_holds(&piece.seal, bytes, SALT, true);
+		unnoticed += fms_checksum_holds(&piece.checksum, bytes, SALT, true);
 		piece.bytes[bit / 8] ^= 1 << bit % 8;
 	}
 	shim_ok(unnoticed == 0, "%zu bytes: every flipped bit is noticed", bytes);
-	shim_ok(fms_seal_holds(&piece.seal, bytes, SALT, true),
+	shim_ok(fms_checksum_holds(&piece.checksum, bytes, SALT, true),
 			"%zu bytes: bits flipped back are not", bytes);
 }
 
@@ -73,21 +73,21 @@ test_sectors(void)
 		for (to = from + 512; to <= 4096; to += 512)
 		{
 			memset(piece.bytes + from, 0, to - from);
-			unnoticed += fms_seal_holds(&piece.seal, 4096, SALT, true);
+			unnoticed += fms_checksum_holds(&piece.checksum, 4096, SALT, true);
 			memcpy(piece.bytes, saved, 4096);
 			if (to == 4096)
 				continue;
 			memcpy(piece.bytes + from, saved + to, 512);
 			memcpy(piece.bytes + to, saved + from, 512);
-			unnoticed += fms_seal_holds(&piece.seal, 4096, SALT, true);
+			unnoticed += fms_checksum_holds(&piece.checksum, 4096, SALT, true);
 			memcpy(piece.bytes, saved, 4096);
 		}
 	}
 	shim_ok(unnoticed == 0, "sectors that are zero or swapped are noticed");
 
 	memset(piece.bytes, 0, sizeof(piece.bytes));
-	shim_ok(!fms_seal_holds(&piece.seal, 4096, SALT, true) &&
-			!fms_seal_holds(&piece.seal, 4096, 0, true),
+	shim_ok(!fms_checksum_holds(&piece.checksum, 4096, SALT, true) &&
+			!fms_checksum_holds(&piece.checksum, 4096, 0, true),
 			"zeroes are not sealed, with no salt");
 }
 
@@ -98,18 +98,18 @@ test_salt(void)
 	int			i;
 
 	make_piece(512);
-	shim_ok(!fms_seal_holds(&piece.seal, 512, SALT ^ 1, true),
+	shim_ok(!fms_checksum_holds(&piece.checksum, 512, SALT ^ 1, true),
 			"an intact piece of another tape is noticed");
 
-	fms_seal_close(&piece.seal, 512, SALT, false);
+	fms_checksum_set(&piece.checksum, 512, SALT, false);
 	piece.bytes[300]++;
-	shim_ok(fms_seal_holds(&piece.seal, 512, SALT, false) &&
-			!fms_seal_holds(&piece.seal, 512, SALT ^ 1, false),
+	shim_ok(fms_checksum_holds(&piece.checksum, 512, SALT, false) &&
+			!fms_checksum_holds(&piece.checksum, 512, SALT ^ 1, false),
 			"without a checksum, the salt is checked");
 
 	pg_prng_seed(&pg_global_prng_state, shim_random());
 	for (i = 0; i < 3; i++)
-		salts[i] = fms_seal_new_salt();
+		salts[i] = fms_checksum_new_salt();
 	shim_ok(salts[0] != salts[1] && salts[1] != salts[2] &&
 			salts[0] != salts[2], "tapes have salts of their own");
 }

@@ -1,10 +1,10 @@
-/* links: tape/bundle */
+/* links: tape/compressed_chunk */
 /*
- * What goes into bundles comes out of them, byte by byte and in order, however
- * well it can be compressed; and whatever stands in a bundle that comes from
+ * What goes into chunks comes out of them, byte by byte and in order, however
+ * well it can be compressed; and whatever stands in a chunk that comes from
  * disk, it is refused or unpacked, and nothing is touched outside.
  *
- * Seen to fail with: fms_bundle_unpack() not asking how much there is left to
+ * Seen to fail with: fms_compressed_chunk_unpack() not asking how much there is left to
  * read, or how much fits.
  */
 #include "postgres.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tape/bundle.h"
+#include "tape/compressed_chunk.h"
 #include "shim.h"
 
 #define TUPLE_MAX	9000
@@ -45,35 +45,35 @@ make_record(uint32 tuple_bytes, int kind)
 	return &space.record;
 }
 
-/* Everything that was put into bundles, one after the other. */
+/* Everything that was put into chunks, one after the other. */
 typedef struct Kept
 {
 	char	   *bytes;
 	Size		length;
-	Size		bundled;		/* in the bundles that were closed */
+	Size		compressed;		/* in the chunks that were closed */
 	Size		stored;			/* these on disk */
-	int			bundles;
+	int			chunks;
 	bool		right;
 } Kept;
 
-/* Closes the bundle, and holds it against what was put into it. */
+/* Closes the chunk, and holds it against what was put into it. */
 static void
-close_and_compare(FmsBundler *bundler, uint32 capacity, Kept *kept)
+close_and_compare(FmsCompressor *compressor, uint32 capacity, Kept *kept)
 {
-	const FmsBundle *bundle = fms_bundler_close(bundler);
-	uint32		size = fms_bundle_size(bundle);
+	const FmsCompressedChunk *chunk = fms_compressor_close(compressor);
+	uint32		size = fms_compressed_chunk_size(chunk);
 	/* exactly as large, so that the sanitizers see who goes further */
-	FmsBundle  *copy = malloc(size);
+	FmsCompressedChunk  *copy = malloc(size);
 	char	   *records = malloc(capacity);
-	const char *expected = kept->bytes + kept->bundled;
+	const char *expected = kept->bytes + kept->compressed;
 	uint32		at = 0;
 	uint32		count = 0;
 
-	memcpy(copy, bundle, size);
-	kept->right &= fms_bundle_unpack(copy, size, records, capacity);
-	kept->right &= kept->bundled + copy->record_bytes <= kept->length;
+	memcpy(copy, chunk, size);
+	kept->right &= fms_compressed_chunk_unpack(copy, size, records, capacity);
+	kept->right &= kept->compressed + copy->record_bytes <= kept->length;
 	kept->right &= memcmp(records, expected, copy->record_bytes) == 0;
-	kept->right &= memcmp(fms_bundler_first(bundler), expected,
+	kept->right &= memcmp(fms_compressor_first(compressor), expected,
 						  sizeof(FmsRecord)) == 0;
 	for (; at < copy->record_bytes; count++)
 	{
@@ -81,15 +81,15 @@ close_and_compare(FmsBundler *bundler, uint32 capacity, Kept *kept)
 
 		at += fms_record_bytes(record);
 		if (at == copy->record_bytes)
-			kept->right &= memcmp(fms_bundler_last(bundler), record,
+			kept->right &= memcmp(fms_compressor_last(compressor), record,
 								  fms_record_bytes(record)) == 0;
 	}
 	kept->right &= count == copy->records;
-	kept->right &= fms_bundler_is_empty(bundler);
-	kept->right &= size <= sizeof(FmsBundle) + copy->record_bytes;
-	kept->bundled += copy->record_bytes;
+	kept->right &= fms_compressor_is_empty(compressor);
+	kept->right &= size <= sizeof(FmsCompressedChunk) + copy->record_bytes;
+	kept->compressed += copy->record_bytes;
 	kept->stored += size;
-	kept->bundles++;
+	kept->chunks++;
 	free(copy);
 	free(records);
 }
@@ -97,8 +97,8 @@ close_and_compare(FmsBundler *bundler, uint32 capacity, Kept *kept)
 static void
 test_round_trip(uint32 block_bytes, int kind, uint32 tuple_most)
 {
-	uint32		capacity = fms_bundle_capacity(block_bytes);
-	FmsBundler *bundler = fms_bundler_create(capacity);
+	uint32		capacity = fms_compressed_chunk_capacity(block_bytes);
+	FmsCompressor *compressor = fms_compressor_create(capacity);
 	Kept		kept = {.bytes = malloc(1 << 20), .right = true};
 	int			refused = 0;
 
@@ -107,31 +107,31 @@ test_round_trip(uint32 block_bytes, int kind, uint32 tuple_most)
 		const FmsRecord *record = make_record(shim_below(tuple_most), kind);
 		uint32		bytes = fms_record_bytes(record);
 
-		if (!fms_bundler_takes(bundler, record))
+		if (!fms_compressor_takes(compressor, record))
 		{
 			kept.right &= bytes > capacity;
 			if (++refused > 1000)
 				break;
 			continue;
 		}
-		if (!fms_bundler_add(bundler, record))
+		if (!fms_compressor_add(compressor, record))
 		{
-			close_and_compare(bundler, capacity, &kept);
-			kept.right &= fms_bundler_add(bundler, record);
+			close_and_compare(compressor, capacity, &kept);
+			kept.right &= fms_compressor_add(compressor, record);
 		}
 		memcpy(kept.bytes + kept.length, record, bytes);
 		kept.length += bytes;
 	}
-	if (!fms_bundler_is_empty(bundler))
-		close_and_compare(bundler, capacity, &kept);
-	shim_ok(kept.right && kept.bundled == kept.length &&
-			(kept.bundles > 10 || refused > 0),
-			"blocks of %u, kind %d: %d bundles of %zu bytes come back from %zu",
-			block_bytes, kind, kept.bundles, kept.bundled, kept.stored);
+	if (!fms_compressor_is_empty(compressor))
+		close_and_compare(compressor, capacity, &kept);
+	shim_ok(kept.right && kept.compressed == kept.length &&
+			(kept.chunks > 10 || refused > 0),
+			"blocks of %u, kind %d: %d chunks of %zu bytes come back from %zu",
+			block_bytes, kind, kept.chunks, kept.compressed, kept.stored);
 	if (kind > 0 && capacity == 8192)
-		shim_ok(kept.stored * 2 < kept.bundled, "... which are half as large");
+		shim_ok(kept.stored * 2 < kept.compressed, "... which are half as large");
 	free(kept.bytes);
-	pfree(bundler);
+	pfree(compressor);
 }
 
 static void
@@ -142,76 +142,76 @@ test_capacity(void)
 
 	for (bytes = 512; bytes <= 4 * 1024 * 1024; bytes += 512)
 	{
-		uint32		capacity = fms_bundle_capacity(bytes);
+		uint32		capacity = fms_compressed_chunk_capacity(bytes);
 
 		fits &= capacity == MAXALIGN(capacity);
-		fits &= capacity <= bytes * FMS_BUNDLE_MAX_SHARE;
-		fits &= capacity + sizeof(FmsBundle) < bytes - 32;
+		fits &= capacity <= bytes * FMS_COMPRESSED_MAX_SHARE;
+		fits &= capacity + sizeof(FmsCompressedChunk) < bytes - 32;
 	}
-	shim_ok(fits, "a bundle that does not become smaller fits into any block");
+	shim_ok(fits, "a chunk that does not become smaller fits into any block");
 }
 
-/* A bundle of which a byte or more is not what was written. */
+/* A chunk of which a byte or more is not what was written. */
 static void
 test_damage(void)
 {
-	uint32		capacity = fms_bundle_capacity(32768);
-	FmsBundler *bundler = fms_bundler_create(capacity);
+	uint32		capacity = fms_compressed_chunk_capacity(32768);
+	FmsCompressor *compressor = fms_compressor_create(capacity);
 	int			refused = 0;
 	int			cases = 20000;
 	int			i;
 
 	for (i = 0; i < cases; i++)
 	{
-		const FmsBundle *bundle;
+		const FmsCompressedChunk *chunk;
 		uint32		changes = 1 + shim_below(4);
 		uint32		size;
 		uint32		left;
 		char	   *copy;
 		char	   *records = malloc(capacity);
 
-		while (fms_bundler_add(bundler,
+		while (fms_compressor_add(compressor,
 							   make_record(shim_below(200), shim_below(3))) &&
 			   shim_below(20))
 			;
-		bundle = fms_bundler_close(bundler);
-		size = fms_bundle_size(bundle);
+		chunk = fms_compressor_close(compressor);
+		size = fms_compressed_chunk_size(chunk);
 		/* the block may end before it, too */
 		left = shim_below(4) ? size : shim_below(size);
 		copy = malloc(Max(left, 1));
-		memcpy(copy, bundle, left);
+		memcpy(copy, chunk, left);
 		for (; changes > 0 && left > 0; changes--)
 			copy[shim_below(shim_below(2) ? left : Min(left, 8))] =
 				(char) shim_random();
-		refused += !fms_bundle_unpack((FmsBundle *) copy, left, records,
+		refused += !fms_compressed_chunk_unpack((FmsCompressedChunk *) copy, left, records,
 									  capacity);
 		free(copy);
 		free(records);
 	}
 	shim_ok(refused > cases / 4,
-			"%d of %d damaged bundles are refused, none goes too far",
+			"%d of %d damaged chunks are refused, none goes too far",
 			refused, cases);
-	pfree(bundler);
+	pfree(compressor);
 }
 
-/* A sound bundle, of another block size: more records than there is room. */
+/* A sound chunk, of another block size: more records than there is room. */
 static void
 test_too_large(void)
 {
-	FmsBundler *bundler = fms_bundler_create(fms_bundle_capacity(32768));
-	uint32		capacity = fms_bundle_capacity(4096);
+	FmsCompressor *compressor = fms_compressor_create(fms_compressed_chunk_capacity(32768));
+	uint32		capacity = fms_compressed_chunk_capacity(4096);
 	char	   *records = malloc(capacity);
-	const FmsBundle *bundle;
+	const FmsCompressedChunk *chunk;
 
-	while (fms_bundler_add(bundler, make_record(200, 1)))
+	while (fms_compressor_add(compressor, make_record(200, 1)))
 		;
-	bundle = fms_bundler_close(bundler);
-	shim_ok(bundle->record_bytes > capacity &&
-			!fms_bundle_unpack(bundle, fms_bundle_size(bundle), records,
+	chunk = fms_compressor_close(compressor);
+	shim_ok(chunk->record_bytes > capacity &&
+			!fms_compressed_chunk_unpack(chunk, fms_compressed_chunk_size(chunk), records,
 							   capacity),
-			"a bundle is refused for which there is no room");
+			"a chunk is refused for which there is no room");
 	free(records);
-	pfree(bundler);
+	pfree(compressor);
 }
 
 int

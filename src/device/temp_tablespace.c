@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * place.c
+ * temp_tablespace.c
  *	  Temporary files in a tablespace that is not the session's choice.
  *
  * fd.c chooses among the temporary tablespaces, one file after the other, so
@@ -25,7 +25,7 @@
 #include "storage/fd.h"
 #include "utils/memutils.h"
 
-#include "device/place.h"
+#include "device/temp_tablespace.h"
 
 /* fd.c's list, which says how long it is only if all of it was asked for. */
 static Oid *
@@ -44,7 +44,7 @@ current_tablespaces(int *n)
 }
 
 void
-fms_place_call(Oid tablespace, void (*function) (void *), void *arg)
+fms_temp_tablespace_call(Oid tablespace, void (*function) (void *), void *arg)
 {
 	Oid		   *chosen;
 	Oid		   *before;
@@ -71,7 +71,7 @@ fms_place_call(Oid tablespace, void (*function) (void *), void *arg)
  * in the database's own, silently.  Then find out why it could not.
  */
 void
-fms_place_check(Oid tablespace, const char *path)
+fms_temp_tablespace_check(Oid tablespace, const char *path)
 {
 	char		directory[MAXPGPATH];
 	int			error;
@@ -99,7 +99,7 @@ fms_place_check(Oid tablespace, const char *path)
  * UUID; where it has none, the kernel makes one of the device's number.
  */
 static void
-find_device(const char *directory, FmsPlace *place)
+find_device(const char *directory, FmsTempTablespace *place)
 {
 	struct statvfs system;
 	struct stat file;
@@ -113,7 +113,7 @@ find_device(const char *directory, FmsPlace *place)
 }
 
 void
-fms_place_find(Oid tablespace, FmsPlace *place)
+fms_temp_tablespace_find(Oid tablespace, FmsTempTablespace *place)
 {
 	char		directory[MAXPGPATH] = "base";
 
