@@ -102,7 +102,7 @@ struct FmsMerge
 	FmsLoserTree tree;
 	FmsLeaf    *leaves;			/* [nleaves] */
 	int			nleaves;		/* the runs, and the rest if there is one */
-	uint64		rest_position;	/* of the rest's head */
+	uint64		in_memory_record;	/* number of the in-memory run's head */
 	bool		prefix_decides; /* fms_keys_prefix_decides() */
 	FmsCodeBase left;			/* if not: the key of who was the winner */
 	bool		handed_out;		/* the winner's record has left */
@@ -452,11 +452,11 @@ stand_in(FmsMerge *merge, int run)
 
 /* The record of that number of the rest becomes its head. */
 static void
-take_from_rest(FmsMerge *merge, uint64 position)
+take_from_memory(FmsMerge *merge, uint64 position)
 {
-	const FmsFormation *rest = merge->plan->rest;
+	const FmsFormation *rest = merge->plan->in_memory_run;
 
-	merge->rest_position = position;
+	merge->in_memory_record = position;
 	if (position < fms_formation_count(rest))
 		set_record(merge, merge->input.nruns, FMS_LEAF_HEAD,
 				   fms_formation_get(rest, position));
@@ -471,7 +471,7 @@ advance(FmsMerge *merge, int run)
 	FmsLeaf    *leaf = &merge->leaves[run];
 
 	if (unlikely(run == merge->input.nruns))
-		take_from_rest(merge, merge->rest_position + 1);
+		take_from_memory(merge, merge->in_memory_record + 1);
 	else if (likely(leaf->records_left > 0))
 		take_record(merge, run);
 	else
@@ -508,7 +508,7 @@ fms_merge_begin(const FmsMergePlan *plan, int nruns, FmsRun **runs,
 
 	merge->plan = plan;
 	merge->prefix_decides = fms_keys_prefix_decides(plan->keys);
-	merge->nleaves = nruns + (plan->rest ? 1 : 0);
+	merge->nleaves = nruns + (plan->in_memory_run ? 1 : 0);
 	merge->leaves = palloc0(merge->nleaves * sizeof(FmsLeaf));
 	input->nruns = nruns;
 	input->runs = runs;
@@ -537,8 +537,8 @@ fms_merge_begin(const FmsMergePlan *plan, int nruns, FmsRun **runs,
 	merge->load_us += fms_clock_since_us(start);
 	for (run = 0; run < nruns; run++)
 		begin_run(merge, run, from ? &from[run] : NULL);
-	if (plan->rest)
-		take_from_rest(merge, from ? from[nruns].rest : 0);
+	if (plan->in_memory_run)
+		take_from_memory(merge, from ? from[nruns].in_memory_record : 0);
 	fms_losertree_build(&merge->tree,
 						palloc(merge->nleaves * sizeof(FmsLoserNode)),
 						merge->nleaves, leaf_node,
@@ -658,7 +658,7 @@ fms_merge_tell(FmsMerge *merge, FmsPosition *positions)
 	for (run = 0; run < merge->input.nruns; run++)
 		positions[run] = leaf_position(&merge->leaves[run],
 									   merge->input.runs[run]->nblocks);
-	positions[run].rest = merge->rest_position;
+	positions[run].in_memory_record = merge->in_memory_record;
 }
 
 const FmsRecord *

@@ -1,5 +1,5 @@
 /* links: keys/entries keys/packed keys/presorted formation/formation */
-/* links: base/arena base/piece order/naming order/order order/fences */
+/* links: formation/arena formation/piece order/naming order/order order/fences */
 /* links: tape/write_buffer base/checksum io/io io/io_uring io/io_pinned io/io_sync */
 /* flags: -fsanitize-coverage=trace-pc */
 /* flags: -Wl,--wrap=memmove,--wrap=memcpy,--wrap=munmap,--wrap=madvise */
