@@ -1,13 +1,9 @@
-#!/bin/bash
+# shellcheck shell=bash
 # Installs the packages as a user would, in a root directory of Debian that has
 # nothing yet, with the commands of docs/installing.md, and sorts with each.
-# The closing line counts these ways of installing.
-set -euo pipefail
+# Counts these ways of installing.
 
-here=$(cd "$(dirname "$0")" && pwd)
-. "$here/lib/common.sh"
-. "$here/lib/debian.sh"
-. "$here/lib/root.sh"
+. "$FMSORT_ROOT/script/lib/root.sh"
 
 ROOT=$FMSORT_ROOT/build/packages/root
 PASSED=0 FAILED=0
@@ -115,28 +111,24 @@ try() {
         printf '%4d s\n' $((SECONDS - start))
     else
         FAILED=$((FAILED + 1))
-        say "failed"
-        tail -n 40 "$FMSORT_LOG"
+        {
+            echo "failed: $title"
+            tail -n 15 "$FMSORT_LOG"
+        } | failures
     fi
 }
 
-main() {
-    ((EUID == 0)) || die "this makes a root directory and enters it, which" \
-        "needs root: sudo make test-packages"
-    "$here/deb"
-    "$here/dist"
-    "$here/setup" matrix
+run() {
+    needs_root
+    "$FMSORT_ROOT/script/deb"
+    "$FMSORT_ROOT/script/dist"
     MAJOR=$(pg_config --version | sed 's/^[^0-9]*\([0-9]*\).*/\1/')
     ARCH=$(dpkg --print-architecture)
-    log_to "$FMSORT_ROOT/build/log/packages.log"
     step "Making a root directory with PostgreSQL $MAJOR" fresh_root
     try "Debian package: install, sort, remove" by_deb
     try "Source: build, install, sort, remove" by_source
     try "PGXN's archive: install, sort" by_pgxn
     rm -rf --one-file-system "$ROOT"
-    say
-    say "$PASSED passed, $FAILED failed"
+    tally "$PASSED" "$FAILED"
     ((FAILED == 0))
 }
-
-main "$@"

@@ -1,9 +1,7 @@
-#!/bin/bash
+# shellcheck shell=bash
 # Builds a server and fmsort with the compiler's sanitizers for addresses and
 # for undefined behaviour, and runs on it the short suite (test/hard/short.sql)
 # and those of our suites that make sense there.
-#
-#   make test-sanitize
 #
 # Left out are the tests of memory, which the sanitizers take for themselves
 # (007, 009, 023), and of what comes between fmsort and the kernel by
@@ -14,14 +12,8 @@
 #
 # Undefined behaviour in the server's own files is printed and is no error; in
 # fmsort's it is.
-set -euo pipefail
 
-here=$(cd "$(dirname "$0")" && pwd)
-. "$here/lib/common.sh"
-. "$here/lib/cluster.sh"
-. "$here/lib/server_source.sh"
-. "$here/lib/server_build.sh"
-. "$here/lib/hard_servers.sh"
+. "$FMSORT_ROOT/script/lib/server_build.sh"
 
 FOUND=$FMSORT_ROOT/build/log/sanitize
 TAPS=(test/t/{001_differential,002_faults,006_parallel,008_generated}.pl
@@ -47,25 +39,15 @@ reports() {
         grep -cE "AddressSanitizer|^src/[a-z_/]+\.[ch]:.* runtime error" || true
 }
 
-main() {
-    local suites=0 found
+run() {
+    local status=0
 
-    "$here/setup" server test
-    log_to "$FMSORT_ROOT/build/log/test-sanitize.log"
     listen
     server_with_sanitizers
-    step "Building with both sanitizers" build_and_install WERROR=1 ASSERT=1
+    with_assertions
     short_suite
-    await "$here/test" regress pgtap || suites=$((suites + 1))
-    await "$here/test" "${TAPS[@]}" || suites=$((suites + 1))
-
-    found=$(reports)
-    if compgen -G "$FOUND/*" >/dev/null; then
-        head -n 40 "$FOUND"/* | head -n 200
-    fi
-    say "the short suite: $SHORT_PASSED passed, $SHORT_FAILED failed; suites that" \
-        "failed: $suites; reports on fmsort: $found"
-    ((SHORT_FAILED + suites + found == 0))
+    await "$FMSORT_ROOT/script/test" regress pgtap tap "${TAPS[@]}" || status=1
+    compgen -G "$FOUND/*" >/dev/null || : >"$FOUND/nothing"
+    found "$(reports)" "$FOUND"/*
+    return "$status"
 }
-
-main "$@"

@@ -1,4 +1,4 @@
-#!/bin/bash
+# shellcheck shell=bash
 # Random statements against sorts: sqlsmith, as long as wanted, with fmsort in
 # every session, little work_mem and planner settings under which most of what
 # can be sorted is.  Results are not looked at; what happens to the server is:
@@ -9,21 +9,17 @@
 #   - a backend that is idle holds no temporary file, ring, mapping or memory
 #     of a sort, and nothing lies around in the end
 #
-#   make test-sqlsmith [MINUTES=10] [SEED=number] [KEEP=1]
+#   script/test sqlsmith            MINUTES=10, SEED=number, KEEP=1
 #   LIBRARY=/path/to/fmsort.so     tests that one; nothing is built, installed
 #
 # What is found goes to build/log/sqlsmith, statements included.  The same
 # seed gives other statements where timeouts fall differently.
-set -euo pipefail
-
-here=$(cd "$(dirname "$0")" && pwd)
-. "$here/lib/common.sh"
-. "$here/lib/cluster.sh"
 
 MINUTES=${MINUTES:-10}
 SEED=${SEED:-$RANDOM}
 SAMPLE_TRIES=60
 LIBRARY=${LIBRARY:-}
+FAILED=0
 FOUND=$FMSORT_ROOT/build/log/sqlsmith
 
 # A leg is one run of sqlsmith.  Legs take turns at these settings; each is
@@ -75,93 +71,6 @@ sql() { psql -X -q -A -t -v ON_ERROR_STOP=1 "$@"; }
 
 # ---- the database -----------------------------------------------------------
 
-make_tables() {
-    sql -d smith <<'EOF'
-CREATE TYPE mood AS ENUM ('sad', 'so so', 'happy', 'elated');
-CREATE TYPE pair AS (a int, b text);
-CREATE DOMAIN percentage AS int CHECK (VALUE BETWEEN 0 AND 100);
-
-CREATE TABLE numbers AS SELECT i AS id, (i % 300 - 150)::int2 AS small,
-  i::int8 * 4000000007 % 1000003 AS large,
-  CASE i % 50 WHEN 0 THEN 'NaN' WHEN 1 THEN '-Infinity' WHEN 2 THEN '-0'
-    ELSE sin(i)::float4 END::float4 AS real4,
-  CASE i % 60 WHEN 0 THEN 'NaN' WHEN 1 THEN 'Infinity' WHEN 2 THEN '-0'
-    ELSE exp(i % 400 - 200) END::float8 AS real8,
-  CASE i % 40 WHEN 0 THEN 'NaN' WHEN 1 THEN NULL WHEN 2 THEN '-Infinity'
-    ELSE (i * 7919 % 10007)::numeric ^ (i % 9) / 1000 END AS exact,
-  (i * 31 % 997)::text::money AS cash, nullif(i % 3, 0) = 1 AS flag,
-  (i % 101)::percentage AS share
-FROM generate_series(1, 2500) i;
-ALTER TABLE numbers ADD PRIMARY KEY (id);
-
-CREATE TABLE texts AS SELECT i AS id, i * 7 % 2500 + 1 AS number_id,
-  md5(i::text) COLLATE "C" AS bytewise,
-  repeat(chr(97 + i % 26), i % 40) || chr(192 + i % 60) || i % 13 AS long_prefix,
-  nullif(md5((i % 77)::text), md5('5'))::varchar(20) AS few,
-  (i % 1000)::text::char(12) AS padded, ('n' || i)::name AS named,
-  decode(md5((i / 2)::text), 'hex') AS bytes, chr(65 + i % 26)::"char" AS letter
-FROM generate_series(1, 3000) i;
-ALTER TABLE texts ADD PRIMARY KEY (id),
-  ADD FOREIGN KEY (number_id) REFERENCES numbers;
-CREATE INDEX ON texts (few, id);
-
-CREATE TABLE times AS SELECT i AS id, i * 11 % 3000 + 1 AS text_id,
-  CASE i % 90 WHEN 0 THEN 'infinity' WHEN 1 THEN '-infinity' WHEN 2 THEN NULL
-    ELSE date '0044-03-15 BC' + i * 317 END::date AS day,
-  timestamp '2000-01-01' + i * 997 * interval '1 minute' AS stamp,
-  timestamptz '1970-01-01 00:00 UTC' - i * 13 * interval '1 day' AS stamp_tz,
-  time '00:00' + i * interval '17 s' AS clock,
-  (time '00:00' + i * interval '17 s')::timetz AS clock_tz,
-  make_interval(months => i % 7, days => i % 45, secs => i * 0.25) AS span
-FROM generate_series(1, 3000) i;
-
-CREATE TABLE oddities AS SELECT i AS id, md5((i % 900)::text)::uuid AS u,
-  ('10.' || i % 4 || '.' || i % 250 || '.0/' || 8 + i % 17)::inet AS ip,
-  ('10.' || i % 4 || '.' || i % 250 || '.0/24')::cidr AS net,
-  ('08:00:2b:01:' || to_char(i % 90, 'FM00') || ':' ||
-    to_char(i / 90, 'FM00'))::macaddr AS mac,
-  (i * 37)::bit(12) AS bits, ((i % 200)::bit(9))::varbit AS some_bits,
-  i::oid AS o, ('0/' || to_hex(i * 4096))::pg_lsn AS lsn,
-  i::text::xid8 AS xid, (enum_range(NULL::mood))[1 + i % 4] AS feeling,
-  jsonb_build_object('k', i % 10, 'v', repeat('x', i % 30)) AS j,
-  to_tsvector('simple', 'w' || i % 50 || ' w' || i % 7) AS words,
-  ('w' || i % 20)::tsquery AS sought
-FROM generate_series(1, 2000) i;
-
-CREATE TABLE composites AS SELECT i AS id,
-  ARRAY[i % 10, nullif(i % 4, 0), i] AS ints, ARRAY[md5(i::text), 'x'] AS strings,
-  ROW(i % 20, chr(97 + i % 26))::pair AS p,
-  int4range(i % 50, i % 50 + i % 9) AS ints_between,
-  tstzrange(timestamptz '2020-01-01' + i * interval '1 hour', NULL) AS since,
-  int8multirange(int8range(i, i + 5), int8range(i + 10, i + 20)) AS many,
-  point(i % 30, i) AS at_point, box(point(0, 0), point(i, i % 9)) AS b
-FROM generate_series(1, 1500) i;
-
--- Records larger than blocks, some of them larger than work_mem.
-CREATE TABLE wide AS SELECT i AS id, i % 17 AS k,
-  (SELECT string_agg(md5((i * j)::text), '') FROM
-    generate_series(1, CASE WHEN i % 100 = 0 THEN 3000 ELSE 20 + i % 200 END) j)
-    AS body,
-  repeat('compressible ', 500 + i) AS dull
-FROM generate_series(1, 250) i;
-
-CREATE TABLE few_values AS SELECT i AS id, i % 3 AS three, NULL::int AS nothing,
-  i % 2 = 0 AS even FROM generate_series(1, 5000) i;
-CREATE TABLE no_rows (id int, t text);
-
-CREATE TABLE parts (id int, k int, t text) PARTITION BY RANGE (id);
-CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (1500);
-CREATE TABLE parts_2 PARTITION OF parts FOR VALUES FROM (1500) TO (3000);
-CREATE TABLE parts_3 PARTITION OF parts DEFAULT;
-INSERT INTO parts SELECT i, i * 7919 % 1009, md5(i::text)
-FROM generate_series(1, 4000) i;
-CREATE INDEX ON parts_1 (k);
-
-CREATE TABLE heirs (extra numeric) INHERITS (texts);
-INSERT INTO heirs SELECT t.*, id / 7.0 FROM ONLY texts t WHERE id % 3 = 0;
-EOF
-}
-
 # Parallel plans are for our tables only: sqlsmith begins with thousands of
 # questions to the catalog.
 allow_workers() {
@@ -169,82 +78,6 @@ allow_workers() {
         'SET (parallel_workers = 2);' FROM pg_class
         WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace" |
         sql -d smith -f -
-}
-
-# sqlsmith itself orders nothing but windows: what it selects from does.
-make_views() {
-    sql -d smith <<'EOF'
-CREATE VIEW by_exact AS SELECT * FROM numbers ORDER BY exact DESC, real4;
-CREATE VIEW by_text AS SELECT * FROM texts ORDER BY long_prefix, bytewise DESC;
-CREATE VIEW by_nulls AS SELECT * FROM times ORDER BY day NULLS FIRST, span DESC;
-CREATE VIEW by_oddity AS SELECT * FROM oddities
-  ORDER BY j, feeling DESC, u, some_bits;
-CREATE VIEW by_composite AS SELECT * FROM composites
-  ORDER BY p, many DESC, strings, ints_between;
-CREATE VIEW by_body AS SELECT * FROM wide ORDER BY dull DESC, body;
-CREATE VIEW by_few AS SELECT * FROM few_values ORDER BY nothing, three, even;
-CREATE VIEW by_nothing AS SELECT * FROM no_rows ORDER BY t, id;
-CREATE VIEW by_part AS SELECT * FROM parts ORDER BY k, t;
-CREATE VIEW twice AS SELECT * FROM (SELECT id, k, t, row_number() OVER
-  (ORDER BY t DESC) AS n FROM by_part) s ORDER BY k + n, id;
-CREATE VIEW first_ones AS SELECT * FROM numbers ORDER BY small, exact LIMIT 40;
-CREATE VIEW first_ties AS SELECT * FROM texts ORDER BY letter
-  FETCH FIRST 10 ROWS WITH TIES;
-CREATE VIEW later_ones AS SELECT * FROM times ORDER BY span OFFSET 100;
-CREATE VIEW distincts AS SELECT DISTINCT ON (few) few, id, padded, bytes
-  FROM texts ORDER BY few, padded DESC;
-CREATE VIEW moods AS SELECT DISTINCT feeling, some_bits, net FROM oddities;
-CREATE VIEW ranks AS SELECT id, rank() OVER w AS r, sum(large) OVER w AS s,
-  lag(exact) OVER (PARTITION BY share ORDER BY real8) AS before
-  FROM numbers WINDOW w AS (PARTITION BY flag ORDER BY cash);
-CREATE VIEW sums AS SELECT few, letter, count(*) AS n, max(long_prefix) AS last,
-  string_agg(padded, ',' ORDER BY bytes) AS all_of_them,
-  count(DISTINCT bytewise) AS different FROM texts GROUP BY few, letter;
-CREATE VIEW cubes AS SELECT three, even, nothing, count(*) AS n, max(id) AS last
-  FROM few_values GROUP BY CUBE (three, even, nothing);
-CREATE VIEW unions AS SELECT id, few::text AS t FROM texts
-  UNION SELECT id, t FROM parts;
-CREATE VIEW alls AS (SELECT id, k, t FROM parts ORDER BY t) UNION ALL
-  (SELECT id, number_id, bytewise FROM texts ORDER BY letter, few);
-CREATE VIEW rests AS SELECT k FROM parts EXCEPT SELECT id FROM wide;
-CREATE VIEW commons AS SELECT t FROM parts INTERSECT SELECT bytewise FROM texts;
-CREATE VIEW joined AS SELECT n.id, n.exact, t.long_prefix, d.span
-  FROM numbers n JOIN texts t ON t.number_id = n.id
-  LEFT JOIN times d ON d.text_id = t.id ORDER BY d.stamp;
-CREATE VIEW outer_joined AS SELECT a.id, a.u, b.t FROM oddities a
-  FULL JOIN parts b ON a.id = b.k;
-CREATE VIEW laterals AS SELECT w.id, s.t FROM wide w, LATERAL (SELECT t FROM
-  (SELECT t, k FROM parts ORDER BY k OFFSET 1) p WHERE p.k > w.k LIMIT 2) s;
-
--- Sorts that a caller leaves in the middle, by a cursor, an error, a timeout.
-CREATE FUNCTION left_early(n int) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE r record;
-BEGIN
-  FOR r IN SELECT t FROM parts ORDER BY t OFFSET 1 LOOP
-    n := n - 1;
-    IF n < 0 OR n > 1000 THEN RETURN r.t; END IF;
-  END LOOP;
-  RETURN 'all';
-END $$;
-CREATE FUNCTION failed_within(n int) RETURNS text LANGUAGE plpgsql AS $$
-BEGIN
-  RETURN (SELECT count(1 / (id - abs(n) % 3000)) FROM
-    (SELECT id FROM texts ORDER BY bytes OFFSET 1) s);
-EXCEPTION WHEN division_by_zero THEN RETURN 'failed';
-END $$;
-CREATE FUNCTION back_and_forth(n int) RETURNS int LANGUAGE plpgsql AS $$
-DECLARE c SCROLL CURSOR FOR SELECT id FROM times ORDER BY clock_tz, stamp; r int;
-BEGIN
-  OPEN c;
-  MOVE FORWARD 500 IN c;
-  FETCH RELATIVE -7 FROM c INTO r;
-  FETCH LAST FROM c INTO r;
-  RETURN r;
-END $$;
-CREATE FUNCTION median(int) RETURNS float8 LANGUAGE sql AS
-  'SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY real8) FROM by_exact
-   WHERE id > $1';
-EOF
 }
 
 make_roles() {
@@ -261,8 +94,11 @@ make_roles() {
 }
 
 make_database() {
-    sql -c 'CREATE DATABASE smith' && make_tables && allow_workers &&
-        make_views && make_roles && sql -d smith -c 'VACUUM ANALYZE'
+    sql -c 'CREATE DATABASE smith' &&
+        sql -d smith -f "$FMSORT_ROOT/test/sqlsmith/tables.sql" &&
+        allow_workers &&
+        sql -d smith -f "$FMSORT_ROOT/test/sqlsmith/views.sql" &&
+        make_roles && sql -d smith -c 'VACUUM ANALYZE'
 }
 
 # ---- sqlsmith ---------------------------------------------------------------
@@ -462,8 +298,8 @@ judge_suspects() {
             continue
         fi
         again=$(outcome "$role" "" "$statement")
-        say "$state, again: $again, with fmsort.mode = off: $stock;" \
-            "as $role: $(xargs <<<"${SETTINGS[${role#smith}]}")"
+        failures <<<"$state, again: $again, with fmsort.mode = off: $stock; as \
+$role: $(xargs <<<"${SETTINGS[${role#smith}]}")"
         sql -c "SELECT '  ' || message || coalesce(' (' || place || ')', '')
             FROM suspects WHERE id = $id"
         say "  $statement"
@@ -479,7 +315,7 @@ fail_if() {
     local line
 
     while IFS= read -r line; do
-        say "$line"
+        failures <<<"$line"
         FAILED=$((FAILED + 1))
     done < <("$@")
 }
@@ -551,28 +387,21 @@ report() {
     judge_suspects
     statements=$(sql -c 'SELECT (SELECT count(*) FROM done) +
         (SELECT count(*) FROM errors)')
-    say
     ((FAILED == 0)) || save_logs
-    say "$statements statements passed, $FAILED failed"
+    tally "$statements" "$FAILED"
     ((FAILED == 0))
 }
 
-main() {
+run() {
     local settings
 
     [[ $MINUTES =~ ^[1-9][0-9]*$ ]] || die "MINUTES=$MINUTES is no number"
-    "$here/setup" test sqlsmith
     rm -rf "$FOUND"
     mkdir -p "$FOUND"
-    log_to "$FMSORT_ROOT/build/log/test-sqlsmith.log"
-    [[ -n $LIBRARY ]] ||
-        step "Building with assertions" build_and_install WERROR=1 ASSERT=1
+    [[ -n $LIBRARY ]] || with_assertions
     mapfile -t settings < <(server_settings)
     cluster_start "${settings[@]}"
     step "Making tables, views and roles" make_database
     run_legs
     report
 }
-
-FAILED=0
-main "$@"

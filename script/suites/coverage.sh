@@ -1,17 +1,10 @@
-#!/bin/bash
+# shellcheck shell=bash
 # Runs every suite with a build that counts how often each line of src/ is
 # executed, and fails if a line that never was has no reason in test/uncovered.
-#
-#   make coverage [GENHTML=1]
 #
 # What was counted is in build/coverage/fmsort.info, and with GENHTML=1 as pages
 # to be read in build/coverage/html.  A backend that is killed counts nothing.
 # Afterwards the next build starts afresh.
-set -euo pipefail
-
-here=$(cd "$(dirname "$0")" && pwd)
-. "$here/lib/common.sh"
-. "$here/lib/cluster.sh"
 
 COVERAGE=$FMSORT_ROOT/build/coverage
 INFO=$COVERAGE/fmsort.info
@@ -48,21 +41,18 @@ gather() {
             --output-file "$INFO"
 }
 
-main() {
+run() {
     local status=0
 
-    "$here/setup" test coverage
-    log_to "$FMSORT_ROOT/build/log/test-coverage.log"
     counting
-    await "$here/test" || status=1
+    await "$FMSORT_ROOT/script/test" || status=1
     step "Gathering what was counted" gather
     if [[ ${GENHTML:-0} == 1 ]]; then
         step "Making pages of it" genhtml --quiet "$INFO" \
             --output-directory "$COVERAGE/html"
     fi
-    perl "$here/lib/uncovered.pl" "$INFO" "$FMSORT_ROOT/test/uncovered" ||
-        status=1
-    exit "$status"
+    perl "$FMSORT_ROOT/script/lib/uncovered.pl" "$INFO" "$FMSORT_ROOT/test/uncovered" |
+        tail -n 40 >"$COVERAGE/report" || status=1
+    if ((status)); then failures; else cat; fi <"$COVERAGE/report"
+    return "$status"
 }
-
-main "$@"

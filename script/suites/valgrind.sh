@@ -1,22 +1,14 @@
-#!/bin/bash
+# shellcheck shell=bash
 # Runs a short suite (test/hard/short.sql) with every process of the server
 # under valgrind, and fails if it found anything: memory that is used before
 # it was written, after it was freed or past its end, and bytes written to disk
 # that nobody has set.
 #
-#   make test-valgrind
-#
 # The server is the one with assertions, built so that valgrind knows its memory
 # contexts.  I/O is synchronous: what the kernel writes through an io_uring
 # valgrind does not see, and would take for memory that was never written.
-set -euo pipefail
 
-here=$(cd "$(dirname "$0")" && pwd)
-. "$here/lib/common.sh"
-. "$here/lib/cluster.sh"
-. "$here/lib/server_source.sh"
-. "$here/lib/server_build.sh"
-. "$here/lib/hard_servers.sh"
+. "$FMSORT_ROOT/script/lib/server_build.sh"
 
 FOUND=$FMSORT_ROOT/build/log/valgrind
 
@@ -31,13 +23,9 @@ END
     chmod 755 "$1"
 }
 
-main() {
-    local errors
-
-    "$here/setup" server valgrind test
-    log_to "$FMSORT_ROOT/build/log/test-valgrind.log"
+run() {
     server_with_assertions
-    step "Building with assertions" build_and_install WERROR=1 ASSERT=1
+    with_assertions
     rm -rf "$FOUND"
     mkdir -p "$FOUND"
     pick_server_user
@@ -45,14 +33,5 @@ main() {
     CLUSTER_POSTGRES=$FMSORT_ROOT/build/postgres-in-valgrind
     write_wrapper "$CLUSTER_POSTGRES" "$FOUND"
     short_suite 'fmsort.io_method = sync' "backtrace_functions = ''"
-
-    errors=$(cat "$FOUND"/*.log | grep -c '^==[0-9]*== [A-Z]') || true
-    if ((errors)); then
-        cat "$FOUND"/*.log | head -n 60
-    fi
-    say "$SHORT_PASSED passed, $SHORT_FAILED failed, $errors lines of valgrind" \
-        "in $(find "$FOUND" -name '*.log' | wc -l) processes"
-    ((SHORT_FAILED == 0 && errors == 0))
+    found "$(cat "$FOUND"/*.log | grep -c '^==[0-9]*== [A-Z]')" "$FOUND"/*.log
 }
-
-main "$@"

@@ -1,8 +1,8 @@
 # Compares what PostgreSQL's tests printed with and without fmsort, statement
-# by statement; for script/test-core.
+# by statement; for script/test core.
 #
-#   core_diff.pl [--accept] ACCEPTED RESULTS ROUND...
-#   core_diff.pl --list ACCEPTED DOCUMENT
+#   diff.pl [--accept] ACCEPTED RESULTS ROUND...
+#   diff.pl --list ACCEPTED DOCUMENT
 #
 # RESULTS/ROUND/stock/*.out was printed without fmsort, RESULTS/ROUND/fmsort
 # with it; RESULTS/ROUND/sql/*.sql, if there, are the scripts.  Plans are made
@@ -504,6 +504,6 @@ elsif (@rounds)
 }
 else
 {
-	die "usage: core_diff.pl [--accept] ACCEPTED RESULTS ROUND...\n",
-		"       core_diff.pl --list ACCEPTED DOCUMENT\n";
+	die "usage: diff.pl [--accept] ACCEPTED RESULTS ROUND...\n",
+		"       diff.pl --list ACCEPTED DOCUMENT\n";
 }

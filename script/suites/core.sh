@@ -1,28 +1,22 @@
-#!/bin/bash
+# shellcheck shell=bash
 # Runs PostgreSQL's own regression schedule, and its isolation tests of
 # EvalPlanQual, with fmsort in every session, and compares statement by
 # statement what they print with what they print without fmsort under the same
 # settings.  The closing line counts tests, each once for each of its rounds.
 #
-#   script/test-core [--tests NAME,...] [--accept] [--library FILE]
-#   script/test-core --list
+#   script/test core [--tests NAME,...] [--accept] [--library FILE]
 #
 #   --tests    only these, and what has to run before them
 #   --accept   takes every difference there is into test/core/accepted, where
 #              a reason is to be written to each (test/core/README.md)
 #   --library  this fmsort.so, and not one built here with assertions
-#   --list     only writes what is accepted into docs/compatibility.md
 #
 # Nothing is installed but packages.  What the tests need of PostgreSQL's
 # source comes from where the server's package came from, and stays in
 # build/core; PG_SOURCE names an unpacked source to use instead.  All that the
 # tests have printed is in build/core/results afterwards.
-set -euo pipefail
 
-here=$(cd "$(dirname "$0")" && pwd)
-. "$here/lib/common.sh"
-. "$here/lib/cluster.sh"
-. "$here/lib/server_source.sh"
+. "$FMSORT_ROOT/script/lib/server_source.sh"
 
 CORE=$FMSORT_ROOT/build/core
 RESULTS=$CORE/results
@@ -51,34 +45,21 @@ WANTED=()
 REGRESS_TESTS=()
 ISOLATION_TESTS=()
 
-usage() { sed -n '2,/^set /s/^#\( \|$\)//p' "$0"; }
-
-list_accepted() {
-    perl "$here/lib/core_diff.pl" --list "$ACCEPTED" \
-        "$FMSORT_ROOT/docs/compatibility.md"
-}
-
 parse() {
     while (($#)); do
         case $1 in
-        --tests) IFS=', ' read -ra WANTED <<<"${2:?names are missing}" ;;
-        --library) LIBRARY=$(realpath "${2:?a file is missing}") ;;
-        --accept)
-            ACCEPT=(--accept)
+        --accept) ACCEPT=(--accept) ;;
+        --tests)
+            IFS=', ' read -ra WANTED <<<"${2:?names are missing}"
             shift
-            continue
             ;;
-        --list)
-            list_accepted
-            exit 0
+        --library)
+            LIBRARY=$(realpath "${2:?a file is missing}")
+            shift
             ;;
-        --help | -h)
-            usage
-            exit 0
-            ;;
-        *) die "there is no option '$1'; --help lists all" ;;
+        *) die "there is no option '$1'" ;;
         esac
-        shift 2
+        shift
     done
 }
 
@@ -319,23 +300,21 @@ verdict() {
             cp -r "$SERVER_SOURCE/src/test/regress/sql" "$RESULTS/$round"
     done
     check_node "${rounds[@]}"
-    perl "$here/lib/core_diff.pl" "${ACCEPT[@]}" "$ACCEPTED" "$RESULTS" \
+    perl "$FMSORT_ROOT/test/core/diff.pl" "${ACCEPT[@]}" "$ACCEPTED" "$RESULTS" \
         "${rounds[@]}" >"$RESULTS/report"
-    ((${#ACCEPT[@]} == 0)) || list_accepted
-    head -n -1 "$RESULTS/report"
+    ((${#ACCEPT[@]} == 0)) || perl "$FMSORT_ROOT/test/core/diff.pl" --list \
+        "$ACCEPTED" "$FMSORT_ROOT/docs/compatibility.md"
+    head -n -1 "$RESULTS/report" | grep . | failures || true
     read -r passed failed < <(tail -n 1 "$RESULTS/report")
     broken=$(wc -l <"$RESULTS/broken")
-    say
-    cat "$RESULTS/broken"
+    failures <"$RESULTS/broken"
     say "Rounds: ${rounds[*]}; what was printed is in $RESULTS."
-    say "$passed passed, $((failed + broken)) failed"
+    tally "$passed" $((failed + broken))
     ((failed + broken == 0 && passed > 0))
 }
 
-main() {
+run() {
     parse "$@"
-    "$here/setup" core
-    log_to "$FMSORT_ROOT/build/log/core.log"
     server_source
     choose_tests
     step "Building what the tests load" build_modules
@@ -348,5 +327,3 @@ main() {
     run_all
     verdict
 }
-
-main "$@"

@@ -1,18 +1,14 @@
-#!/bin/bash
+# shellcheck shell=bash
 # Fuzzes what reads bytes that nobody vouches for, with libFuzzer, the address
 # sanitizer and the undefined behaviour sanitizer.
 #
-#   make fuzz [FUZZ_SECONDS=60]
-#   script/fuzz [NAME...]           only these of test/fuzz/fuzz_NAME.c
-#   script/fuzz NAME FILE           one input again, from build/fuzz/NAME
+#   script/test fuzz [NAME...]      some of test/fuzz/fuzz_NAME.c
+#   script/test fuzz NAME FILE      one input again, from build/fuzz/NAME
+#   FUZZ_SECONDS=60                 for each
 #
 # What is found stays in build/fuzz/NAME, one file an input; so does the
 # corpus, which the next time goes on from.  No server is needed: the targets
 # are built like the unit tests, with their shim.
-set -euo pipefail
-
-here=$(cd "$(dirname "$0")" && pwd)
-. "$here/lib/common.sh"
 
 FUZZ_SECONDS=${FUZZ_SECONDS:-60}
 FUZZ=$FMSORT_ROOT/build/fuzz
@@ -53,27 +49,25 @@ run_target() {
         say "$runs inputs, $(find "$dir/corpus" -type f | wc -l) kept"
     else
         say "failed"
-        tail -n 40 "$log"
+        tail -n 40 "$log" | failures
         FAILED=$((FAILED + 1))
     fi
 }
 
-main() {
-    local names=("$@")
+run() {
+    local names=("$@") name
 
-    "$here/setup" fuzz
     mkdir -p "$FUZZ"
     make -s -C "$FMSORT_ROOT" fuzz-programs
     if (($# == 2)) && [[ -f $2 ]]; then
         await "$FUZZ/fuzz_$1" "$2"
+        tally 1 0
         return
     fi
     ((${#names[@]})) || mapfile -t names < <(targets)
     for name in "${names[@]}"; do
         run_target "$name"
     done
-    say "$((${#names[@]} - FAILED)) passed, $FAILED failed"
+    tally $((${#names[@]} - FAILED)) "$FAILED"
     ((FAILED == 0))
 }
-
-main "$@"
