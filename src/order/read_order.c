@@ -1,69 +1,71 @@
 /*-------------------------------------------------------------------------
  *
- * order.c
+ * read_order.c
  *	  The block read order: in which order the merge will need the blocks.
  *
  * Run formation notes the first key of every block it writes: the block's
- * fence.  A merge that always takes the smallest tuple touches a block when,
- * and only when, its first tuple is the smallest left.  So the blocks sorted
- * by (first key, run, position) are the exact order in which they will be
- * needed, known before the merge has read anything (Lee, Roh, Park; lines 7,
- * 8 and 13 of Algorithm 1).
+ * first key.  A merge that always takes the smallest tuple touches a block
+ * when, and only when, its first tuple is the smallest left.  So the blocks
+ * sorted by (first key, run, position) are the exact order in which they will
+ * be needed, known before the merge has read anything (Lee, Roh, Park; lines
+ * 7, 8 and 13 of Algorithm 1).
  *
  *	  run 0:  [ 3 7 12] [25 33 45] [51 52 60]
  *	  run 1:  [ 1 4 14] [16 24 31] [35 41 70]
  *
  *	  order:  1.0  0.0  1.1  0.1  1.2  0.2		first keys 1 3 16 25 35 51
  *
- * The paper sorts all fences at the end of run formation and throws the keys
- * away.  Two things differ here.
+ * The paper sorts all first keys at the end of run formation and throws the
+ * keys away.  Two things differ here.
  *
- * - Each run's fences are sorted already, so sorting all of them is a merge,
- *   done step by step as the reads advance.  It costs the same comparisons,
+ * - Each run's first keys are sorted already, so sorting all of them is a
+ *   merge, done step by step as the reads advance.  It costs the same comparisons,
  *   delays the first tuple by nothing, and needs memory per run, not per
- *   block: fences.c keeps the rest on tape.  Where keys are numbers of a few
- *   bytes, a stretch of each run at a time is sorted instead: naming.c.
+ *   block: first_key_store.c keeps the rest on tape.  Where keys are
+ *   numbers of a few bytes, a stretch of each run at a time is sorted
+ *   instead: radix_order.c.
  *
  * - A key is kept until its block is asked for.  While a run's next block has
- *   not been touched, its fence takes the block's place in the merge's tree
- *   of losers; the block is waited for only when that place wins.  The demand
- *   is then exactly this order, so m <= d (the paper's Theorem 1) holds by
+ *   not been touched, its first key takes the block's place in the merge's
+ *   tree of losers; the block is waited for only when that place wins.
+ *   The demand is then exactly this order, so m <= d (the paper's Theorem 1) holds by
  *   construction, and ties between runs, which decide stability, are decided
  *   exactly.
  *
- * So a run's fences are followed twice, by a reader each:
+ * So a run's first keys are followed twice, by a reader each:
  *
- *	  fences of a run:   f f f f f f f f f f f f f
+ *	  first keys of a run:   f f f f f f f f f f f f f
  *	                           |         |
  *	               behind: the merge   ahead: the reads
  *
- * Copies handed from the one to the other would save unpacking a fence again,
- * but each takes memory from when it is named until it is demanded.  Without
- * them a name is the run's number, and many can be named at a time, several of
- * every run.  That is what makes naming cheap: while the merge copies its
- * tuples, the tree, the readers and the fences leave the processor's caches,
- * and naming one at a time would fetch all that for every block.  So it is
- * fetched once for many, and what the first ones of all runs need, at once.
+ * Copies handed from the one to the other would save unpacking a first key
+ * again, but each takes memory from when it is named until it is demanded.
+ * Without them a name is the run's number, and many can be named at a time,
+ * several of every run.  That is what makes naming cheap: while the merge
+ * copies its tuples, the tree, the readers and the first keys leave the
+ * processor's caches, and naming one at a time would fetch all that for every
+ * block.  So it is fetched once for many, and what the first ones of all runs
+ * need, at once.
  *
- * A record longer than a block begins a chain of blocks, which has one fence
- * and counts as that many entries: nothing sorts between the beginning of a
- * record and its continuation.
+ * A record longer than a block begins a chain of blocks, which has one first
+ * key and counts as that many entries: nothing sorts between the beginning of
+ * a record and its continuation.
  *
  * By last keys.  A merge that asks for a run's next block as soon as the last
  * one is used up needs another order: block b + 1 of a run is due when the
  * last tuple of its block b leaves.  Blocks sorted by (last key of the block
  * before, run, position) are that order (Lee, Roh, Jung, Park: Flash
  * mergesort), and every run's first block comes before all of them.  Such a
- * fence is noted when block b + 1 is opened and has its length, so everything
- * but the beginning is the same.
+ * first key is noted when block b + 1 is opened and has its length, so
+ * everything but the beginning is the same.
  *
  *	  run 0:  [ 3 7 12] [25 33 45] [51 52 60]	last keys before: - 12 45
  *	  run 1:  [ 1 4 14] [16 24 31] [35 41 70]					  - 14 31
  *
  *	  order:  0.0 1.0  0.1  1.1  1.2  0.2		12 14 31 45
  *
- * A fence by last key never stands for a block in the tree: that merge has a
- * block of every run.  So there is no reader behind.
+ * A first key by last key never stands for a block in the tree: that merge has
+ * a block of every run.  So there is no reader behind.
  *
  * Memory is palloc'd in the context of creation; readers' buffers are mapped
  * through the store's channel.  On ERROR nothing is done here: see io.c.
@@ -75,8 +77,8 @@
 #include "base/clock.h"
 #include "base/interrupts.h"
 #include "base/losertree.h"
-#include "order/naming.h"
-#include "order/order.h"
+#include "order/radix_order.h"
+#include "order/read_order.h"
 
 /* The tree names so many together: some of each run, within these bounds. */
 #define TOGETHER_OF_A_RUN	8
@@ -86,34 +88,34 @@
 #define FETCH_MAX			512
 
 /* One run as a leaf of the tree. */
-typedef struct FmsOrderLeaf
+typedef struct FmsReadOrderLeaf
 {
-	FmsLoserNode node;			/* the upcoming fence's prefix, for the tree */
+	FmsLoserNode node;			/* the upcoming key's prefix, for the tree */
 	const FmsRecord *upcoming;	/* the reader's; NULL: all have been named */
 	uint32		upcoming_nblocks;	/* that have not been named */
-	FmsFenceReader *ahead;		/* stands behind the upcoming fence */
-} FmsOrderLeaf;
+	FmsFirstKeyReader *ahead;	/* stands behind the upcoming first key */
+} FmsReadOrderLeaf;
 
-struct FmsOrder
+struct FmsReadOrder
 {
 	FmsOrderBy	by;
 	uint32	   *first_blocks;	/* [nruns] of each run, those that come before
-								 * all fences and have not been named */
+								 * all first keys and have not been named */
 	int			first_run;		/* the next one that may have any */
-	FmsKeys    *keys;
-	FmsFenceStore *store;
+	FmsKeys	   *keys;
+	FmsFirstKeyStore *store;
 	FmsCounters *counters;
 	int			nruns;
-	FmsFenceReader **ahead;		/* [nruns] */
-	FmsFenceReader **behind;	/* [nruns]; NULL: by last keys */
+	FmsFirstKeyReader **ahead;	/* [nruns] */
+	FmsFirstKeyReader **behind; /* [nruns]; NULL: by last keys */
 	char	   *buffers;		/* mapped: the readers', or NULL */
 	const int  *named;			/* runs in order, not all handed out yet */
 	int			nnamed;
 	int			next_named;
 
-	FmsNaming  *naming;			/* if prefixes decide; else the tree names: */
+	FmsRadixOrder *naming;		/* if prefixes decide; else the tree names: */
 	FmsLoserTree tree;
-	FmsOrderLeaf *leaves;		/* [nruns] */
+	FmsReadOrderLeaf *leaves;	/* [nruns] */
 	int			together;		/* so many at once */
 	int		   *named_by_tree;	/* [together] */
 };
@@ -121,17 +123,17 @@ struct FmsOrder
 static inline FmsLoserNode
 leaf_node(void *arg, int run)
 {
-	return ((FmsOrder *) arg)->leaves[run].node;
+	return ((FmsReadOrder *) arg)->leaves[run].node;
 }
 
 /*
- * Which of two upcoming fences of the same prefix comes later?  Ties: that of
- * the later run.
+ * Which of two upcoming first keys of the same prefix comes later?  Ties: that
+ * of the later run.
  */
 static inline FmsLoserNode
 tie_loser(void *arg, FmsLoserNode a, FmsLoserNode b)
 {
-	FmsOrder   *order = arg;
+	FmsReadOrder *order = arg;
 	const FmsRecord *a_upcoming =
 		order->leaves[fms_losertree_leaf(a)].upcoming;
 	const FmsRecord *b_upcoming =
@@ -146,30 +148,31 @@ tie_loser(void *arg, FmsLoserNode a, FmsLoserNode b)
 	return result < 0 ? b : a;
 }
 
-/* Takes the next fence of the run from the reader ahead. */
+/* Takes the next first key of the run from the reader ahead. */
 static inline void
-take_fence(FmsOrder *order, int run)
+take_first_key(FmsReadOrder *order, int run)
 {
-	FmsOrderLeaf *leaf = &order->leaves[run];
-	const FmsRecord *fence = fms_fence_reader_next(leaf->ahead,
+	FmsReadOrderLeaf *leaf = &order->leaves[run];
+	const FmsRecord *first_key = fms_first_key_reader_next(leaf->ahead,
 												   &leaf->upcoming_nblocks);
 
-	leaf->upcoming = fence;
-	leaf->node = fence == NULL ? fms_losertree_end(run) :
-		fms_losertree_node(fms_record_prefix(fence),
-						   fms_record_prefix_rest(fence), run);
+	leaf->upcoming = first_key;
+	leaf->node = first_key == NULL ? fms_losertree_end(run) :
+		fms_losertree_node(fms_record_prefix(first_key),
+						   fms_record_prefix_rest(first_key), run);
 }
 
-/* Passes the fences of blocks that the merge has asked for before. */
+/* Passes the first keys of blocks that the merge has asked for before. */
 static void
-skip_fences(FmsFenceReader *reader, const FmsPosition *from)
+skip_first_keys(FmsFirstKeyReader *reader, const FmsPosition *from)
 {
 	uint64		first_not_asked = from->block + (from->record >= 0 ? 1 : 0);
 	uint64		block = 0;
 	Size		touched_bytes = 0;
 	uint32		nblocks;
 
-	while (block < first_not_asked && fms_fence_reader_next(reader, &nblocks))
+	while (block < first_not_asked &&
+		   fms_first_key_reader_next(reader, &nblocks))
 	{
 		block += nblocks;
 		fms_interrupts_after(&touched_bytes, FMS_INTERRUPT_RECORD_BYTES);
@@ -181,7 +184,7 @@ skip_fences(FmsFenceReader *reader, const FmsPosition *from)
  * or by last keys the next one, with all of its chain.
  */
 static uint32
-take_first_blocks(const FmsOrder *order, FmsFenceReader *reader,
+take_first_blocks(const FmsReadOrder *order, FmsFirstKeyReader *reader,
 				  const FmsPosition *from)
 {
 	uint32		nblocks;
@@ -189,7 +192,7 @@ take_first_blocks(const FmsOrder *order, FmsFenceReader *reader,
 	if (from && from->record >= 0)
 		return 1;
 	if (order->by != FMS_ORDER_BY_LAST_KEYS ||
-		!fms_fence_reader_next(reader, &nblocks))
+		!fms_first_key_reader_next(reader, &nblocks))
 		return 0;
 	return nblocks;
 }
@@ -201,94 +204,97 @@ together_for(int nruns)
 }
 
 Size
-fms_order_bytes(const FmsFenceStore *store, FmsOrderBy by, int nruns)
+fms_read_order_bytes(const FmsFirstKeyStore *store, FmsOrderBy by, int nruns)
 {
-	Size		run_bytes = sizeof(uint32) + sizeof(FmsFenceReader *) +
-		fms_fence_reader_bytes(store, FMS_FENCES_AHEAD);
+	Size		run_bytes = sizeof(uint32) + sizeof(FmsFirstKeyReader *) +
+		fms_first_key_reader_bytes(store, FMS_FIRST_KEYS_AHEAD);
 
 	if (by == FMS_ORDER_BY_FIRST_KEYS)
-		run_bytes += sizeof(FmsFenceReader *) +
-			fms_fence_reader_bytes(store, FMS_FENCES_BEHIND);
-	return sizeof(FmsOrder) + nruns * run_bytes +
-		(fms_keys_prefix_decides(fms_fences_keys(store)) ?
-		 fms_naming_bytes(nruns, fms_fences_share_bytes(store)) :
+		run_bytes += sizeof(FmsFirstKeyReader *) +
+			fms_first_key_reader_bytes(store, FMS_FIRST_KEYS_BEHIND);
+	return sizeof(FmsReadOrder) + nruns * run_bytes +
+		(fms_keys_prefix_decides(fms_first_keys_keys(store)) ?
+		 fms_radix_order_bytes(nruns, fms_first_keys_share_bytes(store)) :
 		 together_for(nruns) * sizeof(int) +
-		 nruns * (sizeof(FmsOrderLeaf) + sizeof(FmsLoserNode)));
+		 nruns * (sizeof(FmsReadOrderLeaf) + sizeof(FmsLoserNode)));
 }
 
-/* Builds the tree over the runs' next fences. */
+/* Builds the tree over the runs' next first keys. */
 static void
-begin_tree(FmsOrder *order)
+begin_tree(FmsReadOrder *order)
 {
 	int			nruns = order->nruns;
 	int			run;
 
 	order->together = together_for(nruns);
 	order->named_by_tree = palloc(order->together * sizeof(int));
-	order->leaves = palloc0(nruns * sizeof(FmsOrderLeaf));
+	order->leaves = palloc0(nruns * sizeof(FmsReadOrderLeaf));
 	for (run = 0; run < nruns; run++)
 	{
 		CHECK_FOR_INTERRUPTS();
 		order->leaves[run].ahead = order->ahead[run];
-		take_fence(order, run);
+		take_first_key(order, run);
 	}
 	fms_losertree_build(&order->tree, palloc(nruns * sizeof(FmsLoserNode)),
 						nruns, leaf_node, tie_loser, order);
 }
 
 static void
-begin_naming(FmsOrder *order)
+begin_naming(FmsReadOrder *order)
 {
 	int			run;
 
 	order->naming =
-		fms_naming_create(order->nruns, fms_fences_share_bytes(order->store));
+		fms_radix_order_create(order->nruns,
+							   fms_first_keys_share_bytes(order->store));
 	for (run = 0; run < order->nruns; run++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		fms_naming_add(order->naming, run, order->ahead[run]);
+		fms_radix_order_add(order->naming, run, order->ahead[run]);
 	}
 }
 
 /* Opens the readers of a run; their buffers are there. */
 static void
-open_run(FmsOrder *order, int run, const FmsFences *fences, char *buffers)
+open_run(FmsReadOrder *order, int run, const FmsFirstKeys *first_keys,
+		 char *buffers)
 {
-	order->ahead[run] = fms_fence_reader_open(order->store, fences,
-											  FMS_FENCES_AHEAD, buffers);
+	order->ahead[run] = fms_first_key_reader_open(order->store, first_keys,
+											  FMS_FIRST_KEYS_AHEAD, buffers);
 	if (order->behind == NULL)
 		return;
-	buffers += fms_fence_reader_buffer_bytes(order->store, FMS_FENCES_AHEAD);
-	order->behind[run] = fms_fence_reader_open(order->store, fences,
-											   FMS_FENCES_BEHIND, buffers);
+	buffers += fms_first_key_reader_buffer_bytes(order->store,
+												 FMS_FIRST_KEYS_AHEAD);
+	order->behind[run] = fms_first_key_reader_open(order->store, first_keys,
+											   FMS_FIRST_KEYS_BEHIND, buffers);
 }
 
 /* Starts them, and passes `from`. */
 static void
-start_run(FmsOrder *order, int run, const FmsPosition *from)
+start_run(FmsReadOrder *order, int run, const FmsPosition *from)
 {
-	FmsFenceReader *ahead = order->ahead[run];
+	FmsFirstKeyReader *ahead = order->ahead[run];
 
-	fms_fence_reader_start(ahead);
+	fms_first_key_reader_start(ahead);
 	if (from)
-		skip_fences(ahead, from);
+		skip_first_keys(ahead, from);
 	order->first_blocks[run] = take_first_blocks(order, ahead, from);
 	if (order->behind == NULL)
 		return;
-	fms_fence_reader_start(order->behind[run]);
+	fms_first_key_reader_start(order->behind[run]);
 	if (from)
-		skip_fences(order->behind[run], from);
+		skip_first_keys(order->behind[run], from);
 }
 
-FmsOrder *
-fms_order_begin(FmsKeys *keys, FmsFenceStore *store, FmsOrderBy by,
+FmsReadOrder *
+fms_read_order_begin(FmsKeys *keys, FmsFirstKeyStore *store, FmsOrderBy by,
 				FmsCounters *counters, int nruns,
-				const FmsFences *const *fences, const FmsPosition *from)
+				const FmsFirstKeys *const *first_keys, const FmsPosition *from)
 {
 	instr_time	start = fms_clock_now();
-	FmsOrder   *order = palloc0(sizeof(FmsOrder));
+	FmsReadOrder *order = palloc0(sizeof(FmsReadOrder));
 	Size		run_bytes =
-		fms_fence_reader_buffer_bytes(store, FMS_FENCES_AHEAD);
+		fms_first_key_reader_buffer_bytes(store, FMS_FIRST_KEYS_AHEAD);
 	int			run;
 
 	Assert(nruns >= 1 && by != FMS_ORDER_NONE);
@@ -298,19 +304,22 @@ fms_order_begin(FmsKeys *keys, FmsFenceStore *store, FmsOrderBy by,
 	order->store = store;
 	order->counters = counters;
 	order->nruns = nruns;
-	order->ahead = palloc0(nruns * sizeof(FmsFenceReader *));
+	order->ahead = palloc0(nruns * sizeof(FmsFirstKeyReader *));
 	order->first_blocks = palloc(nruns * sizeof(uint32));
 	if (by == FMS_ORDER_BY_FIRST_KEYS)
 	{
-		order->behind = palloc0(nruns * sizeof(FmsFenceReader *));
-		run_bytes += fms_fence_reader_buffer_bytes(store, FMS_FENCES_BEHIND);
+		order->behind = palloc0(nruns * sizeof(FmsFirstKeyReader *));
+		run_bytes += fms_first_key_reader_buffer_bytes(store,
+													   FMS_FIRST_KEYS_BEHIND);
 	}
 	if (run_bytes > 0)
-		order->buffers = fms_io_map(fms_fences_io(store), nruns * run_bytes);
+		order->buffers = fms_io_map(fms_first_keys_io(store),
+									nruns * run_bytes);
 	for (run = 0; run < nruns; run++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		open_run(order, run, fences[run], order->buffers + run * run_bytes);
+		open_run(order, run, first_keys[run],
+				 order->buffers + run * run_bytes);
 	}
 	for (run = 0; run < nruns; run++)
 	{
@@ -326,7 +335,7 @@ fms_order_begin(FmsKeys *keys, FmsFenceStore *store, FmsOrderBy by,
 }
 
 static void
-end_tree(FmsOrder *order)
+end_tree(FmsReadOrder *order)
 {
 	pfree(order->tree.nodes);
 	pfree(order->leaves);
@@ -334,22 +343,22 @@ end_tree(FmsOrder *order)
 }
 
 void
-fms_order_end(FmsOrder *order)
+fms_read_order_end(FmsReadOrder *order)
 {
 	int			run;
 
 	/* first: it drains the readers' requests, which are in their structs */
 	if (order->buffers)
-		fms_io_unmap(fms_fences_io(order->store), order->buffers);
+		fms_io_unmap(fms_first_keys_io(order->store), order->buffers);
 	for (run = 0; run < order->nruns; run++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		fms_fence_reader_close(order->ahead[run]);
+		fms_first_key_reader_close(order->ahead[run]);
 		if (order->behind)
-			fms_fence_reader_close(order->behind[run]);
+			fms_first_key_reader_close(order->behind[run]);
 	}
 	if (order->naming)
-		fms_naming_destroy(order->naming);
+		fms_radix_order_destroy(order->naming);
 	else
 		end_tree(order);
 	if (order->behind)
@@ -359,9 +368,9 @@ fms_order_end(FmsOrder *order)
 	pfree(order);
 }
 
-/* A run of which a block comes before all fences, or -1. */
+/* A run of which a block comes before all first keys, or -1. */
 static int
-next_first_block(FmsOrder *order)
+next_first_block(FmsReadOrder *order)
 {
 	while (order->first_run < order->nruns)
 	{
@@ -380,11 +389,11 @@ next_first_block(FmsOrder *order)
  * where the next one's lines are, so waits for its own all together.
  */
 static inline void
-fetch_first(FmsOrder *order)
+fetch_first(FmsReadOrder *order)
 {
 	const FmsLoserTree *tree = &order->tree;
 	int			n = Min(FETCH_MAX, order->nruns);
-	FmsOrderLeaf *leaves[FETCH_MAX];
+	FmsReadOrderLeaf *leaves[FETCH_MAX];
 	int			i;
 
 	for (i = 0; i < n; i++)
@@ -398,12 +407,12 @@ fetch_first(FmsOrder *order)
 	for (i = 0; i < n; i++)
 		__builtin_prefetch(leaves[i]->ahead);
 	for (i = 0; i < n; i++)
-		fms_fence_reader_prefetch(leaves[i]->ahead);
+		fms_first_key_reader_prefetch(leaves[i]->ahead);
 }
 
 /* Names the next ones; returns how many, 0 if all have been. */
 static int
-name_by_tree(FmsOrder *order)
+name_by_tree(FmsReadOrder *order)
 {
 	int			nnamed = 0;
 
@@ -411,7 +420,7 @@ name_by_tree(FmsOrder *order)
 	while (nnamed < order->together)
 	{
 		int			run = fms_losertree_winner(&order->tree);
-		FmsOrderLeaf *leaf = &order->leaves[run];
+		FmsReadOrderLeaf *leaf = &order->leaves[run];
 
 		/* a match may run a type's comparator */
 		CHECK_FOR_INTERRUPTS();
@@ -420,7 +429,7 @@ name_by_tree(FmsOrder *order)
 		order->named_by_tree[nnamed++] = run;
 		if (--leaf->upcoming_nblocks > 0)
 			continue;
-		take_fence(order, run);
+		take_first_key(order, run);
 		fms_losertree_replay(&order->tree, leaf->node, tie_loser, order);
 	}
 	order->named = order->named_by_tree;
@@ -428,18 +437,19 @@ name_by_tree(FmsOrder *order)
 }
 
 static void
-name_some(FmsOrder *order)
+name_some(FmsReadOrder *order)
 {
 	instr_time	start = fms_clock_now();
 
 	order->nnamed = order->naming ?
-		fms_naming_next(order->naming, &order->named) : name_by_tree(order);
+		fms_radix_order_next(order->naming, &order->named) :
+		name_by_tree(order);
 	order->next_named = 0;
 	order->counters->order_us += fms_clock_since_us(start);
 }
 
 int
-fms_order_next(FmsOrder *order)
+fms_read_order_next(FmsReadOrder *order)
 {
 	int			run = next_first_block(order);
 
@@ -451,9 +461,9 @@ fms_order_next(FmsOrder *order)
 }
 
 const FmsRecord *
-fms_order_fence(FmsOrder *order, int run)
+fms_read_order_first_key(FmsReadOrder *order, int run)
 {
 	uint32		nblocks;
 
-	return fms_fence_reader_next(order->behind[run], &nblocks);
+	return fms_first_key_reader_next(order->behind[run], &nblocks);
 }
