@@ -93,9 +93,9 @@ typedef struct FmsFirstKeyReader FmsFirstKeyReader;
  */
 typedef enum FmsFirstKeyReading
 {
-	FMS_FIRST_KEYS_BEHIND = 1,	/* follows another one, whose chunks are in
-								 * the page cache: reads each when it needs it */
-	FMS_FIRST_KEYS_AHEAD = 2	/* reads the next one meanwhile */
+	FMS_FIRST_KEYS_BEHIND = 1,	/* follows another reader, so finds its chunks
+								 * in the page cache: one buffer */
+	FMS_FIRST_KEYS_AHEAD = 2	/* reads the next chunk meanwhile */
 } FmsFirstKeyReading;
 
 /* What it may take, its buffer included. */

@@ -18,9 +18,9 @@
  * The paper sorts all first keys at the end of run formation and throws the
  * keys away.  Two things differ here.
  *
- * - Each run's first keys are sorted already, so sorting all of them is a
- *   merge, done step by step as the reads advance.  It costs the same comparisons,
- *   delays the first tuple by nothing, and needs memory per run, not per
+ * - Each run's first keys are sorted already, so sorting all of
+ *   them is a merge, done step by step as the reads advance.  It costs the
+ *   same comparisons, delays the first tuple by nothing, and needs memory per run, not per
  *   block: first_key_store.c keeps the rest on tape.  Where keys are
  *   numbers of a few bytes, a stretch of each run at a time is sorted
  *   instead: radix_order.c.
@@ -28,8 +28,8 @@
  * - A key is kept until its block is asked for.  While a run's next block has
  *   not been touched, its first key takes the block's place in the merge's
  *   tree of losers; the block is waited for only when that place wins.
- *   The demand is then exactly this order, so m <= d (the paper's Theorem 1) holds by
- *   construction, and ties between runs, which decide stability, are decided
+ *   The demand is then exactly this order, so m <= d (the paper's Theorem 1)
+ *   holds by construction, and ties between runs, which decide stability, are decided
  *   exactly.
  *
  * So a run's first keys are followed twice, by a reader each:

@@ -1,6 +1,5 @@
-/* links: order/radix_order keys/packed merge/merge merge/modes/ merge/pool */
-/* links: formation/run tape/compressed_chunk order/read_order */
-/* links: order/first_key_store tape/write_buffer */
+/* links: order/ keys/packed merge/merge merge/modes/ merge/pool */
+/* links: formation/run tape/compressed_chunk tape/write_buffer */
 /* links: tape/tape tape/space base/checksum io/ */
 /*
  * The block reader: runs are written as a sort writes them, then the fuzzer

@@ -1,6 +1,5 @@
 /* links: keys/entries keys/packed keys/presorted formation/formation */
-/* links: formation/arena formation/piece order/radix_order order/read_order */
-/* links: order/first_key_store */
+/* links: formation/arena formation/piece order/ */
 /* links: tape/write_buffer base/checksum io/ */
 /* flags: -fsanitize-coverage=trace-pc */
 /* flags: -Wl,--wrap=memmove,--wrap=memcpy,--wrap=munmap,--wrap=madvise */

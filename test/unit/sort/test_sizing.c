@@ -1,6 +1,6 @@
-/* links: order/radix_order keys/packed sort/sizing merge/merge merge/modes/ */
+/* links: order/ keys/packed sort/sizing merge/merge merge/modes/ */
 /* links: merge/pool formation/run tape/compressed_chunk tape/write_buffer */
-/* links: order/read_order order/first_key_store io/ base/device */
+/* links: io/ base/device */
 /*
  * The invariants of sizing.c over a grid of settings: no more memory than
  * there is, except for the least that any merge needs; nothing given away.
