@@ -3,69 +3,24 @@
  * read_order.c
  *	  The block read order: in which order the merge will need the blocks.
  *
- * Run formation notes the first key of every block it writes: the block's
- * first key.  A merge that always takes the smallest tuple touches a block
- * when, and only when, its first tuple is the smallest left.  So the blocks
- * sorted by (first key, run, position) are the exact order in which they will
- * be needed, known before the merge has read anything (Lee, Roh, Park; lines
- * 7, 8 and 13 of Algorithm 1).
+ * The blocks sorted by (first key, run, position) are the order in which a
+ * merge needs them (Lee, Roh, Park: Algorithm 1, lines 7, 8 and 13):
  *
  *	  run 0:  [ 3 7 12] [25 33 45] [51 52 60]
  *	  run 1:  [ 1 4 14] [16 24 31] [35 41 70]
  *
- *	  order:  1.0  0.0  1.1  0.1  1.2  0.2		first keys 1 3 16 25 35 51
+ *	  first keys:  1.0  0.0  1.1  0.1  1.2  0.2		1 3 16 25 35 51
+ *	  last keys:   0.0  1.0  0.1  1.1  1.2  0.2		    12 14 31 45
  *
- * The paper sorts all first keys at the end of run formation and throws the
- * keys away.  Two things differ here.
+ * By last keys, a block is due when the last tuple of the block before it
+ * leaves (Lee, Roh, Jung, Park: Flash mergesort).  Every run's first block
+ * comes before all others.
  *
- * - Each run's first keys are sorted already, so sorting all of
- *   them is a merge, done step by step as the reads advance.  It costs the
- *   same comparisons, delays the first tuple by nothing, and needs memory per run, not per
- *   block: first_key_store.c keeps the rest on tape.  Where keys are
- *   numbers of a few bytes, a stretch of each run at a time is sorted
- *   instead: radix_order.c.
- *
- * - A key is kept until its block is asked for.  While a run's next block has
- *   not been touched, its first key takes the block's place in the merge's
- *   tree of losers; the block is waited for only when that place wins.
- *   The demand is then exactly this order, so m <= d (the paper's Theorem 1)
- *   holds by construction, and ties between runs, which decide stability, are decided
- *   exactly.
- *
- * So a run's first keys are followed twice, by a reader each:
- *
- *	  first keys of a run:   f f f f f f f f f f f f f
- *	                           |         |
- *	               behind: the merge   ahead: the reads
- *
- * Copies handed from the one to the other would save unpacking a first key
- * again, but each takes memory from when it is named until it is demanded.
- * Without them a name is the run's number, and many can be named at a time,
- * several of every run.  That is what makes naming cheap: while the merge
- * copies its tuples, the tree, the readers and the first keys leave the
- * processor's caches, and naming one at a time would fetch all that for every
- * block.  So it is fetched once for many, and what the first ones of all runs
- * need, at once.
- *
- * A record longer than a block begins a chain of blocks, which has one first
- * key and counts as that many entries: nothing sorts between the beginning of
- * a record and its continuation.
- *
- * By last keys.  A merge that asks for a run's next block as soon as the last
- * one is used up needs another order: block b + 1 of a run is due when the
- * last tuple of its block b leaves.  Blocks sorted by (last key of the block
- * before, run, position) are that order (Lee, Roh, Jung, Park: Flash
- * mergesort), and every run's first block comes before all of them.  Such a
- * first key is noted when block b + 1 is opened and has its length, so
- * everything but the beginning is the same.
- *
- *	  run 0:  [ 3 7 12] [25 33 45] [51 52 60]	last keys before: - 12 45
- *	  run 1:  [ 1 4 14] [16 24 31] [35 41 70]					  - 14 31
- *
- *	  order:  0.0 1.0  0.1  1.1  1.2  0.2		12 14 31 45
- *
- * A first key by last key never stands for a block in the tree: that merge has
- * a block of every run.  So there is no reader behind.
+ * Each run's keys are sorted already, so the order is computed step by step
+ * as the reads advance, in memory per run: by a tree of losers here, or by
+ * radix (radix_order.c) if keys are short numbers.  Two readers follow a run's
+ * first keys: one ahead, with the reads, and one behind, with the merge.  The
+ * merge needs a block's key until it asks for the block (merge.c).
  *
  * Memory is palloc'd in the context of creation; readers' buffers are mapped
  * through the store's channel.  On ERROR nothing is done here: see io.c.
