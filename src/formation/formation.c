@@ -52,7 +52,7 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
-#include "keys/entries.h"
+#include "keys/entry.h"
 #include "formation/formation.h"
 #include "base/interrupts.h"
 

@@ -15,7 +15,7 @@
  * ascending(), descending(), turn_round(), mend(), put_back() and both
  * comparisons of presorted.c; fms_packing_of(), pack(), deal_words(), both,
  * and unpack_all() of packed.c; choose_buckets(), deal_entries(), all three,
- * look_at(), look_back(), sort_ties() and both comparisons of entries.c;
+ * load_prefixes(), sort_ties(), sort_all_ties() and both comparisons of entries.c;
  * pack_records(), write_entries() and forget_first(), both, of formation.c;
  * fill_all(), fms_naming_next(), both, and the comparison of naming.c; all
  * of order.c; fms_fences_forget(); fms_losertree_build(); fms_io_unmap().
@@ -26,7 +26,7 @@
 
 #include "executor/tuptable.h"
 
-#include "keys/entries.h"
+#include "keys/entry.h"
 #include "formation/formation.h"
 #include "order/order.h"
 #include "shim.h"
@@ -60,7 +60,7 @@ fms_keys_make_fence(FmsKeys *keys, const FmsRecord *record)
 }
 
 uint16
-fms_keys_place(FmsKeys *keys, TupleTableSlot *slot, const char *tuple,
+fms_keys_column_flags(FmsKeys *keys, TupleTableSlot *slot, const char *tuple,
 			   Size tuple_bytes)
 {
 	return 0;
@@ -74,8 +74,8 @@ fms_keys_encode(FmsKeys *keys, TupleTableSlot *slot, FmsKeyImage *image)
 	uint64		word = pg_hton64(next_key);
 
 	memset(image, 0, sizeof(*image));
-	image->key_bytes = FMS_PREFIX_BYTES;
-	image->exact = true;
+	image->record.key_bytes = FMS_PREFIX_BYTES;
+	image->record.flags = FMS_RECORD_EXACT;
 	memcpy(image->bytes, &word, sizeof(word));
 }
 
