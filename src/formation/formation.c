@@ -50,7 +50,7 @@
 
 #include "utils/memutils.h"
 
-#include "base/arena.h"
+#include "formation/arena.h"
 #include "base/clock.h"
 #include "keys/entry.h"
 #include "formation/formation.h"

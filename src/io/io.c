@@ -51,7 +51,7 @@
 #include "access/parallel.h"
 #include "miscadmin.h"
 
-#include "base/huge_page.h"
+#include "io/huge_page.h"
 #include "base/interrupts.h"
 #include "io/io.h"
 

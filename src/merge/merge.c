@@ -40,8 +40,9 @@
  * A record that extends over several blocks is put together in a buffer of
  * its run; its blocks are given back as they are copied.
  *
- * A block that holds chunks (compressed_chunk.c) stays as it was read, and its run has
- * a buffer into which one is unpacked after the other, when the merge comes to
+ * A block that holds chunks (compressed_chunk.c) stays as it was read, and its
+ * run has a buffer into which one is unpacked after the other, when the
+ * merge comes to
  * it.  So a leaf's records lie either in its block or in that buffer:
  *
  *	  plain		block   | header | r | r | r^| r | r |
@@ -102,7 +103,7 @@ struct FmsMerge
 	FmsLoserTree tree;
 	FmsLeaf    *leaves;			/* [nleaves] */
 	int			nleaves;		/* the runs, and the rest if there is one */
-	uint64		rest_position;	/* of the rest's head */
+	uint64		in_memory_record;	/* number of the in-memory run's head */
 	bool		prefix_decides; /* fms_keys_prefix_decides() */
 	FmsCodeBase left;			/* if not: the key of who was the winner */
 	bool		handed_out;		/* the winner's record has left */
@@ -265,7 +266,8 @@ make_assembly(FmsLeaf *leaf, Size bytes)
 static inline const FmsCompressedChunk *
 next_chunk(const FmsLeaf *leaf)
 {
-	return (const FmsCompressedChunk *) (leaf->frame->block + leaf->chunk_at_bytes);
+	return (const FmsCompressedChunk *)
+		(leaf->frame->block + leaf->chunk_at_bytes);
 }
 
 /* What has been unpacked is used up: unpacks the next chunk of the block. */
@@ -273,12 +275,14 @@ pg_noinline static void
 unpack_chunk(FmsMerge *merge, FmsLeaf *leaf)
 {
 	uint32		left = block_header(leaf)->used_bytes - leaf->chunk_at_bytes;
-	uint32		capacity = fms_compressed_chunk_capacity(merge->plan->block_bytes);
+	uint32		capacity =
+		fms_compressed_chunk_capacity(merge->plan->block_bytes);
 	instr_time	start = fms_clock_now();
 
 	if (leaf->unpacked == NULL)
 		leaf->unpacked = palloc(capacity);
-	if (!fms_compressed_chunk_unpack(next_chunk(leaf), left, leaf->unpacked, capacity))
+	if (!fms_compressed_chunk_unpack(next_chunk(leaf), left, leaf->unpacked,
+									 capacity))
 		report_bad_block(leaf);
 	leaf->bytes = leaf->unpacked;
 	leaf->at_bytes = 0;
@@ -293,7 +297,8 @@ pass_chunk(FmsLeaf *leaf, uint32 records)
 {
 	uint32		left = block_header(leaf)->used_bytes - leaf->chunk_at_bytes;
 
-	if (leaf->at_bytes != leaf->end_bytes || left < sizeof(FmsCompressedChunk) ||
+	if (leaf->at_bytes != leaf->end_bytes ||
+		left < sizeof(FmsCompressedChunk) ||
 		left < fms_compressed_chunk_size(next_chunk(leaf)) ||
 		next_chunk(leaf)->records > records)
 		return false;
@@ -452,11 +457,11 @@ stand_in(FmsMerge *merge, int run)
 
 /* The record of that number of the rest becomes its head. */
 static void
-take_from_rest(FmsMerge *merge, uint64 position)
+take_from_memory(FmsMerge *merge, uint64 position)
 {
-	const FmsFormation *rest = merge->plan->rest;
+	const FmsFormation *rest = merge->plan->in_memory_run;
 
-	merge->rest_position = position;
+	merge->in_memory_record = position;
 	if (position < fms_formation_count(rest))
 		set_record(merge, merge->input.nruns, FMS_LEAF_HEAD,
 				   fms_formation_get(rest, position));
@@ -471,7 +476,7 @@ advance(FmsMerge *merge, int run)
 	FmsLeaf    *leaf = &merge->leaves[run];
 
 	if (unlikely(run == merge->input.nruns))
-		take_from_rest(merge, merge->rest_position + 1);
+		take_from_memory(merge, merge->in_memory_record + 1);
 	else if (likely(leaf->records_left > 0))
 		take_record(merge, run);
 	else
@@ -508,7 +513,7 @@ fms_merge_begin(const FmsMergePlan *plan, int nruns, FmsRun **runs,
 
 	merge->plan = plan;
 	merge->prefix_decides = fms_keys_prefix_decides(plan->keys);
-	merge->nleaves = nruns + (plan->rest ? 1 : 0);
+	merge->nleaves = nruns + (plan->in_memory_run ? 1 : 0);
 	merge->leaves = palloc0(merge->nleaves * sizeof(FmsLeaf));
 	input->nruns = nruns;
 	input->runs = runs;
@@ -537,8 +542,8 @@ fms_merge_begin(const FmsMergePlan *plan, int nruns, FmsRun **runs,
 	merge->load_us += fms_clock_since_us(start);
 	for (run = 0; run < nruns; run++)
 		begin_run(merge, run, from ? &from[run] : NULL);
-	if (plan->rest)
-		take_from_rest(merge, from ? from[nruns].rest : 0);
+	if (plan->in_memory_run)
+		take_from_memory(merge, from ? from[nruns].in_memory_record : 0);
 	fms_losertree_build(&merge->tree,
 						palloc(merge->nleaves * sizeof(FmsLoserNode)),
 						merge->nleaves, leaf_node,
@@ -658,7 +663,7 @@ fms_merge_tell(FmsMerge *merge, FmsPosition *positions)
 	for (run = 0; run < merge->input.nruns; run++)
 		positions[run] = leaf_position(&merge->leaves[run],
 									   merge->input.runs[run]->nblocks);
-	positions[run].rest = merge->rest_position;
+	positions[run].in_memory_record = merge->in_memory_record;
 }
 
 const FmsRecord *

@@ -34,7 +34,7 @@ typedef struct FmsMergePlan
 	bool		frees;
 
 	/* sorted tuples in memory that arrived after all runs, or NULL */
-	const FmsFormation *rest;
+	const FmsFormation *in_memory_run;
 } FmsMergePlan;
 
 /* Positions that a merge of n runs has: one each, and one for the rest. */

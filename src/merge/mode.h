@@ -39,8 +39,6 @@ typedef struct FmsInput
 
 typedef struct FmsMode
 {
-	const char *name;			/* as the setting spells it */
-
 	/*
 	 * The block read order it reads in.  By first keys, a run without a block
 	 * stands in the tree with the fence of its next one, and next() is called
@@ -84,7 +82,6 @@ typedef struct FmsMode
 extern const FmsMode fms_mode_fmsort;
 extern const FmsMode fms_mode_double_buffering;
 extern const FmsMode fms_mode_traditional;
-extern const FmsMode fms_mode_single_block;
 extern const FmsMode fms_mode_multi_block;
 extern const FmsMode fms_mode_flash;
 

@@ -32,7 +32,7 @@ typedef enum FmsOrderBy
  */
 typedef struct FmsOrder FmsOrder;
 
-/* A place in a run, or in the rest in memory, from which a merge can go on. */
+/* Position in a run or in the in-memory run from which a merge can go on. */
 typedef union FmsPosition
 {
 	struct
@@ -42,7 +42,7 @@ typedef union FmsPosition
 								 * block; -1: the block has not been asked
 								 * for, and starts with the next record */
 	};
-	uint64		rest;			/* number of the next record in memory */
+	uint64		in_memory_record;	/* number of the next record in memory */
 } FmsPosition;
 
 /*

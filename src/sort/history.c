@@ -55,7 +55,7 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
-#include "base/arena.h"
+#include "formation/arena.h"
 #include "sort/history.h"
 
 /* Of the memory, what the checkpoints take; the window takes the rest. */

@@ -29,7 +29,7 @@
  */
 #include "postgres.h"
 
-#include "base/huge_page.h"
+#include "io/huge_page.h"
 #include "sort/sizing.h"
 
 /* An automatic block size stays between these. */

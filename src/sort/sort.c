@@ -90,9 +90,8 @@ mode_of(FmsModeChoice choice)
 		case FMS_MODE_DOUBLE_BUFFERING:
 			return &fms_mode_double_buffering;
 		case FMS_MODE_TRADITIONAL:
-			return &fms_mode_traditional;
 		case FMS_MODE_SINGLE_BLOCK:
-			return &fms_mode_single_block;
+			return &fms_mode_traditional;
 		case FMS_MODE_MULTI_BLOCK:
 			return &fms_mode_multi_block;
 		case FMS_MODE_FLASH:

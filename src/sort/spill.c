@@ -48,7 +48,7 @@
 
 #include "base/clock.h"
 #include "device/compression.h"
-#include "base/huge_page.h"
+#include "io/huge_page.h"
 #include "device/medium.h"
 #include "sort/spill.h"
 #include "device/trial.h"
@@ -319,7 +319,7 @@ begin_merge(FmsSpill *spill, int first, int n, bool writes,
 	plan->fences = spill->fences;
 	plan->counters = spill->counters;
 	plan->block_bytes = spill->sizing->block_bytes;
-	plan->rest = writes ? NULL : spill->rest;
+	plan->in_memory_run = writes ? NULL : spill->rest;
 	plan->frees = writes;
 	plan->writer_bytes = writes ? spill->sizing->writer_bytes : 0;
 	plan->assist_blocks =

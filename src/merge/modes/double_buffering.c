@@ -90,7 +90,6 @@ double_end(FmsInput *input)
 }
 
 const FmsMode fms_mode_double_buffering = {
-	.name = "double_buffering",
 	.order = FMS_ORDER_NONE,
 	.assists = false,
 	.fills_memory = false,

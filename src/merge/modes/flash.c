@@ -182,7 +182,6 @@ flash_end(FmsInput *input)
 }
 
 const FmsMode fms_mode_flash = {
-	.name = "flash",
 	.order = FMS_ORDER_BY_LAST_KEYS,
 	.assists = true,
 	.fills_memory = true,

@@ -296,7 +296,6 @@ fmsort_end(FmsInput *input)
 }
 
 const FmsMode fms_mode_fmsort = {
-	.name = "fmsort",
 	.order = FMS_ORDER_BY_FIRST_KEYS,
 	.assists = true,
 	.fills_memory = false,

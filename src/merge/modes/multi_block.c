@@ -121,7 +121,6 @@ multi_end(FmsInput *input)
 }
 
 const FmsMode fms_mode_multi_block = {
-	.name = "multi_block",
 	.order = FMS_ORDER_NONE,
 	.assists = true,
 	.fills_memory = true,

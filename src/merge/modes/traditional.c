@@ -57,18 +57,14 @@ traditional_end(FmsInput *input)
 {
 }
 
-#define ONE_BLOCK_A_RUN(called) { \
-	.name = (called), \
-	.order = FMS_ORDER_NONE, \
-	.assists = false, \
-	.fills_memory = false, \
-	.blocks = traditional_blocks, \
-	.private_bytes = traditional_private_bytes, \
-	.begin = traditional_begin, \
-	.next = traditional_next, \
-	.exhausted = traditional_exhausted, \
-	.end = traditional_end \
-}
-
-const FmsMode fms_mode_traditional = ONE_BLOCK_A_RUN("traditional");
-const FmsMode fms_mode_single_block = ONE_BLOCK_A_RUN("single_block");
+const FmsMode fms_mode_traditional = {
+	.order = FMS_ORDER_NONE,
+	.assists = false,
+	.fills_memory = false,
+	.blocks = traditional_blocks,
+	.private_bytes = traditional_private_bytes,
+	.begin = traditional_begin,
+	.next = traditional_next,
+	.exhausted = traditional_exhausted,
+	.end = traditional_end
+};

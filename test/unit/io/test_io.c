@@ -1,4 +1,4 @@
-/* links: io/io io/io_uring io/io_pinned io/io_sync base/piece */
+/* links: io/io io/io_uring io/io_pinned io/io_sync formation/piece */
 /*
  * Channels on a temporary file, by both methods: what is written comes back,
  * whatever the order of waiting; errors are results; closing drains.
@@ -21,10 +21,10 @@
 
 #include "utils/memutils.h"
 
-#include "base/huge_page.h"
+#include "io/huge_page.h"
 #include "io/io.h"
 #include "io/io_pinned.h"
-#include "base/piece.h"
+#include "formation/piece.h"
 #include "shim.h"
 
 #define PIECES		700			/* more than a submission ring takes */

@@ -1,4 +1,4 @@
-/* links: base/arena base/piece */
+/* links: formation/arena formation/piece */
 
 /*
  * test_arena.c
@@ -18,8 +18,8 @@
 
 #include "utils/memutils.h"
 
-#include "base/arena.h"
-#include "base/huge_page.h"
+#include "formation/arena.h"
+#include "io/huge_page.h"
 #include "shim.h"
 
 typedef struct Item

@@ -36,9 +36,9 @@
 #include "utils/memutils.h"
 
 #include "base/clock.h"
-#include "base/huge_page.h"
+#include "io/huge_page.h"
 #include "base/interrupts.h"
-#include "base/piece.h"
+#include "formation/piece.h"
 
 /* Below malloc()'s own threshold for mapping. */
 #define PALLOC_MAX_BYTES	((Size) 64 * 1024)

@@ -11,7 +11,7 @@
 
 #include "postgres.h"
 
-#include "base/piece.h"
+#include "formation/piece.h"
 
 typedef struct FmsArena
 {

@@ -26,9 +26,9 @@
 
 #include <unistd.h>
 
-#include "base/arena.h"
+#include "formation/arena.h"
 #include "base/clock.h"
-#include "base/huge_page.h"
+#include "io/huge_page.h"
 
 /* Of both pieces together, at first. */
 #define START_BYTES		((Size) 4 * 1024)
