@@ -178,7 +178,7 @@ static void
 take_until(FmsEntriesSort *sort, const FmsEntry **taken, const FmsEntry *end)
 {
 	if (sort->take && end > *taken)
-		sort->take(sort->arg, *taken, end - *taken);
+		sort->take(sort, *taken, end - *taken);
 	*taken = end;
 }
 

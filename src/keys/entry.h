@@ -64,21 +64,20 @@ fms_entry_record(const char *records, const FmsEntry *entry)
 	return (const FmsRecord *) (records + fms_entry_offset(entry));
 }
 
-/*
- * Receives the next `count` entries in their final order while later entries
- * are still being sorted.
- */
-typedef void (*FmsEntriesTake) (void *arg, const FmsEntry *entries,
-								Size count);
-
 /* The arguments of a sort of entries. */
 typedef struct FmsEntriesSort
 {
 	FmsKeys    *keys;
 	bool		prefix_decides; /* fms_keys_prefix_decides() */
 	const char *records;		/* entries' offsets count from here */
-	FmsEntriesTake take;		/* may be NULL */
-	void	   *arg;			/* passed to take() */
+
+	/*
+	 * Receives the next `count` entries in their final order while later ones
+	 * are still being sorted; may be NULL.
+	 */
+	void		(*take) (const struct FmsEntriesSort *sort,
+						 const FmsEntry *entries, Size count);
+	void	   *arg;			/* for take() */
 } FmsEntriesSort;
 
 /*

@@ -246,9 +246,9 @@ word_of(Shape shape, Size i)
 }
 
 static void
-take(void *arg, const FmsEntry *entries, Size count)
+take(const FmsEntriesSort *sort, const FmsEntry *entries, Size count)
 {
-	*(Size *) arg += count;
+	*(Size *) sort->arg += count;
 }
 
 /*

@@ -73,7 +73,7 @@ compare(const void *a, const void *b)
 }
 
 static void
-take(void *arg, const FmsEntry *piece, Size count)
+take(const FmsEntriesSort *sort, const FmsEntry *piece, Size count)
 {
 	if (piece != entries + taken ||
 		memcmp(piece, expected + taken, count * sizeof(FmsEntry)) != 0)
