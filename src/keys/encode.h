@@ -191,11 +191,7 @@ fms_encode_interval(FmsKeyWriter *writer, int64 time, int32 day, int32 month)
 	fms_encode_uint(writer, rest, 5);
 }
 
-/*
- * An address of `size` bytes (4 or 16) whose first `bits` bits are the network.
- * Networks are padded with zeros, so ties of the shorter length are decided by
- * `bits`, and the rest of the address comes last.
- */
+/* `size`: 4 or 16 bytes, whose first `bits` bits are the network. */
 static inline void
 fms_encode_inet(FmsKeyWriter *writer, uint8 family, uint8 bits,
 				const uint8 *address, int size)

@@ -135,7 +135,8 @@ fms_encode_numeric(FmsKeyWriter *writer, const char *value, Size length)
 
 	if ((header & FMS_NUMERIC_IS_SPECIAL) == FMS_NUMERIC_IS_SPECIAL)
 	{
-		fms_encode_byte(writer, header == FMS_NUMERIC_IS_NAN ? FMS_NUMERIC_NAN :
+		fms_encode_byte(writer,
+						header == FMS_NUMERIC_IS_NAN ? FMS_NUMERIC_NAN :
 						header == FMS_NUMERIC_IS_INFINITY ?
 						FMS_NUMERIC_INFINITY : FMS_NUMERIC_MINUS_INFINITY);
 		return;

@@ -43,7 +43,7 @@
 /* Entries that take() gets at once, at least: it prefetches records. */
 #define TAKE_MIN_ENTRIES	256
 /* Distance in entries at which records are prefetched. */
-#define PREFETCH_ENTRIES	8
+#define PREFETCH_AHEAD		8
 
 /* ST_CHECK_FOR_INTERRUPTS has no check where two entries are swapped. */
 static inline int
@@ -194,9 +194,9 @@ load_prefixes(const FmsEntriesSort *sort, FmsEntry *entries, Size count,
 	{
 		const FmsRecord *record = fms_entry_record(records, &entries[i]);
 
-		if (i + PREFETCH_ENTRIES < count)
+		if (i + PREFETCH_AHEAD < count)
 			__builtin_prefetch(fms_entry_record(records,
-												&entries[i + PREFETCH_ENTRIES]));
+												&entries[i + PREFETCH_AHEAD]));
 		entries[i] = fms_entry_of_key(fms_record_key_part(record, depth),
 									  fms_entry_offset(&entries[i]));
 	}

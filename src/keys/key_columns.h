@@ -19,7 +19,7 @@
 
 #include "keys/collation.h"
 #include "keys/encode.h"
-#include "keys/keys.h"
+#include "keys/record.h"
 
 /*
  * Writes a value that is not null; see the invariants in encode.h.  sort_keys:

@@ -16,6 +16,7 @@
 
 #include "base/compat.h"
 #include "keys/key_columns.h"
+#include "keys/keys.h"
 
 /* A tuple with the layout of a MinimalTuple as a heap tuple. */
 static inline HeapTupleData

@@ -35,8 +35,10 @@ DEFINE_ENCODER(encode_int16, fms_encode_int(writer, DatumGetInt16(value), 2))
 DEFINE_ENCODER(encode_int32, fms_encode_int(writer, DatumGetInt32(value), 4))
 DEFINE_ENCODER(encode_int64, fms_encode_int(writer, DatumGetInt64(value), 8))
 DEFINE_ENCODER(encode_uint8, fms_encode_byte(writer, DatumGetUInt8(value)))
-DEFINE_ENCODER(encode_uint32, fms_encode_uint(writer, DatumGetUInt32(value), 4))
-DEFINE_ENCODER(encode_uint64, fms_encode_uint(writer, DatumGetUInt64(value), 8))
+DEFINE_ENCODER(encode_uint32,
+			   fms_encode_uint(writer, DatumGetUInt32(value), 4))
+DEFINE_ENCODER(encode_uint64,
+			   fms_encode_uint(writer, DatumGetUInt64(value), 8))
 DEFINE_ENCODER(encode_float4, fms_encode_float4(writer, DatumGetFloat4(value)))
 DEFINE_ENCODER(encode_float8, fms_encode_float8(writer, DatumGetFloat8(value)))
 DEFINE_ENCODER(encode_6_bytes,

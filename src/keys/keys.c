@@ -28,6 +28,7 @@
 
 #include "base/compat.h"
 #include "keys/key_columns.h"
+#include "keys/keys.h"
 
 /* The encoding of a column, or NULL.  Fills in sort_keys. */
 static const FmsKeyType *

@@ -40,7 +40,7 @@ typedef struct FmsCodeBase
 
 #define FMS_CODE_SAME		0
 #define FMS_CODE_SAME_BYTES 1
-#define FMS_CODE_DIFFERS	2	/* in the last word; + 1 for each earlier one */
+#define FMS_CODE_DIFFERS	2	/* in the last word; + 1 for each before */
 
 static inline FmsLoserNode
 fms_code_node(int rank, uint64 word, int leaf)

@@ -86,7 +86,7 @@ allowed_outliers(Size seen)
 	return OUTLIERS_FIRST + seen / OUTLIERS_FRACTION;
 }
 
-/* How many of the last kept entries are greater: OUTLIERS_AT_ONCE + 1 = many */
+/* Number of the last kept entries that are greater, cut off if too many. */
 static inline Size
 count_greater(const FmsEntriesSort *sort, const FmsEntry *kept, Size nkept,
 			  const FmsEntry *entry)

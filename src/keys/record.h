@@ -144,7 +144,7 @@ fms_record_is_sane(const FmsRecord *record)
 		record->tuple_bytes <= MaxAllocSize;
 }
 
-/* The tuple in the record; its t_len is valid only while the record is open. */
+/* The tuple in the record; its t_len is valid while the record is open. */
 static inline MinimalTuple
 fms_record_tuple(const FmsRecord *record)
 {
@@ -253,7 +253,7 @@ fms_record_buffer_free(FmsRecordBuffer *buffer)
 	*buffer = (FmsRecordBuffer) {NULL, 0};
 }
 
-/* Makes room for `bytes`, which may exceed MaxAllocSize; the record is lost. */
+/* Makes room for `bytes`, perhaps more than a GB; the record is lost. */
 static inline FmsRecord *
 fms_record_buffer_reserve(FmsRecordBuffer *buffer, MemoryContext context,
 						  Size bytes)

@@ -215,7 +215,8 @@ free_blocks(FmsMerge *merge, FmsLeaf *leaf, uint32 number)
 		 n < fms_run_contiguous_blocks(run, leaf->freed)))
 		return;
 	fms_tape_free(plan->tape,
-				  fms_run_block_offset(run, leaf->freed, plan->block_bytes), bytes);
+				  fms_run_block_offset(run, leaf->freed, plan->block_bytes),
+				  bytes);
 	leaf->freed += n;
 }
 

@@ -16,7 +16,7 @@
  * ascending(), descending(), turn_round(), mend(), put_back() and both
  * comparisons of presorted.c; fms_packing_of(), pack(), deal_words(), both,
  * and unpack_all() of packed.c; choose_buckets(), deal_entries(), all three,
- * load_prefixes(), sort_ties(), sort_all_ties() and both comparisons of entries.c;
+ * load_prefixes(), both sort_ties() and both comparisons of entries.c;
  * pack_records(), write_entries() and forget_first(), both, of formation.c;
  * fill_all(), fms_naming_next(), both, and the comparison of naming.c; all
  * of order.c; fms_fences_forget(); fms_losertree_build(); fms_io_unmap().
@@ -357,7 +357,7 @@ test_spilling(void)
 
 	appended = 0;
 	work_begin();
-	fms_formation_spill(formation, NULL,
+	fms_formation_spill(formation, (FmsRunWriter *) formation,
 						fms_formation_memory_bytes(formation) / 8);
 	bounded = work_was_bounded();
 	shim_ok(bounded && appended > 0 &&
@@ -365,7 +365,7 @@ test_spilling(void)
 			"writing a part of memory, and moving the rest");
 
 	work_begin();
-	fms_formation_spill(formation, NULL,
+	fms_formation_spill(formation, (FmsRunWriter *) formation,
 						fms_formation_memory_bytes(formation));
 	bounded = work_was_bounded();
 	shim_ok(bounded && appended == ENTRIES, "writing all of memory");

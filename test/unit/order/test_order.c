@@ -62,7 +62,7 @@ fms_keys_compare_rest(FmsKeys *keys, const FmsRecord *a, const FmsRecord *b)
 
 	if (prefix_decides)
 		abort();
-	if (a_word == b_word && fms_record_has_tuple(a))
+	if (a_word == b_word && a->tuple_bytes > 0)
 	{
 		a_word = tuple_word(a);
 		b_word = tuple_word(b);
@@ -370,7 +370,7 @@ is_fence_of(const FmsRecord *fence, const Block *block)
 	return fence != NULL &&
 		fms_record_prefix(fence) == block->words[0] &&
 		fms_record_key_word(fence, 1) == block->words[1] &&
-		fms_record_has_tuple(fence) == !block->exact &&
+		(fence->tuple_bytes > 0) == !block->exact &&
 		(block->exact || tuple_word(fence) == block->words[2]);
 }
 
