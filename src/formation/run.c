@@ -39,7 +39,7 @@ struct FmsRunWriter
 {
 	FmsTape    *tape;
 	FmsWriteBuffer *buffer;
-	FmsFenceStore *fences;
+	FmsFirstKeyStore *first_keys;
 	FmsOrderBy	order;
 	FmsCounters *counters;
 	uint32		block_bytes;
@@ -80,14 +80,14 @@ fms_run_writer_bytes(Size output_bytes, uint32 block_bytes)
 }
 
 FmsRunWriter *
-fms_run_writer_create(FmsIo *io, FmsTape *tape, FmsFenceStore *fences,
+fms_run_writer_create(FmsIo *io, FmsTape *tape, FmsFirstKeyStore *first_keys,
 					  FmsOrderBy order, FmsCounters *counters,
 					  uint32 block_bytes, Size output_bytes)
 {
 	FmsRunWriter *writer = palloc0(sizeof(FmsRunWriter));
 
 	writer->tape = tape;
-	writer->fences = fences;
+	writer->first_keys = first_keys;
 	writer->order = order;
 	writer->counters = counters;
 	writer->block_bytes = block_bytes;
@@ -103,7 +103,7 @@ void
 fms_run_flush(FmsRunWriter *writer)
 {
 	fms_write_buffer_flush(writer->buffer);
-	fms_fences_flush(writer->fences);
+	fms_first_keys_flush(writer->first_keys);
 }
 
 void
@@ -295,7 +295,7 @@ append_chain(FmsRunWriter *writer, const FmsRecord *record)
  * keys, nobody uses the key of a run's first block.
  */
 static void
-note_fence(FmsRunWriter *writer, const FmsRecord *record)
+note_first_key(FmsRunWriter *writer, const FmsRecord *record)
 {
 	uint32		room = fms_block_room(writer->block_bytes);
 	uint32		bytes = fms_record_bytes(record);
@@ -303,7 +303,7 @@ note_fence(FmsRunWriter *writer, const FmsRecord *record)
 
 	if (writer->order == FMS_ORDER_BY_LAST_KEYS && writer->run->nblocks > 0)
 		key = writer->last;
-	fms_fences_note(writer->fences, &writer->run->fences, key,
+	fms_first_keys_note(writer->first_keys, &writer->run->first_keys, key,
 					likely(bytes <= room) ? 1 : (bytes + room - 1) / room);
 }
 
@@ -311,7 +311,7 @@ note_fence(FmsRunWriter *writer, const FmsRecord *record)
 static void
 keep_last_key(FmsRunWriter *writer, const FmsRecord *record)
 {
-	const FmsRecord *key = fms_fences_key(writer->fences, record);
+	const FmsRecord *key = fms_first_keys_key(writer->first_keys, record);
 	Size		bytes = fms_record_bytes(key);
 
 	writer->last = memcpy(fms_record_buffer_reserve(&writer->last_key,
@@ -331,7 +331,7 @@ make_space(FmsRunWriter *writer, uint32 bytes, const FmsRecord *record,
 	if (likely(writer->block && writer->block->magic == magic &&
 			   block_space(writer) >= bytes))
 		return;
-	note_fence(writer, record);
+	note_first_key(writer, record);
 	if (writer->block)
 		close_block(writer);
 	open_block(writer, magic);
@@ -414,6 +414,6 @@ fms_run_finish(FmsRunWriter *writer)
 	if (writer->block)
 		close_block(writer);
 	fms_write_buffer_end_page(writer->buffer);
-	fms_fences_finish(writer->fences, &writer->run->fences);
+	fms_first_keys_finish(writer->first_keys, &writer->run->first_keys);
 	writer->run = NULL;
 }

@@ -10,8 +10,8 @@
 
 #include "postgres.h"
 
-#include "order/fences.h"
-#include "order/order.h"
+#include "order/first_key_store.h"
+#include "order/read_order.h"
 #include "tape/tape.h"
 
 /* Contiguous blocks of a run. */
@@ -24,7 +24,7 @@ typedef struct FmsExtent
 /* The description of a run: as small as possible, there may be thousands. */
 typedef struct FmsRun
 {
-	FmsFences	fences;			/* first keys, one per chain of blocks */
+	FmsFirstKeys first_keys;	/* one per chain of blocks */
 	union
 	{
 		FmsExtent	extent;		/* if nextents is 1 */
@@ -52,7 +52,7 @@ extern uint64 fms_run_block_offset(const FmsRun *run, uint32 number,
 /* Number of contiguous blocks from block `number` on. */
 extern uint32 fms_run_contiguous_blocks(const FmsRun *run, uint32 number);
 
-/* Frees the memory of the description, but not the FmsRun or its fences. */
+/* Frees the list of extents, but neither the FmsRun nor its first keys. */
 extern void fms_run_forget(FmsRun *run);
 
 typedef struct FmsRunWriter FmsRunWriter;
@@ -69,7 +69,7 @@ extern Size fms_run_writer_bytes(Size output_bytes, uint32 block_bytes);
  * ERROR.
  */
 extern FmsRunWriter *fms_run_writer_create(FmsIo *io, FmsTape *tape,
-										   FmsFenceStore *fences,
+										   FmsFirstKeyStore *first_keys,
 										   FmsOrderBy order,
 										   FmsCounters *counters,
 										   uint32 block_bytes,

@@ -58,7 +58,7 @@ typedef struct FmsColumn
 struct FmsKeys
 {
 	TupleDesc	desc;			/* of the tuples */
-	TupleDesc	fence_desc;		/* of a first key's tuple: the key columns */
+	TupleDesc	first_key_desc; /* of a first key's tuple: the key columns */
 	int			ncolumns;
 	int			nencoded;		/* columns in the key */
 	int			undecided;		/* first column that equal keys leave open */
@@ -66,7 +66,7 @@ struct FmsKeys
 	AttrNumber	offset_attno;	/* attno of column `undecided` if records have
 								 * its offset; else 0 */
 	MemoryContext context;		/* current at creation */
-	FmsRecordBuffer fence;		/* the first key made last */
+	FmsRecordBuffer first_key;		/* the first key made last */
 	FmsColumn	columns[FLEXIBLE_ARRAY_MEMBER];
 };
 

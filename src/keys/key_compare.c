@@ -75,8 +75,8 @@ record_column(const FmsKeys *keys, const FmsRecord *record, int i,
 		return PointerGetDatum((char *) tuple + offset);
 	}
 	view = heap_view((const char *) tuple, record->tuple_bytes);
-	if (record->flags & FMS_RECORD_FENCE)
-		return heap_getattr(&view, i + 1, keys->fence_desc, isnull);
+	if (record->flags & FMS_RECORD_FIRST_KEY)
+		return heap_getattr(&view, i + 1, keys->first_key_desc, isnull);
 	return heap_getattr(&view, keys->columns[i].attno, keys->desc, isnull);
 }
 
@@ -128,7 +128,7 @@ fms_keys_compare_rest(FmsKeys *keys, const FmsRecord *a, const FmsRecord *b)
 
 /* A palloc'd tuple of the record's key columns. */
 static MinimalTuple
-make_fence_tuple(FmsKeys *keys, const FmsRecord *record)
+make_first_key_tuple(FmsKeys *keys, const FmsRecord *record)
 {
 	Datum	   *values = palloc(keys->ncolumns * sizeof(Datum));
 	bool	   *nulls = palloc(keys->ncolumns * sizeof(bool));
@@ -137,28 +137,28 @@ make_fence_tuple(FmsKeys *keys, const FmsRecord *record)
 
 	for (i = 0; i < keys->ncolumns; i++)
 		values[i] = record_column(keys, record, i, &nulls[i]);
-	tuple = fms_form_minimal_tuple(keys->fence_desc, values, nulls);
+	tuple = fms_form_minimal_tuple(keys->first_key_desc, values, nulls);
 	pfree(values);
 	pfree(nulls);
 	return tuple;
 }
 
 const FmsRecord *
-fms_keys_make_fence(FmsKeys *keys, const FmsRecord *record)
+fms_keys_make_first_key(FmsKeys *keys, const FmsRecord *record)
 {
 	uint16		exact = record->flags & FMS_RECORD_EXACT;
-	MinimalTuple tuple = exact ? NULL : make_fence_tuple(keys, record);
+	MinimalTuple tuple = exact ? NULL : make_first_key_tuple(keys, record);
 	Size		tuple_bytes = tuple ? tuple->t_len : 0;
-	FmsRecord  *fence =
-		fms_record_buffer_reserve(&keys->fence, keys->context,
+	FmsRecord  *first_key =
+		fms_record_buffer_reserve(&keys->first_key, keys->context,
 								  fms_record_size(record->key_bytes,
 												  tuple_bytes));
 
 	/* no column offset: the tuple is another one */
-	fms_record_write(fence, fms_record_key(record), record->key_bytes,
-					 exact | FMS_RECORD_FENCE, (const char *) tuple,
+	fms_record_write(first_key, fms_record_key(record), record->key_bytes,
+					 exact | FMS_RECORD_FIRST_KEY, (const char *) tuple,
 					 tuple_bytes);
 	if (tuple)
 		pfree(tuple);
-	return fence;
+	return first_key;
 }

@@ -91,14 +91,14 @@ fms_keys_create(TupleDesc desc, const FmsKeySpec *spec)
 	keys->context = CurrentMemoryContext;
 	keys->desc = desc;
 	keys->ncolumns = spec->ncolumns;
-	keys->fence_desc = CreateTemplateTupleDesc(spec->ncolumns);
+	keys->first_key_desc = CreateTemplateTupleDesc(spec->ncolumns);
 
 	for (i = 0; i < spec->ncolumns; i++)
 	{
 		FmsColumn  *column = &keys->columns[i];
 		const FmsKeyType *type = init_column(column, spec, i);
 
-		TupleDescCopyEntry(keys->fence_desc, i + 1, desc, column->attno);
+		TupleDescCopyEntry(keys->first_key_desc, i + 1, desc, column->attno);
 
 		if (keys->nencoded < i || !type || key_bytes >= FMS_KEY_MAX_BYTES)
 			continue;

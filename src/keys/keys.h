@@ -70,7 +70,7 @@ extern int	fms_keys_compare_columns(FmsKeys *keys, const FmsRecord *a,
  * The first key of a block that starts with the record: its key and, if that
  * is not exact, the key columns.  Valid until the next call.
  */
-extern const FmsRecord *fms_keys_make_fence(FmsKeys *keys,
+extern const FmsRecord *fms_keys_make_first_key(FmsKeys *keys,
 											const FmsRecord *record);
 
 #endif							/* FMS_KEYS_H */

@@ -51,7 +51,7 @@ StaticAssertDecl(FMS_KEY_MAX_BYTES ==
 
 /* FmsRecord.flags */
 #define FMS_RECORD_EXACT	0x0001	/* equal keys mean equal records */
-#define FMS_RECORD_FENCE	0x0002	/* a first key: the tuple, if any, has only
+#define FMS_RECORD_FIRST_KEY 0x0002	/* a first key: the tuple, if any, has only
 									 * the key columns */
 
 /*
