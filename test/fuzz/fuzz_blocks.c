@@ -1,4 +1,4 @@
-/* links: order/naming keys/packed merge/merge merge/modes/ merge/pool */
+/* links: order/naming keys/packed merge/ merge/modes/ */
 /* links: formation/run tape/compressed_chunk order/order order/fences */
 /* links: tape/write_buffer */
 /* links: tape/tape tape/space base/checksum io/ */

@@ -1,5 +1,5 @@
-/* links: order/naming keys/packed sort/sizing merge/merge merge/modes/ */
-/* links: merge/pool formation/run tape/compressed_chunk tape/write_buffer */
+/* links: order/naming keys/packed sort/sizing merge/ merge/modes/ */
+/* links: formation/run tape/compressed_chunk tape/write_buffer */
 /* links: order/order order/fences io/ base/device */
 /*
  * The invariants of sizing.c over a grid of settings: no more memory than
