@@ -35,20 +35,6 @@ block_header(const FmsLeaf *leaf)
 	return (const FmsBlockHeader *) leaf->frame->block;
 }
 
-static inline const FmsCompressedChunk *
-next_chunk(const FmsLeaf *leaf)
-{
-	return (const FmsCompressedChunk *)
-		(leaf->frame->block + leaf->chunk_at_bytes);
-}
-
-/* Bytes of the block behind the chunks that have been unpacked. */
-static inline uint32
-chunk_bytes_left(const FmsLeaf *leaf)
-{
-	return block_header(leaf)->used_bytes - leaf->chunk_at_bytes;
-}
-
 void
 fms_leaf_report_bad_block(const FmsLeaf *leaf)
 {
@@ -130,50 +116,22 @@ void
 fms_leaf_unpack_chunk(FmsLeaves *leaves, int run)
 {
 	FmsLeaf    *leaf = &leaves->leaf[run];
-	const FmsCompressedChunk *chunk = next_chunk(leaf);
+	const FmsCompressedChunk *chunk = (const FmsCompressedChunk *)
+		(leaf->frame->block + leaf->chunk_at_bytes);
+	uint32		left = block_header(leaf)->used_bytes - leaf->chunk_at_bytes;
 	uint32		capacity =
 		fms_compressed_chunk_capacity(leaves->plan->block_bytes);
 	instr_time	start = fms_clock_now();
 
 	if (leaf->unpacked == NULL)
 		leaf->unpacked = palloc(capacity);
-	if (!fms_compressed_chunk_unpack(chunk, chunk_bytes_left(leaf),
-									 leaf->unpacked, capacity))
+	if (!fms_compressed_chunk_unpack(chunk, left, leaf->unpacked, capacity))
 		fms_leaf_report_bad_block(leaf);
 	leaf->bytes = leaf->unpacked;
 	leaf->at_bytes = 0;
 	leaf->end_bytes = chunk->record_bytes;
 	leaf->chunk_at_bytes += fms_compressed_chunk_size(chunk);
 	leaves->load_us += fms_clock_since_us(start);
-}
-
-/* Skips the next chunk unpacked, if it has no more than that many records. */
-static bool
-skip_chunk(FmsLeaf *leaf, uint32 records)
-{
-	const FmsCompressedChunk *chunk = next_chunk(leaf);
-	uint32		left = chunk_bytes_left(leaf);
-
-	if (leaf->at_bytes != leaf->end_bytes ||
-		left < sizeof(FmsCompressedChunk) ||
-		left < fms_compressed_chunk_size(chunk) ||
-		chunk->records > records)
-		return false;
-	leaf->records_left -= chunk->records;
-	leaf->chunk_at_bytes += fms_compressed_chunk_size(chunk);
-	return true;
-}
-
-static void
-make_assembly(FmsLeaf *leaf, Size bytes)
-{
-	if (leaf->assembly_bytes >= bytes)
-		return;
-	if (leaf->assembly)
-		pfree(leaf->assembly);
-	leaf->assembly = NULL;
-	leaf->assembly = palloc_extended(bytes, MCXT_ALLOC_HUGE);
-	leaf->assembly_bytes = bytes;
 }
 
 /*
@@ -185,12 +143,14 @@ const FmsRecord *
 fms_leaf_assemble(FmsLeaves *leaves, int run, uint32 size_bytes)
 {
 	FmsLeaf    *leaf = &leaves->leaf[run];
+	uint32		largest_bytes = leaves->input.runs[run]->largest_bytes;
 	uint32		copied = leaf->end_bytes - leaf->at_bytes;
 
-	/* a damaged size must not allocate any amount of memory */
-	if (size_bytes > leaves->input.runs[run]->largest_bytes)
+	/* only a damaged size is larger */
+	if (size_bytes > largest_bytes)
 		fms_leaf_report_bad_block(leaf);
-	make_assembly(leaf, size_bytes);
+	if (leaf->assembly == NULL)
+		leaf->assembly = palloc_extended(largest_bytes, MCXT_ALLOC_HUGE);
 	leaf->assembly_block = block_header(leaf)->number;
 	memcpy(leaf->assembly, leaf->frame->block + leaf->at_bytes, copied);
 
@@ -231,15 +191,13 @@ static void
 enter_block_again(FmsLeaves *leaves, int run, uint32 nth)
 {
 	FmsLeaf    *leaf = &leaves->leaf[run];
-	uint32		skipped = 0;
+	uint32		skipped;
 
 	load_block(leaves, run);
 	leaf->at_bytes += block_header(leaf)->continued_bytes;
 	if (leaf->records_left <= nth)
 		fms_leaf_report_bad_block(leaf);
-	while (skip_chunk(leaf, nth - skipped))
-		skipped = block_header(leaf)->records - leaf->records_left;
-	for (; skipped <= nth; skipped++)
+	for (skipped = 0; skipped <= nth; skipped++)
 		fms_leaf_take_record(leaves, run);
 }
 

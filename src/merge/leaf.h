@@ -29,7 +29,6 @@ typedef struct FmsLeaf
 	uint32		blocks_freed;	/* of the run, whose file space is free */
 
 	char	   *assembly;		/* the head if it extends over blocks */
-	Size		assembly_bytes; /* allocated size of assembly */
 	uint32		assembly_block; /* number of the block it begins in */
 
 	char	   *unpacked;		/* records of a chunk; NULL: no chunk yet */
