@@ -165,9 +165,9 @@ fms_losertree_runner_up(const FmsLoserTree *tree, FmsTieLoser tie_loser,
 }
 
 /*
- * Builds the tree of leaves 0 .. nleaves-1 in nodes[nleaves].  Each leaf climbs
- * until it meets an empty node and waits there for its opponent.  Checks for
- * interrupts before each, since a match may run a type's comparator.
+ * Builds the tree of leaves 0 .. nleaves-1 in nodes[nleaves].  Each leaf
+ * climbs until it meets an empty node and waits there for its opponent.
+ * Checks for interrupts before each, as a match may run a type's comparator.
  */
 static pg_attribute_always_inline void
 fms_losertree_build(FmsLoserTree *tree, FmsLoserNode *nodes, int nleaves,

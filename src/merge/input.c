@@ -61,15 +61,16 @@ static void
 init_order(FmsInput *input, const FmsPosition *from)
 {
 	const FmsMergePlan *plan = input->plan;
-	const FmsFences **fences = palloc(input->nruns * sizeof(FmsFences *));
+	const FmsFirstKeys **first_keys =
+		palloc(input->nruns * sizeof(FmsFirstKeys *));
 	int			run;
 
 	for (run = 0; run < input->nruns; run++)
-		fences[run] = &input->runs[run]->fences;
-	input->order = fms_order_begin(plan->keys, plan->fences,
-								   plan->mode->order, plan->counters,
-								   input->nruns, fences, from);
-	pfree(fences);
+		first_keys[run] = &input->runs[run]->first_keys;
+	input->order = fms_read_order_begin(plan->keys, plan->first_keys,
+										plan->mode->order, plan->counters,
+										input->nruns, first_keys, from);
+	pfree(first_keys);
 }
 
 void
@@ -100,7 +101,7 @@ fms_input_end(FmsInput *input)
 {
 	fms_io_unmap(input->plan->io, input->memory);
 	if (input->order)
-		fms_order_end(input->order);
+		fms_read_order_end(input->order);
 	pfree(input->private);
 	pfree(input->requests);
 	pfree(input->free);
@@ -128,7 +129,7 @@ assign(FmsInput *input, FmsFrame *frame, int run)
 	frame->run = run;
 	frame->number = input->next_block[run]++;
 	frame->request.offset_bytes =
-		fms_run_place(input->runs[run], frame->number, block_bytes);
+		fms_run_block_offset(input->runs[run], frame->number, block_bytes);
 	frame->request.length_bytes = block_bytes;
 }
 
@@ -209,7 +210,7 @@ fms_input_upcoming(FmsInput *input)
 	int			run;
 
 	do
-		run = fms_order_next(input->order);
+		run = fms_read_order_next(input->order);
 	while (run >= 0 && !fms_input_has_block(input, run));
 	return run;
 }

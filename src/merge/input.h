@@ -48,7 +48,7 @@ typedef struct FmsMergePlan
 	FmsKeys    *keys;
 	FmsIo	   *io;
 	FmsTape    *tape;
-	FmsFenceStore *fences;
+	FmsFirstKeyStore *first_keys;
 	FmsCounters *counters;
 	uint32		block_bytes;
 	uint32		assist_blocks;	/* l; 0 if the mode has no assist blocks */
@@ -68,7 +68,7 @@ struct FmsInput
 	int			nruns;			/* n */
 	FmsRun	  **runs;			/* [nruns], earlier arrivals first */
 	uint32	   *next_block;		/* [nruns] first block not yet requested */
-	FmsOrder   *order;			/* NULL if the mode reads in no order */
+	FmsReadOrder   *order;			/* NULL if the mode reads in no order */
 	void	   *private;		/* the mode's, FmsMode.private_bytes */
 	uint32		assist_used;	/* assist blocks used now; set by the mode */
 

@@ -90,10 +90,11 @@ free_blocks(FmsLeaves *leaves, int run_number, uint32 number)
 
 	if (!plan->frees ||
 		(bytes < fms_tape_free_bytes(plan->tape) &&
-		 n < fms_run_in_a_row(run, leaf->blocks_freed)))
+		 n < fms_run_contiguous_blocks(run, leaf->blocks_freed)))
 		return;
 	fms_tape_free(plan->tape,
-				  fms_run_place(run, leaf->blocks_freed, plan->block_bytes),
+				  fms_run_block_offset(run, leaf->blocks_freed,
+									   plan->block_bytes),
 				  bytes);
 	leaf->blocks_freed += n;
 }
@@ -215,8 +216,8 @@ stand_in(FmsLeaves *leaves, int run)
 		leaf->record = NULL;
 	else if (leaves->plan->mode->order == FMS_ORDER_BY_FIRST_KEYS)
 	{
-		leaf->record = fms_order_fence(leaves->input.order, run);
-		leaf->is_fence = true;
+		leaf->record = fms_read_order_first_key(leaves->input.order, run);
+		leaf->is_first_key = true;
 		if (unlikely(leaf->record == NULL))
 			fms_tape_report_corrupted(leaves->plan->tape,
 									  psprintf(_("Run %u has more blocks than the block read order."),
@@ -266,7 +267,7 @@ fms_leaf_position(const FmsLeaves *leaves, int run)
 		.record = -1
 	};
 
-	if (leaf->record == NULL || leaf->is_fence)
+	if (leaf->record == NULL || leaf->is_first_key)
 		return position;
 	if ((const char *) leaf->record == leaf->assembly)
 		position.block = leaf->assembly_block;

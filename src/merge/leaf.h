@@ -14,8 +14,8 @@
 
 typedef struct FmsLeaf
 {
-	const FmsRecord *record;	/* head or fence; NULL: the run has ended */
-	bool		is_fence;		/* record is the first key of the next block,
+	const FmsRecord *record;	/* head or first key; NULL: end of the run */
+	bool		is_first_key;	/* record is the first key of the next block,
 								 * which has not been asked for */
 
 	FmsFrame   *frame;			/* the sort block; NULL: none */
@@ -100,7 +100,7 @@ fms_leaf_take_record(FmsLeaves *leaves, int run)
 		fms_leaf_report_bad_block(leaf);
 
 	leaf->record = record;
-	leaf->is_fence = false;
+	leaf->is_first_key = false;
 }
 
 /* Moves on from the head, whose record has left. */

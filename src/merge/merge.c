@@ -5,17 +5,17 @@
  *	  (Algorithm 2).
  *
  * A tree of losers compares the leaves' records.  A leaf's record is its head,
- * the next record in its sort block, or its fence, the recorded first key of a
+ * which is the next record in its sort block, or the recorded first key of a
  * block that has not been asked for:
  *
  *	            tree of losers
  *	           /    |    |    \
- *	        head  fence head   NULL: the run has ended
+ *	        head   key  head   NULL: the run has ended
  *	         |     :     |
  *	      [block]  :  [block]
  *	               ..... not read, being read, or waiting as assist block
  *
- * When a head wins, its record leaves.  When a fence wins, the merge asks the
+ * When a head wins, its record leaves.  When a key wins, the merge asks the
  * mode for its block, whose first record has the same key, so no match is
  * replayed.  A block is thus asked for when its first record is the smallest
  * left, which makes the block read order exact.
@@ -59,8 +59,8 @@ struct FmsMerge
 };
 
 Size
-fms_merge_bytes(const FmsMode *mode, const FmsFenceStore *fences, int nruns,
-				uint32 assist_blocks, uint32 block_bytes,
+fms_merge_bytes(const FmsMode *mode, const FmsFirstKeyStore *first_keys,
+				int nruns, uint32 assist_blocks, uint32 block_bytes,
 				uint32 largest_bytes, bool compressed)
 {
 	Size		per_run = sizeof(FmsLeaf) + sizeof(FmsLoserNode);
@@ -70,8 +70,8 @@ fms_merge_bytes(const FmsMode *mode, const FmsFenceStore *fences, int nruns,
 	if (compressed)
 		per_run += fms_compressed_chunk_capacity(block_bytes);
 	return sizeof(FmsMerge) + nruns * per_run +
-		(mode->order != FMS_ORDER_NONE && fences ?
-		 fms_order_bytes(fences, mode->order, nruns) : 0) +
+		(mode->order != FMS_ORDER_NONE && first_keys ?
+		 fms_read_order_bytes(first_keys, mode->order, nruns) : 0) +
 		fms_mode_private_bytes(mode, nruns, assist_blocks) +
 		fms_input_bytes(nruns, mode->blocks(nruns, assist_blocks),
 						block_bytes);
@@ -243,7 +243,7 @@ fms_merge_next(FmsMerge *merge)
 	leaf = &merge->leaves.leaf[run];
 	if (leaf->record == NULL)
 		return NULL;
-	if (leaf->is_fence)
+	if (leaf->is_first_key)
 		fms_leaf_enter_block(&merge->leaves, run);
 	merge->handed_out = true;
 	return leaf->record;

@@ -24,13 +24,13 @@ fms_merge_positions(int nruns)
 /*
  * Memory of a merge of nruns runs, in bytes: input buffer, tree, block read
  * order, assembly buffers for records of up to largest_bytes and, if
- * compressed, buffers for unpacked chunks.  fences may be NULL before the
+ * compressed, buffers for unpacked chunks.  first_keys may be NULL before the
  * first run is written.
  */
-extern Size fms_merge_bytes(const FmsMode *mode, const FmsFenceStore *fences,
-							int nruns, uint32 assist_blocks,
-							uint32 block_bytes, uint32 largest_bytes,
-							bool compressed);
+extern Size fms_merge_bytes(const FmsMode *mode,
+							const FmsFirstKeyStore *first_keys, int nruns,
+							uint32 assist_blocks, uint32 block_bytes,
+							uint32 largest_bytes, bool compressed);
 
 /*
  * Begins a merge and starts its first reads.  Ties leave in the order of

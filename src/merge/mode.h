@@ -15,7 +15,7 @@
 
 #include "postgres.h"
 
-#include "order/order.h"
+#include "order/read_order.h"
 
 typedef struct FmsInput FmsInput;
 typedef struct FmsFrame FmsFrame;

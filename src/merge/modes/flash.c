@@ -18,7 +18,7 @@
  *
  * A run's next block is needed when its block in memory is exhausted, that is
  * when the block's last record leaves, so the order goes by the blocks' last
- * keys (order.c).
+ * keys (read_order.c).
  *
  * The mode is here to compare with.  It follows the paper's Algorithm 2: no
  * read is in flight while records are merged.

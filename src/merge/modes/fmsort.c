@@ -13,13 +13,13 @@
  *	          oldest                        newest
  *	  queue:  [1.0][0.0][2.0][1.1][0.1] ..  --> next of the order
  *	            |
- *	            +--> becomes the sort block of run 1 when run 1's fence wins
+ *	            +--> becomes the sort block of run 1 when its first key wins
  *
- * The merge asks for blocks in block read order (order.c).  So the block asked
- * for is the oldest of the queue, and the merge waits for no other read (lines
- * 8 to 10).  Every other run has at most one sort block, so a block that has
- * not been requested yet finds a free frame.  If comparisons contradict each
- * other, find_out_of_order() gets the block.
+ * The merge asks for blocks in block read order (read_order.c).  So the block
+ * asked for is the oldest of the queue, and the merge waits for no other read
+ * (lines 8 to 10).  Every other run has at most one sort block, so a block that
+ * has not been requested yet finds a free frame.  If comparisons contradict
+ * each other, find_out_of_order() gets the block.
  *
  * The paper turns the oldest assist block into a sort block when any sort
  * block is exhausted.  Here it stays in the queue until its first record is

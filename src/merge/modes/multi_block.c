@@ -75,7 +75,7 @@ refill(FmsInput *input, int run)
 	uint32		n = Min(share->size, input->runs[run]->nblocks - block);
 
 	n = Min(n, Max(READ_MAX_BYTES / input->plan->block_bytes, 1));
-	n = Min(n, fms_run_in_a_row(input->runs[run], block));
+	n = Min(n, fms_run_contiguous_blocks(input->runs[run], block));
 	fms_input_request_many(input, share->frames, run, n);
 	fms_input_submit(input);
 	share->filled = n;
