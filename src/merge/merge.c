@@ -115,7 +115,7 @@ struct FmsMerge
 };
 
 Size
-fms_merge_bytes(const FmsMode *mode, const FmsFenceStore *fences, int nruns,
+fms_merge_bytes(const FmsMode *mode, const FmsFenceMemory *fences, int nruns,
 				uint32 assist_blocks, uint32 block_bytes,
 				uint32 largest_bytes, bool compressed)
 {
@@ -127,7 +127,7 @@ fms_merge_bytes(const FmsMode *mode, const FmsFenceStore *fences, int nruns,
 	if (compressed)
 		per_run += fms_compressed_chunk_capacity(block_bytes);
 	return sizeof(FmsMerge) + nruns * per_run +
-		(mode->order != FMS_ORDER_NONE && fences ?
+		(mode->order != FMS_ORDER_NONE && fences->share_bytes > 0 ?
 		 fms_order_bytes(fences, mode->order, nruns) : 0) +
 		mode->private_bytes(nruns, assist_blocks) +
 		fms_pool_bytes(mode->blocks(nruns, assist_blocks), block_bytes);

@@ -47,10 +47,9 @@ fms_merge_positions(int nruns)
 /*
  * Bytes that merging n runs takes: input buffer, tree, block read order and
  * buffers in which records of up to largest_bytes are put together and, if
- * there may be any, chunks are unpacked.  Fences may be NULL before there are
- * any.
+ * there may be any, chunks are unpacked.
  */
-extern Size fms_merge_bytes(const FmsMode *mode, const FmsFenceStore *fences,
+extern Size fms_merge_bytes(const FmsMode *mode, const FmsFenceMemory *fences,
 							int nruns, uint32 assist_blocks,
 							uint32 block_bytes, uint32 largest_bytes,
 							bool compressed);

@@ -298,23 +298,25 @@ fms_fences_destroy(FmsFenceStore *store)
 	pfree(store);
 }
 
-Size
-fms_fences_memory_bytes(const FmsFenceStore *store)
+FmsFenceMemory
+fms_fences_memory(const FmsFenceStore *store)
 {
-	return store->memory_bytes +
-		(store->stream ? fms_write_buffer_bytes(store->stream) : 0);
+	FmsFenceMemory fences = {
+		.share_bytes = store->share_bytes,
+		.memory_bytes = store->memory_bytes +
+		(store->stream ? fms_write_buffer_bytes(store->stream) : 0),
+		.largest_bytes = store->largest_bytes,
+		.on_tape = store->tape != NULL,
+		.prefix_decides = fms_keys_prefix_decides(store->keys)
+	};
+
+	return fences;
 }
 
 FmsIo *
 fms_fences_io(const FmsFenceStore *store)
 {
 	return store->io;
-}
-
-const FmsKeys *
-fms_fences_keys(const FmsFenceStore *store)
-{
-	return store->keys;
 }
 
 Size
@@ -331,13 +333,14 @@ fms_fence_reader_buffer_bytes(const FmsFenceStore *store,
 }
 
 Size
-fms_fence_reader_bytes(const FmsFenceStore *store, FmsFenceReading reading)
+fms_fence_reader_bytes(const FmsFenceMemory *fences, FmsFenceReading reading)
 {
-	if (store->tape == NULL)
+	Size		chunk_bytes = chunk_bytes_for(fences->share_bytes);
+
+	if (!fences->on_tape)
 		return READER_BYTES;
-	return READER_BYTES + tape_reader_bytes(reading) +
-		fms_fence_reader_buffer_bytes(store, reading) +
-		(store->largest_bytes > store->chunk_bytes ? store->largest_bytes : 0);
+	return READER_BYTES + tape_reader_bytes(reading) + reading * chunk_bytes +
+		(fences->largest_bytes > chunk_bytes ? fences->largest_bytes : 0);
 }
 
 void

@@ -50,8 +50,17 @@ extern void fms_fences_destroy(FmsFenceStore *store);
 extern Size fms_fences_run_bytes(Size share_bytes);
 extern Size fms_fences_tape_bytes(void);
 
-/* Memory taken now. */
-extern Size fms_fences_memory_bytes(const FmsFenceStore *store);
+/* The numbers of a store that decide how much memory a merge needs. */
+typedef struct FmsFenceMemory
+{
+	Size		share_bytes;	/* as created; 0: there is no store yet */
+	Size		memory_bytes;	/* taken now */
+	Size		largest_bytes;	/* largest first key on tape */
+	bool		on_tape;		/* some first keys are on tape */
+	bool		prefix_decides; /* see fms_keys_prefix_decides() */
+} FmsFenceMemory;
+
+extern FmsFenceMemory fms_fences_memory(const FmsFenceStore *store);
 
 /* Adds what the store's own tape did, and how long that took. */
 extern void fms_fences_count(const FmsFenceStore *store,
@@ -92,14 +101,13 @@ typedef enum FmsFenceReading
 } FmsFenceReading;
 
 /* What it may take, its buffer included. */
-extern Size fms_fence_reader_bytes(const FmsFenceStore *store,
+extern Size fms_fence_reader_bytes(const FmsFenceMemory *fences,
 								   FmsFenceReading reading);
 
 /* Size of that buffer; 0 while all fences are in memory. */
 extern Size fms_fence_reader_buffer_bytes(const FmsFenceStore *store,
 										  FmsFenceReading reading);
 extern FmsIo *fms_fences_io(const FmsFenceStore *store);
-extern const FmsKeys *fms_fences_keys(const FmsFenceStore *store);
 
 /* What it was created with. */
 extern Size fms_fences_share_bytes(const FmsFenceStore *store);

@@ -201,17 +201,17 @@ together_for(int nruns)
 }
 
 Size
-fms_order_bytes(const FmsFenceStore *store, FmsOrderBy by, int nruns)
+fms_order_bytes(const FmsFenceMemory *fences, FmsOrderBy by, int nruns)
 {
 	Size		run_bytes = sizeof(uint32) + sizeof(FmsFenceReader *) +
-		fms_fence_reader_bytes(store, FMS_FENCES_AHEAD);
+		fms_fence_reader_bytes(fences, FMS_FENCES_AHEAD);
 
 	if (by == FMS_ORDER_BY_FIRST_KEYS)
 		run_bytes += sizeof(FmsFenceReader *) +
-			fms_fence_reader_bytes(store, FMS_FENCES_BEHIND);
+			fms_fence_reader_bytes(fences, FMS_FENCES_BEHIND);
 	return sizeof(FmsOrder) + nruns * run_bytes +
-		(fms_keys_prefix_decides(fms_fences_keys(store)) ?
-		 fms_naming_bytes(nruns, fms_fences_share_bytes(store)) :
+		(fences->prefix_decides ?
+		 fms_naming_bytes(nruns, fences->share_bytes) :
 		 together_for(nruns) * sizeof(int) +
 		 nruns * (sizeof(FmsOrderLeaf) + sizeof(FmsLoserNode)));
 }

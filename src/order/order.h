@@ -63,7 +63,7 @@ extern FmsOrder *fms_order_begin(FmsKeys *keys, FmsFenceStore *store,
 extern void fms_order_end(FmsOrder *order);
 
 /* Bytes that takes; more if keys are long. */
-extern Size fms_order_bytes(const FmsFenceStore *store, FmsOrderBy by,
+extern Size fms_order_bytes(const FmsFenceMemory *fences, FmsOrderBy by,
 							int nruns);
 
 /*

@@ -557,10 +557,10 @@ goes_well(uint32 range, bool chains, bool long_fences, Size share_bytes)
 	int			i;
 
 	make_runs(range, chains, long_fences, share_bytes);
-	if (fms_fences_memory_bytes(store) > share_bytes && tapes_open == 0)
+	if (fms_fences_memory(store).memory_bytes > share_bytes && tapes_open == 0)
 	{
 		shim_note("%zu bytes are more than the share of %zu",
-				  fms_fences_memory_bytes(store), share_bytes);
+				  fms_fences_memory(store).memory_bytes, share_bytes);
 		passed = false;
 	}
 	for (i = 0; i < nruns; i++)
