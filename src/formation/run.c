@@ -19,8 +19,9 @@
  * many as it takes; these blocks are a chain with one fence.  Behind its end
  * the last of them takes further records.
  *
- * A compressed run's records go into a chunk first (compressed_chunk.c), and when that
- * is full, into the block, as the fence does if it is the block's first.  One
+ * A compressed run's records go into a chunk first (compressed_chunk.c), and
+ * when that is full, into the block, as the fence does if it is the block's
+ * first.  One
  * that is too large for a chunk ends this: the rest of that run is written as
  * it is, since a block of either kind begun for each of them in turn would
  * hold next to nothing.
@@ -146,7 +147,8 @@ fms_run_begin(FmsRunWriter *writer, FmsRun *run, uint32 id, uint32 level,
 
 	if (compressed && writer->compressor == NULL)
 		writer->compressor =
-			fms_compressor_create(fms_compressed_chunk_capacity(writer->block_bytes));
+			fms_compressor_create(fms_compressed_chunk_capacity(
+				writer->block_bytes));
 	writer->bundling = compressed;
 
 	memset(run, 0, sizeof(*run));

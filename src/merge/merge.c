@@ -40,8 +40,9 @@
  * A record that extends over several blocks is put together in a buffer of
  * its run; its blocks are given back as they are copied.
  *
- * A block that holds chunks (compressed_chunk.c) stays as it was read, and its run has
- * a buffer into which one is unpacked after the other, when the merge comes to
+ * A block that holds chunks (compressed_chunk.c) stays as it was read, and its
+ * run has a buffer into which one is unpacked after the other, when the
+ * merge comes to
  * it.  So a leaf's records lie either in its block or in that buffer:
  *
  *	  plain		block   | header | r | r | r^| r | r |
@@ -265,7 +266,8 @@ make_assembly(FmsLeaf *leaf, Size bytes)
 static inline const FmsCompressedChunk *
 next_chunk(const FmsLeaf *leaf)
 {
-	return (const FmsCompressedChunk *) (leaf->frame->block + leaf->chunk_at_bytes);
+	return (const FmsCompressedChunk *)
+		(leaf->frame->block + leaf->chunk_at_bytes);
 }
 
 /* What has been unpacked is used up: unpacks the next chunk of the block. */
@@ -273,12 +275,14 @@ pg_noinline static void
 unpack_chunk(FmsMerge *merge, FmsLeaf *leaf)
 {
 	uint32		left = block_header(leaf)->used_bytes - leaf->chunk_at_bytes;
-	uint32		capacity = fms_compressed_chunk_capacity(merge->plan->block_bytes);
+	uint32		capacity =
+		fms_compressed_chunk_capacity(merge->plan->block_bytes);
 	instr_time	start = fms_clock_now();
 
 	if (leaf->unpacked == NULL)
 		leaf->unpacked = palloc(capacity);
-	if (!fms_compressed_chunk_unpack(next_chunk(leaf), left, leaf->unpacked, capacity))
+	if (!fms_compressed_chunk_unpack(next_chunk(leaf), left, leaf->unpacked,
+									 capacity))
 		report_bad_block(leaf);
 	leaf->bytes = leaf->unpacked;
 	leaf->at_bytes = 0;
@@ -293,7 +297,8 @@ pass_chunk(FmsLeaf *leaf, uint32 records)
 {
 	uint32		left = block_header(leaf)->used_bytes - leaf->chunk_at_bytes;
 
-	if (leaf->at_bytes != leaf->end_bytes || left < sizeof(FmsCompressedChunk) ||
+	if (leaf->at_bytes != leaf->end_bytes ||
+		left < sizeof(FmsCompressedChunk) ||
 		left < fms_compressed_chunk_size(next_chunk(leaf)) ||
 		next_chunk(leaf)->records > records)
 		return false;

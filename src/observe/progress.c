@@ -181,7 +181,8 @@ fms_progress_begin(double expected, bool grouped)
 	FmsProgressSlot   *place = free_place();
 
 	if (place == NULL)
-		return &((FmsProgressSlot *) palloc0(sizeof(FmsProgressSlot)))->sort.counters;
+		return &((FmsProgressSlot *)
+				 palloc0(sizeof(FmsProgressSlot)))->sort.counters;
 
 	callback = palloc(sizeof(MemoryContextCallback));
 	callback->func = leave_on_reset;

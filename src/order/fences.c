@@ -425,7 +425,8 @@ open_tape_chunk(FmsFenceStore *store, Size bytes)
 
 	size = (size + store->chunk_bytes - 1) / store->chunk_bytes *
 		store->chunk_bytes;
-	store->open = (FmsFenceChunk *) fms_write_buffer_piece(store->stream, size);
+	store->open = (FmsFenceChunk *)
+		fms_write_buffer_piece(store->stream, size);
 	init_chunk(store, store->open, chunk_number(offset_bytes), size);
 	store->largest_bytes = Max(store->largest_bytes, size);
 }
@@ -873,7 +874,8 @@ check_chunk(FmsFenceReader *reader, FmsChunkSlot *slot)
 		report_bad_chunk(reader, chunk);
 	if (size > usual)
 		chunk = read_large_chunk(reader, slot, size);
-	if (!fms_tape_checksum_holds(reader->store->tape, &chunk->checksum, size) ||
+	if (!fms_tape_checksum_holds(reader->store->tape, &chunk->checksum,
+								 size) ||
 		chunk->magic != CHUNK_MAGIC || chunk->next != NULL ||
 		chunk->number != chunk_number(reader->tape->next_offset) ||
 		chunk->used_bytes < sizeof(FmsFenceChunk) ||

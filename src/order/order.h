@@ -32,7 +32,7 @@ typedef enum FmsOrderBy
  */
 typedef struct FmsOrder FmsOrder;
 
-/* A position in a run or in the in-memory run, from where a merge can go on. */
+/* Position in a run or in the in-memory run from which a merge can go on. */
 typedef union FmsPosition
 {
 	struct

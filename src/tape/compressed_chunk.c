@@ -29,7 +29,7 @@
  * at 300 MB/s, and gives back 0.9 GB/s: worth it on the slowest devices only.
  * And the server depends on LZ4 itself.
  *
- * Memory: a compressor is one piece of memory, palloc'd; LZ4 allocates nothing.
+ * Memory: a compressor is one piece, palloc'd; LZ4 allocates nothing.
  * Nothing here fails but palloc().
  *
  *-------------------------------------------------------------------------
@@ -69,7 +69,8 @@ FmsCompressor *
 fms_compressor_create(uint32 capacity)
 {
 	Size		head_bytes = MAXALIGN(sizeof(FmsCompressor));
-	char	   *memory = palloc(head_bytes + sizeof(FmsCompressedChunk) + 2 * capacity);
+	char	   *memory = palloc(head_bytes + sizeof(FmsCompressedChunk) +
+								2 * capacity);
 	FmsCompressor *compressor = (FmsCompressor *) memory;
 
 	Assert(capacity == MAXALIGN(capacity));
@@ -129,7 +130,8 @@ fms_compressor_close(FmsCompressor *compressor)
 	compressor->closed = true;
 	/* no chunk refers to another: each can be unpacked by itself */
 	LZ4_resetStream_fast(&compressor->lz4);
-	bytes = LZ4_compress_fast_continue(&compressor->lz4, compressor->bytes, stored,
+	bytes = LZ4_compress_fast_continue(&compressor->lz4, compressor->bytes,
+									   stored,
 									   compressor->record_bytes,
 									   compressor->record_bytes - 1, 1);
 	if (bytes <= 0)
@@ -162,8 +164,8 @@ fms_compressor_last(const FmsCompressor *compressor)
 }
 
 bool
-fms_compressed_chunk_unpack(const FmsCompressedChunk *chunk, uint32 left_bytes, char *records,
-				  uint32 capacity)
+fms_compressed_chunk_unpack(const FmsCompressedChunk *chunk,
+							uint32 left_bytes, char *records, uint32 capacity)
 {
 	if (left_bytes < sizeof(FmsCompressedChunk) ||
 		left_bytes < fms_compressed_chunk_size(chunk) ||

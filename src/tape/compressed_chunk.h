@@ -45,8 +45,9 @@ fms_compressed_chunk_size(const FmsCompressedChunk *chunk)
  * it could have been made by fms_compressor_close(): whatever the bytes are,
  * nothing is read or written outside.
  */
-extern bool fms_compressed_chunk_unpack(const FmsCompressedChunk *chunk, uint32 left_bytes,
-							  char *records, uint32 capacity);
+extern bool fms_compressed_chunk_unpack(const FmsCompressedChunk *chunk,
+										uint32 left_bytes, char *records,
+										uint32 capacity);
 
 /* Makes chunks, one after the other. */
 typedef struct FmsCompressor FmsCompressor;
@@ -62,7 +63,8 @@ extern bool fms_compressor_takes(const FmsCompressor *compressor,
 							  const FmsRecord *record);
 
 /* Adds a copy of it.  False, and nothing changes: this chunk is full. */
-extern bool fms_compressor_add(FmsCompressor *compressor, const FmsRecord *record);
+extern bool fms_compressor_add(FmsCompressor *compressor,
+							   const FmsRecord *record);
 
 extern bool fms_compressor_is_empty(const FmsCompressor *compressor);
 
@@ -70,7 +72,8 @@ extern bool fms_compressor_is_empty(const FmsCompressor *compressor);
  * Compresses what has been added, and begins the next bundle.  The chunk and
  * what first() and last() return stay until the next add().
  */
-extern const FmsCompressedChunk *fms_compressor_close(FmsCompressor *compressor);
+extern const FmsCompressedChunk *
+			fms_compressor_close(FmsCompressor *compressor);
 extern const FmsRecord *fms_compressor_first(const FmsCompressor *compressor);
 extern const FmsRecord *fms_compressor_last(const FmsCompressor *compressor);
 

@@ -769,7 +769,8 @@ fms_tape_set_checksum(const FmsTape *tape, FmsChecksum *piece, Size bytes)
 }
 
 bool
-fms_tape_checksum_holds(const FmsTape *tape, const FmsChecksum *piece, Size bytes)
+fms_tape_checksum_holds(const FmsTape *tape, const FmsChecksum *piece,
+						Size bytes)
 {
 	return fms_checksum_holds(piece, bytes, tape->salt, tape->checksums);
 }

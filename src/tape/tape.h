@@ -159,9 +159,10 @@ extern void fms_tape_wait(FmsTape *tape, FmsIoRequest *request);
  * Seals a piece that is to be appended, and says whether one just read is
  * what was sealed for this tape.
  */
-extern void fms_tape_set_checksum(const FmsTape *tape, FmsChecksum *piece, Size bytes);
-extern bool fms_tape_checksum_holds(const FmsTape *tape, const FmsChecksum *piece,
-								Size bytes);
+extern void fms_tape_set_checksum(const FmsTape *tape, FmsChecksum *piece,
+								  Size bytes);
+extern bool fms_tape_checksum_holds(const FmsTape *tape,
+									const FmsChecksum *piece, Size bytes);
 
 /*
  * Raises ERRCODE_DATA_CORRUPTED for a piece that is not what was written.

@@ -64,8 +64,8 @@ map_buffers(FmsWriteBuffer *stream, Size buffer_bytes)
 }
 
 FmsWriteBuffer *
-fms_write_buffer_create(FmsIo *io, FmsTape *tape, Size buffer_bytes, int nbuffers,
-				  bool in_room)
+fms_write_buffer_create(FmsIo *io, FmsTape *tape, Size buffer_bytes,
+						int nbuffers, bool in_room)
 {
 	FmsWriteBuffer  *stream = palloc0(sizeof(FmsWriteBuffer));
 

@@ -1,5 +1,6 @@
 /* links: order/naming keys/packed merge/merge merge/modes/ merge/pool */
-/* links: formation/run tape/compressed_chunk order/order order/fences tape/write_buffer */
+/* links: formation/run tape/compressed_chunk order/order order/fences */
+/* links: tape/write_buffer */
 /* links: tape/tape tape/space base/checksum io/ */
 /*
  * The block reader: runs are written as a sort writes them, then the fuzzer
@@ -314,7 +315,8 @@ change_block(void)
 		shim_below(plan.block_bytes - sizeof(word));
 	memcpy(block.bytes + at, &word, sizeof(word));
 	if (checksum_again)
-		fms_tape_set_checksum(plan.tape, &block.header.checksum, plan.block_bytes);
+		fms_tape_set_checksum(plan.tape, &block.header.checksum,
+							  plan.block_bytes);
 	if (pwrite(descriptors[1], block.bytes, plan.block_bytes, offset) !=
 		(ssize_t) plan.block_bytes)
 		abort();

@@ -1,6 +1,6 @@
 /* links: order/naming keys/packed sort/sizing merge/merge merge/modes/ */
-/* links: merge/pool formation/run tape/compressed_chunk tape/write_buffer order/order */
-/* links: order/fences io/ base/device */
+/* links: merge/pool formation/run tape/compressed_chunk tape/write_buffer */
+/* links: order/order order/fences io/ base/device */
 /*
  * The invariants of sizing.c over a grid of settings: no more memory than
  * there is, except for the least that any merge needs; nothing given away.
@@ -145,7 +145,8 @@ fms_tape_set_checksum(const FmsTape *tape, FmsChecksum *piece, Size bytes)
 }
 
 bool
-fms_tape_checksum_holds(const FmsTape *tape, const FmsChecksum *piece, Size bytes)
+fms_tape_checksum_holds(const FmsTape *tape, const FmsChecksum *piece,
+						Size bytes)
 {
 	abort();
 }

@@ -1,6 +1,7 @@
 /* links: keys/entries keys/packed keys/presorted formation/formation */
-/* links: formation/arena formation/piece order/naming order/order order/fences */
-/* links: tape/write_buffer base/checksum io/io io/io_uring io/io_pinned io/io_sync */
+/* links: formation/arena formation/piece order/naming order/order */
+/* links: order/fences */
+/* links: tape/write_buffer base/checksum io/ */
 /* flags: -fsanitize-coverage=trace-pc */
 /* flags: -Wl,--wrap=memmove,--wrap=memcpy,--wrap=munmap,--wrap=madvise */
 /*
@@ -114,10 +115,12 @@ NEVER_CALLED(fms_tape_report_corrupted,
 NEVER_CALLED(fms_tape_read, (FmsTape *tape, FmsIoRequest **requests, int n))
 NEVER_CALLED(fms_tape_append, (FmsTape *tape, FmsIoRequest *request,
 							   char *buffer, uint32 length_bytes))
-NEVER_CALLED(fms_tape_set_checksum, (const FmsTape *tape, FmsChecksum *piece, Size bytes))
+NEVER_CALLED(fms_tape_set_checksum,
+			 (const FmsTape *tape, FmsChecksum *piece, Size bytes))
 
 bool
-fms_tape_checksum_holds(const FmsTape *tape, const FmsChecksum *piece, Size bytes)
+fms_tape_checksum_holds(const FmsTape *tape, const FmsChecksum *piece,
+						Size bytes)
 {
 	abort();
 }

@@ -1,5 +1,5 @@
-/* links: order/order order/naming keys/packed order/fences tape/write_buffer */
-/* links: base/checksum io/io io/io_uring io/io_pinned io/io_sync */
+/* links: order/order order/naming keys/packed order/fences */
+/* links: tape/write_buffer base/checksum io/ */
 /*
  * The block read order against all fences sorted by (key, run, position).
  *
@@ -13,8 +13,9 @@
  * the next chunk in memory; read_large_chunk() reading from the wrong offset;
  * a reader freed while its read is in flight; skip_fences() of order.c taking
  * a chain for one block, or not counting a block that was entered;
- * check_chunk() of fences.c not asking for the checksum; pack() of fences.c taking
- * a chain's fence for a usual one, or the key of the chunk before for the one
+ * check_chunk() of fences.c not asking for the checksum; pack() of fences.c
+ * taking a chain's fence for a usual one, or the key of the chunk before
+ * for the one
  * before; bytes_before_zeros() of fences.c not seeing the last word;
  * fill_all() of naming.c taking the greatest bound, or what is at the bound
  * staying; a chain named once, or once too often; take_from_chunk() of
@@ -208,7 +209,8 @@ fms_tape_set_checksum(const FmsTape *tape, FmsChecksum *piece, Size bytes)
 }
 
 bool
-fms_tape_checksum_holds(const FmsTape *tape, const FmsChecksum *piece, Size bytes)
+fms_tape_checksum_holds(const FmsTape *tape, const FmsChecksum *piece,
+						Size bytes)
 {
 	return fms_checksum_holds(piece, bytes, SALT, true);
 }

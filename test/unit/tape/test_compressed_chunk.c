@@ -4,8 +4,8 @@
  * well it can be compressed; and whatever stands in a chunk that comes from
  * disk, it is refused or unpacked, and nothing is touched outside.
  *
- * Seen to fail with: fms_compressed_chunk_unpack() not asking how much there is left to
- * read, or how much fits.
+ * Seen to fail with: fms_compressed_chunk_unpack() not asking how much there
+ * is left to read, or how much fits.
  */
 #include "postgres.h"
 
@@ -183,8 +183,8 @@ test_damage(void)
 		for (; changes > 0 && left > 0; changes--)
 			copy[shim_below(shim_below(2) ? left : Min(left, 8))] =
 				(char) shim_random();
-		refused += !fms_compressed_chunk_unpack((FmsCompressedChunk *) copy, left, records,
-									  capacity);
+		refused += !fms_compressed_chunk_unpack((FmsCompressedChunk *) copy,
+												left, records, capacity);
 		free(copy);
 		free(records);
 	}
@@ -198,7 +198,8 @@ test_damage(void)
 static void
 test_too_large(void)
 {
-	FmsCompressor *compressor = fms_compressor_create(fms_compressed_chunk_capacity(32768));
+	FmsCompressor *compressor =
+		fms_compressor_create(fms_compressed_chunk_capacity(32768));
 	uint32		capacity = fms_compressed_chunk_capacity(4096);
 	char	   *records = malloc(capacity);
 	const FmsCompressedChunk *chunk;
@@ -207,8 +208,9 @@ test_too_large(void)
 		;
 	chunk = fms_compressor_close(compressor);
 	shim_ok(chunk->record_bytes > capacity &&
-			!fms_compressed_chunk_unpack(chunk, fms_compressed_chunk_size(chunk), records,
-							   capacity),
+			!fms_compressed_chunk_unpack(chunk,
+										 fms_compressed_chunk_size(chunk),
+										 records, capacity),
 			"a chunk is refused for which there is no room");
 	free(records);
 	pfree(compressor);
