@@ -50,8 +50,7 @@ typedef struct FmsMergeSize
 typedef struct FmsForecast
 {
 	int64		runs;			/* on disk */
-	Size		in_memory_run_bytes;	/* tuples that the last merge takes from
-										 * memory */
+	Size		in_memory_run_bytes;	/* taken from memory by the last merge */
 } FmsForecast;
 
 /* The least work_mem for an input, in steps of 64 kB. */
