@@ -50,7 +50,7 @@ typedef struct FmsMergeSize
 typedef struct FmsForecast
 {
 	int64		runs;			/* on disk */
-	Size		in_memory_run_bytes;	/* taken from memory by the last merge */
+	Size		in_memory_run_bytes;	/* not written, at the end */
 } FmsForecast;
 
 /* The least work_mem for an input, in steps of 64 kB. */
