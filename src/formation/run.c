@@ -14,25 +14,24 @@
  *	  ^ page                    ^ page          ^ page
  *	  |<------ extent --------->|               |<------ extent --------->|
  *
- * A record starts a new block if it does not fit into the rest of this one.
- * A record that is larger than a block starts one and continues through as
- * many as it takes; these blocks are a chain with one fence.  Behind its end
+ * A record starts a new block if it does not fit into the rest of this one. A
+ * record that is larger than a block starts one and continues through as many
+ * as it takes; these blocks are a chain with one first key.  Behind its end
  * the last of them takes further records.
  *
  * A compressed run's records go into a chunk first (compressed_chunk.c), and
- * when that is full, into the block, as the fence does if it is the block's
- * first.  One
- * that is too large for a chunk ends this: the rest of that run is written as
- * it is, since a block of either kind begun for each of them in turn would
- * hold next to nothing.
+ * when that is full, into the block, as the first key does if it is the
+ * block's first.  One that is too large for a chunk ends this: the rest of
+ * that run is written as it is, since a block of either kind begun for each of
+ * them in turn would hold next to nothing.
  *
  *	  records --> chunk being filled --LZ4--> open block --> stream
  *
- * For a merge that reads by last keys, a block's fence is the last key of the
- * block before it: the key of the record that began there last, which is still
- * in that block when the next one is opened.  Only a record that is larger
- * than a block is not, nor one in a chunk, so of such a one a copy of the key
- * is kept.
+ * For a merge that reads by last keys, a block's first key is the last key of
+ * the block before it: the key of the record that began there last, which is
+ * still in that block when the next one is opened.  Only a record that is
+ * larger than a block is not, nor one in a chunk, so of such a one a copy of
+ * the key is kept.
  *
  * Memory: writer, compressor and a run's extents are palloc'd, the rest is the
  * stream's.  On ERROR nothing is done here: see io.c.
@@ -52,7 +51,7 @@ struct FmsRunWriter
 {
 	FmsTape    *tape;
 	FmsWriteBuffer  *stream;
-	FmsFenceStore *fences;
+	FmsFirstKeyStore *first_keys;
 	FmsOrderBy	order;
 	FmsCounters *counters;
 	uint32		block_bytes;
@@ -93,14 +92,14 @@ fms_run_writer_bytes(Size output_bytes, uint32 block_bytes)
 }
 
 FmsRunWriter *
-fms_run_writer_create(FmsIo *io, FmsTape *tape, FmsFenceStore *fences,
+fms_run_writer_create(FmsIo *io, FmsTape *tape, FmsFirstKeyStore *first_keys,
 					  FmsOrderBy order, FmsCounters *counters,
 					  uint32 block_bytes, Size output_bytes)
 {
 	FmsRunWriter *writer = palloc0(sizeof(FmsRunWriter));
 
 	writer->tape = tape;
-	writer->fences = fences;
+	writer->first_keys = first_keys;
 	writer->order = order;
 	writer->counters = counters;
 	writer->block_bytes = block_bytes;
@@ -116,7 +115,7 @@ void
 fms_run_flush(FmsRunWriter *writer)
 {
 	fms_write_buffer_flush(writer->stream);
-	fms_fences_flush(writer->fences);
+	fms_first_keys_flush(writer->first_keys);
 }
 
 void
@@ -298,7 +297,7 @@ append_chain(FmsRunWriter *writer, const FmsRecord *record)
  * key.
  */
 static void
-note_fence(FmsRunWriter *writer, const FmsRecord *record)
+note_first_key(FmsRunWriter *writer, const FmsRecord *record)
 {
 	uint32		room = fms_block_room(writer->block_bytes);
 	uint32		bytes = fms_record_bytes(record);
@@ -306,15 +305,15 @@ note_fence(FmsRunWriter *writer, const FmsRecord *record)
 
 	if (writer->order == FMS_ORDER_BY_LAST_KEYS && writer->run->nblocks > 0)
 		key = writer->last;
-	fms_fences_note(writer->fences, &writer->run->fences, key,
-					likely(bytes <= room) ? 1 : (bytes + room - 1) / room);
+	fms_first_keys_note(writer->first_keys, &writer->run->first_keys, key,
+						likely(bytes <= room) ? 1 : (bytes + room - 1) / room);
 }
 
 /* By last keys: the record appended last is not in the open block, to read. */
 static void
 keep_last_key(FmsRunWriter *writer, const FmsRecord *record)
 {
-	const FmsRecord *key = fms_fences_key(writer->fences, record);
+	const FmsRecord *key = fms_first_keys_key(writer->first_keys, record);
 
 	if (writer->last_key)
 		pfree(writer->last_key);
@@ -336,7 +335,7 @@ make_space(FmsRunWriter *writer, uint32 bytes, const FmsRecord *record,
 	if (likely(writer->block && writer->block->magic == magic &&
 			   block_space(writer) >= bytes))
 		return;
-	note_fence(writer, record);
+	note_first_key(writer, record);
 	if (writer->block)
 		close_block(writer);
 	open_block(writer, magic);
@@ -419,6 +418,6 @@ fms_run_finish(FmsRunWriter *writer)
 	if (writer->block)
 		close_block(writer);
 	fms_write_buffer_end_page(writer->stream);
-	fms_fences_finish(writer->fences, &writer->run->fences);
+	fms_first_keys_finish(writer->first_keys, &writer->run->first_keys);
 	writer->run = NULL;
 }

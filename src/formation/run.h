@@ -10,8 +10,8 @@
 
 #include "postgres.h"
 
-#include "order/fences.h"
-#include "order/order.h"
+#include "order/first_key_store.h"
+#include "order/read_order.h"
 #include "tape/tape.h"
 
 /* Blocks of a run that lie one behind the other. */
@@ -31,7 +31,7 @@ typedef struct FmsRun
 	uint32		nextents;
 	uint32		extents_size;	/* room for so many */
 	uint32		largest_bytes;	/* of any record; sizes assembly buffers */
-	FmsFences	fences;			/* one per chain of blocks */
+	FmsFirstKeys first_keys;	/* one per chain of blocks */
 } FmsRun;
 
 /* Where a block of the run begins. */
@@ -54,11 +54,11 @@ typedef struct FmsRunWriter FmsRunWriter;
 extern Size fms_run_writer_bytes(Size output_bytes, uint32 block_bytes);
 
 /*
- * The same memory is used for run after run.  Notes fences for a merge that
- * reads in that order; for none, first keys.  Current context; may ERROR.
+ * The same memory is used for run after run.  Notes first keys for a merge
+ * that reads in that order; for none, first keys.  Current context; may ERROR.
  */
 extern FmsRunWriter *fms_run_writer_create(FmsIo *io, FmsTape *tape,
-										   FmsFenceStore *fences,
+										   FmsFirstKeyStore *first_keys,
 										   FmsOrderBy order,
 										   FmsCounters *counters,
 										   uint32 block_bytes,

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * keys.c
- *	  The sort's columns: making keys, comparing records, making fences.
+ *	  The sort's columns: making keys, comparing records, making first keys.
  *
  * A comparison has two stages.
  *
@@ -32,8 +32,8 @@
  * Toast.  A value that is compressed or stored elsewhere is fetched; of text
  * that is compared as bytes only as much as a key can hold.
  *
- * Memory: FmsKeys, comparators' caches and fences lie in the context current
- * at creation or call, and what is made for a call is freed in it.  No
+ * Memory: FmsKeys, comparators' caches and first keys lie in the context
+ * current at creation or call, and what is made for a call is freed in it.  No
  * clean-up is needed on ERROR.
  *
  *-------------------------------------------------------------------------
@@ -99,7 +99,7 @@ typedef struct FmsColumn
 struct FmsKeys
 {
 	TupleDesc	desc;			/* of the tuples */
-	TupleDesc	fence_desc;		/* of a fence's tuple: the key columns */
+	TupleDesc	first_key_desc; /* of a first key's tuple: the key columns */
 	int			ncolumns;
 	int			nencoded;		/* columns 0 .. nencoded - 1 are in the key */
 	int			undecided;		/* equal keys decide the columns before this
@@ -108,8 +108,8 @@ struct FmsKeys
 	AttrNumber	placed_attno;	/* of column `undecided`, if records say where
 								 * it is; else 0 */
 	MemoryContext context;		/* the one current at creation */
-	FmsRecord  *fence;			/* made last */
-	Size		fence_bytes;	/* allocated for it */
+	FmsRecord  *first_key;		/* made last */
+	Size		first_key_bytes;	/* allocated for it */
 	FmsColumn	columns[FLEXIBLE_ARRAY_MEMBER];
 };
 
@@ -277,14 +277,14 @@ fms_keys_create(TupleDesc desc, const FmsKeySpec *spec)
 	keys->context = CurrentMemoryContext;
 	keys->desc = desc;
 	keys->ncolumns = spec->ncolumns;
-	keys->fence_desc = CreateTemplateTupleDesc(spec->ncolumns);
+	keys->first_key_desc = CreateTemplateTupleDesc(spec->ncolumns);
 
 	for (i = 0; i < spec->ncolumns; i++)
 	{
 		FmsColumn  *column = &keys->columns[i];
 
 		init_column(column, spec, i);
-		TupleDescCopyEntry(keys->fence_desc, i + 1, desc, column->attno);
+		TupleDescCopyEntry(keys->first_key_desc, i + 1, desc, column->attno);
 
 		if (keys->nencoded == i && column->encoding != FMS_ENCODE_NONE &&
 			fixed_bytes < FMS_KEY_MAX_BYTES)
@@ -599,7 +599,7 @@ fms_keys_place(FmsKeys *keys, TupleTableSlot *slot, const char *tuple,
 	return fms_record_place_flags(value - tuple);
 }
 
-/* Column number i of a record, be it a whole one or a fence. */
+/* Column number i of a record, be it a whole one or a first key. */
 static inline Datum
 record_column(const FmsKeys *keys, const FmsRecord *record, int i,
 			  bool *isnull)
@@ -615,8 +615,8 @@ record_column(const FmsKeys *keys, const FmsRecord *record, int i,
 		return PointerGetDatum((char *) tuple + place);
 	}
 	view = heap_view((const char *) tuple, record->tuple_bytes);
-	if (record->flags & FMS_RECORD_FENCE)
-		return heap_getattr(&view, i + 1, keys->fence_desc, isnull);
+	if (record->flags & FMS_RECORD_FIRST_KEY)
+		return heap_getattr(&view, i + 1, keys->first_key_desc, isnull);
 	return heap_getattr(&view, keys->columns[i].attno, keys->desc, isnull);
 }
 
@@ -670,7 +670,7 @@ fms_keys_compare_rest(FmsKeys *keys, const FmsRecord *a, const FmsRecord *b)
 }
 
 static MinimalTuple
-make_fence_tuple(FmsKeys *keys, const FmsRecord *record)
+make_first_key_tuple(FmsKeys *keys, const FmsRecord *record)
 {
 	Datum	   *values = palloc(keys->ncolumns * sizeof(Datum));
 	bool	   *nulls = palloc(keys->ncolumns * sizeof(bool));
@@ -679,40 +679,40 @@ make_fence_tuple(FmsKeys *keys, const FmsRecord *record)
 
 	for (i = 0; i < keys->ncolumns; i++)
 		values[i] = record_column(keys, record, i, &nulls[i]);
-	tuple = fms_form_minimal_tuple(keys->fence_desc, values, nulls);
+	tuple = fms_form_minimal_tuple(keys->first_key_desc, values, nulls);
 	pfree(values);
 	pfree(nulls);
 	return tuple;
 }
 
 static void
-make_fence_room(FmsKeys *keys, Size bytes)
+make_first_key_room(FmsKeys *keys, Size bytes)
 {
-	if (keys->fence_bytes >= bytes)
+	if (keys->first_key_bytes >= bytes)
 		return;
-	if (keys->fence)
-		pfree(keys->fence);
-	keys->fence = NULL;
-	keys->fence_bytes = 0;
-	/* with its key, the fence of the longest tuple has more than a GB */
-	keys->fence = MemoryContextAllocExtended(keys->context, bytes,
-											 MCXT_ALLOC_HUGE);
-	keys->fence_bytes = bytes;
+	if (keys->first_key)
+		pfree(keys->first_key);
+	keys->first_key = NULL;
+	keys->first_key_bytes = 0;
+	/* with its key, the first key of the longest tuple has more than a GB */
+	keys->first_key = MemoryContextAllocExtended(keys->context, bytes,
+												 MCXT_ALLOC_HUGE);
+	keys->first_key_bytes = bytes;
 }
 
 const FmsRecord *
-fms_keys_make_fence(FmsKeys *keys, const FmsRecord *record)
+fms_keys_make_first_key(FmsKeys *keys, const FmsRecord *record)
 {
 	bool		exact = (record->flags & FMS_RECORD_EXACT) != 0;
-	MinimalTuple tuple = exact ? NULL : make_fence_tuple(keys, record);
+	MinimalTuple tuple = exact ? NULL : make_first_key_tuple(keys, record);
 	Size		tuple_bytes = tuple ? tuple->t_len : 0;
 
-	make_fence_room(keys, fms_record_size(record->key_bytes, tuple_bytes));
+	make_first_key_room(keys, fms_record_size(record->key_bytes, tuple_bytes));
 	/* its tuple is another, so the place does not hold */
-	fms_record_write(keys->fence, fms_record_key(record), record->key_bytes,
-					 (record->flags & FMS_RECORD_EXACT) | FMS_RECORD_FENCE,
-					 (const char *) tuple, tuple_bytes);
+	fms_record_write(keys->first_key, fms_record_key(record),
+					 record->key_bytes, (record->flags & FMS_RECORD_EXACT) |
+					 FMS_RECORD_FIRST_KEY, (const char *) tuple, tuple_bytes);
 	if (tuple)
 		pfree(tuple);
-	return keys->fence;
+	return keys->first_key;
 }

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * keys.h
- *	  The sort's columns: making keys, comparing records, making fences.
+ *	  The sort's columns: making keys, comparing records, making first keys.
  *
  *-------------------------------------------------------------------------
  */
@@ -79,7 +79,7 @@ extern uint16 fms_keys_place(FmsKeys *keys, TupleTableSlot *slot,
 extern bool fms_keys_prefix_decides(const FmsKeys *keys);
 
 /*
- * Compares two records, either of which may be a fence, whose keys' first
+ * Compares two records, either of which may be a first key, whose keys' first
  * words are equal.  Returns <0, 0, >0.  May run a type's comparator, so it
  * may do all a function call may do: allocate, detoast, ERROR.
  */
@@ -94,10 +94,10 @@ extern int	fms_keys_compare_columns(FmsKeys *keys, const FmsRecord *a,
 									 const FmsRecord *b);
 
 /*
- * Makes the fence of a record: its key, completed by the key columns where
+ * Makes the first key of a record: its key, completed by the key columns where
  * the key alone does not decide.  Valid until the next call.
  */
-extern const FmsRecord *fms_keys_make_fence(FmsKeys *keys,
-											const FmsRecord *record);
+extern const FmsRecord *fms_keys_make_first_key(FmsKeys *keys,
+												const FmsRecord *record);
 
 #endif							/* FMS_KEYS_H */

@@ -37,7 +37,7 @@
  * themselves, which the tuple has anyway; writing long keys a second time
  * would cost more I/O than the rare ties cost comparisons.
  *
- * A fence (the first key of a block, in the block read order) is a record
+ * The first key of a block, in the block read order, is a record
  * too, without the payload: no tuple at all when the key is exact, else a
  * tuple of only the key columns.
  *
@@ -73,8 +73,8 @@ StaticAssertDecl(FMS_KEY_MAX_BYTES ==
 
 /* FmsRecord.flags */
 #define FMS_RECORD_EXACT	0x0001	/* the key bytes decide alone */
-#define FMS_RECORD_FENCE	0x0002	/* the tuple, if any, holds only the key
-									 * columns */
+#define FMS_RECORD_FIRST_KEY 0x0002	/* the tuple, if any, holds only the
+									 * key columns */
 
 /*
  * The other bits: where in the tuple the column lies that is compared first

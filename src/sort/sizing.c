@@ -87,7 +87,7 @@
 #define OUTPUT_EXPECTED_FRACTION	32
 
 /* First keys take this part of memory; the others go to a tape. */
-#define FENCE_FRACTION			32
+#define FIRST_KEYS_FRACTION		32
 
 /* Beside an in-memory run, assist blocks take this part of memory at most. */
 #define READ_AHEAD_FRACTION		8
@@ -146,15 +146,15 @@ static double
 block_share(const FmsOptions *options, uint32 assist)
 {
 	double		memory = options->memory_bytes;
-	Size		fence_bytes = options->memory_bytes / FENCE_FRACTION;
-	double		run_bytes = memory - fence_bytes -
+	Size		first_keys_bytes = options->memory_bytes / FIRST_KEYS_FRACTION;
+	double		run_bytes = memory - first_keys_bytes -
 		fms_run_writer_bytes(output_share(options), AUTO_BLOCK_MIN_BYTES);
 	double		runs = FIRST_RUNS + RUNS_SPARE *
 		(options->expected_bytes > 0 ?
 		 options->expected_bytes / Max(run_bytes, memory / 4) : RUNS_UNKNOWN);
 
 	return (memory - runs * (RUN_OVERHEAD_BYTES +
-							 fms_fences_run_bytes(fence_bytes))) /
+							 fms_first_keys_run_bytes(first_keys_bytes))) /
 		(runs + assist);
 }
 
@@ -224,8 +224,8 @@ static Size
 merge_bytes(const FmsSizing *sizing, const FmsMergeInput *input, int nruns,
 			uint32 assist, bool writes)
 {
-	Size		needed = fms_merge_bytes(sizing->mode, &input->fences, nruns,
-										 assist, sizing->block_bytes,
+	Size		needed = fms_merge_bytes(sizing->mode, &input->first_keys,
+										 nruns, assist, sizing->block_bytes,
 										 input->largest_bytes,
 										 input->compressed);
 
@@ -235,10 +235,10 @@ merge_bytes(const FmsSizing *sizing, const FmsMergeInput *input, int nruns,
 	if (!writes)
 		needed += sizing->history_bytes + input->in_memory_run_bytes;
 	/* while a result is written, its first keys may use up the share */
-	if (writes || input->fences.share_bytes == 0)
-		needed += sizing->fence_bytes;
+	if (writes || input->first_keys.share_bytes == 0)
+		needed += sizing->first_keys_bytes;
 	else
-		needed += input->fences.memory_bytes;
+		needed += input->first_keys.memory_bytes;
 	return needed;
 }
 
@@ -260,7 +260,7 @@ fms_sizing_choose(const FmsMode *mode, const FmsOptions *options)
 		.mode = mode,
 		.memory_bytes = options->memory_bytes,
 		.output_bytes = output_share(options),
-		.fence_bytes = options->memory_bytes / FENCE_FRACTION,
+		.first_keys_bytes = options->memory_bytes / FIRST_KEYS_FRACTION,
 		.history_bytes = options->backward || options->marks ?
 		options->memory_bytes / HISTORY_FRACTION : 0,
 		.block_was_set = options->block_bytes > 0,
@@ -355,16 +355,16 @@ fms_sizing_merge(const FmsSizing *sizing, const FmsMergeInput *input,
  * tape.
  */
 static Size
-fences_to_come(const FmsSizing *sizing, const FmsFenceMemory *fences,
-			   int nruns)
+first_keys_to_come(const FmsSizing *sizing,
+				   const FmsFirstKeyMemory *first_keys, int nruns)
 {
-	Size		now = fences->memory_bytes;
+	Size		now = first_keys->memory_bytes;
 	Size		run = now / Max(nruns, 1);
 
-	if (fences->on_tape || now + 2 * run < sizing->fence_bytes)
-		return Max(now, sizing->fence_bytes);
-	return sizing->fence_bytes + fms_fences_tape_bytes() +
-		(nruns + 1) * fms_fences_run_bytes(sizing->fence_bytes);
+	if (first_keys->on_tape || now + 2 * run < sizing->first_keys_bytes)
+		return Max(now, sizing->first_keys_bytes);
+	return sizing->first_keys_bytes + fms_first_keys_tape_bytes() +
+		(nruns + 1) * fms_first_keys_run_bytes(sizing->first_keys_bytes);
 }
 
 /* Automatic l beside an in-memory run. */
@@ -417,10 +417,10 @@ fms_sizing_in_memory_run(const FmsSizing *sizing, const FmsMergeInput *input,
 		return 0;
 	/* writing the other tuples makes one run more */
 	assist += to_huge_pages(sizing, sizing->mode->blocks(nruns + 1, assist));
-	taken = fms_merge_bytes(sizing->mode, &input->fences, nruns + 1, assist,
-							sizing->block_bytes, input->largest_bytes,
+	taken = fms_merge_bytes(sizing->mode, &input->first_keys, nruns + 1,
+							assist, sizing->block_bytes, input->largest_bytes,
 							input->compressed) +
-		fences_to_come(sizing, &input->fences, nruns) +
+		first_keys_to_come(sizing, &input->first_keys, nruns) +
 		sizing->history_bytes;
 	if (sizing->mode->fills_memory)
 		taken += sizing->writer_bytes;

@@ -19,7 +19,7 @@ typedef struct FmsSizing
 	Size		memory_bytes;	/* work_mem */
 	Size		output_bytes;	/* of it, for output buffers, at most */
 	Size		writer_bytes;	/* of it, taken by a run writer */
-	Size		fence_bytes;	/* of it, for first keys */
+	Size		first_keys_bytes;	/* of it, for first keys */
 	Size		history_bytes;	/* of it, for going back in the last merge */
 	uint32		block_bytes;
 	bool		block_was_set;	/* else automatic */
@@ -31,7 +31,7 @@ typedef struct FmsSizing
 /* What the merges of a sort have to deal with. */
 typedef struct FmsMergeInput
 {
-	FmsFenceMemory fences;
+	FmsFirstKeyMemory first_keys;
 	Size		in_memory_run_bytes;	/* tuples merged from memory */
 	Size		refused_bytes;	/* of work_mem that the system does not give */
 	uint32		largest_bytes;	/* of any record */
@@ -69,7 +69,7 @@ static inline Size
 fms_sizing_formation_bytes(const FmsSizing *sizing)
 {
 	Size		memory = sizing->memory_bytes;
-	Size		taken = sizing->writer_bytes + sizing->fence_bytes;
+	Size		taken = sizing->writer_bytes + sizing->first_keys_bytes;
 
 	return Max(memory / 4, memory > taken ? memory - taken : 0);
 }

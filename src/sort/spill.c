@@ -67,7 +67,7 @@ struct FmsSpill
 
 	FmsIo		io;
 	FmsTape    *tape;
-	FmsFenceStore *fences;
+	FmsFirstKeyStore *first_keys;
 	FmsRunWriter *writer;		/* NULL once all is written */
 	FmsRun	  **runs;			/* in order of arrival */
 	int			nruns;
@@ -98,7 +98,7 @@ static FmsMergeInput
 merge_input(const FmsSpill *spill)
 {
 	FmsMergeInput input = {
-		.fences = fms_fences_memory(spill->fences),
+		.first_keys = fms_first_keys_memory(spill->first_keys),
 		.in_memory_run_bytes = spill->rest ?
 		fms_formation_memory_bytes(spill->rest) : 0,
 		.refused_bytes = spill->refused_bytes,
@@ -192,12 +192,12 @@ open_files(FmsSpill *spill, const FmsOptions *options)
 	fms_io_open(&spill->io, options->io_method);
 	spill->tape = fms_tape_open(&spill->io, direct, block_bytes,
 								options->checksums, counters);
-	spill->fences = fms_fences_create(spill->keys, &spill->io,
-									  sizing->fence_bytes);
+	spill->first_keys = fms_first_keys_create(spill->keys, &spill->io,
+											  sizing->first_keys_bytes);
 	spill->writer = fms_run_writer_create(&spill->io, spill->tape,
-										  spill->fences, sizing->mode->order,
-										  counters, block_bytes,
-										  sizing->output_bytes);
+										  spill->first_keys,
+										  sizing->mode->order, counters,
+										  block_bytes, sizing->output_bytes);
 	counters->block_bytes = block_bytes;
 	counters->uses_uring = spill->io.method == &fms_io_uring_method;
 	if (!spill->medium.cached && !fms_tape_is_direct(spill->tape))
@@ -347,7 +347,7 @@ begin_merge(FmsSpill *spill, int first, int n, bool writes,
 	plan->keys = spill->keys;
 	plan->io = &spill->io;
 	plan->tape = spill->tape;
-	plan->fences = spill->fences;
+	plan->first_keys = spill->first_keys;
 	plan->counters = spill->counters;
 	plan->block_bytes = spill->sizing->block_bytes;
 	plan->in_memory_run = writes ? NULL : spill->rest;
@@ -398,7 +398,7 @@ merge_into_run(FmsSpill *spill, int first, int n)
 	for (i = first; i < first + n; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		fms_fences_forget(spill->fences, &spill->runs[i]->fences);
+		fms_first_keys_forget(spill->first_keys, &spill->runs[i]->first_keys);
 		fms_run_forget(spill->runs[i]);
 		pfree(spill->runs[i]);
 	}
@@ -606,7 +606,7 @@ fms_spill_tell(FmsSpill *spill, FmsPosition *positions)
 void
 fms_spill_count(const FmsSpill *spill, FmsCounters *counters)
 {
-	fms_fences_count(spill->fences, counters);
+	fms_first_keys_count(spill->first_keys, counters);
 	/* block orders are made within merges */
 	counters->merge_us = Max(0, merging_us(spill) - counters->order_us);
 	if (spill->merge)
@@ -618,8 +618,8 @@ fms_spill_end(FmsSpill *spill)
 {
 	/* nothing may be in flight when the files go */
 	fms_io_close(&spill->io);
-	if (spill->fences)
-		fms_fences_destroy(spill->fences);
+	if (spill->first_keys)
+		fms_first_keys_destroy(spill->first_keys);
 	if (spill->tape)
 		fms_tape_close(spill->tape);
 	MemoryContextDelete(spill->context);

@@ -1,6 +1,5 @@
-/* links: order/naming keys/packed merge/merge merge/modes/ merge/pool */
-/* links: formation/run tape/compressed_chunk order/order order/fences */
-/* links: tape/write_buffer */
+/* links: order/ keys/packed merge/merge merge/modes/ merge/pool */
+/* links: formation/run tape/compressed_chunk tape/write_buffer */
 /* links: tape/tape tape/space base/checksum io/ */
 /*
  * The block reader: runs are written as a sort writes them, then the fuzzer
@@ -22,7 +21,7 @@
  *
  * Seen to fail with: take_record() of merge.c not holding key_bytes against
  * the record's size; assemble() without a limit to the record, or to a piece
- * of it; stand_in() not asking whether there is a fence.
+ * of it; stand_in() not asking whether there is a first key.
  */
 #include "postgres.h"
 
@@ -161,18 +160,18 @@ fms_keys_prefix_decides(const FmsKeys *keys)
 }
 
 const FmsRecord *
-fms_keys_make_fence(FmsKeys *keys, const FmsRecord *record)
+fms_keys_make_first_key(FmsKeys *keys, const FmsRecord *record)
 {
 	static union
 	{
 		FmsRecord	record;
 		char		bytes[sizeof(FmsRecord) + 2 * sizeof(uint64)];
-	}			fence;
+	}			first_key;
 
-	memcpy(&fence, record, sizeof(FmsRecord) + sizeof(uint64));
-	fence.record.tuple_bytes = 0;
-	fence.record.flags = FMS_RECORD_EXACT | FMS_RECORD_FENCE;
-	return &fence.record;
+	memcpy(&first_key, record, sizeof(FmsRecord) + sizeof(uint64));
+	first_key.record.tuple_bytes = 0;
+	first_key.record.flags = FMS_RECORD_EXACT | FMS_RECORD_FIRST_KEY;
+	return &first_key.record;
 }
 
 /* ---- no rest in memory ---- */
@@ -256,8 +255,8 @@ write_runs(bool checksums, Size share_bytes)
 	plan.counters = &counters;
 	plan.tape = fms_tape_open(&io, FMS_DIRECT_OFF, plan.block_bytes,
 							  checksums, &counters);
-	plan.fences = fms_fences_create(NULL, &io, share_bytes);
-	writer = fms_run_writer_create(&io, plan.tape, plan.fences,
+	plan.first_keys = fms_first_keys_create(NULL, &io, share_bytes);
+	writer = fms_run_writer_create(&io, plan.tape, plan.first_keys,
 								   plan.mode->order, &counters,
 								   plan.block_bytes, 65536);
 	nruns = 1 + shim_below(MAX_RUNS);
@@ -398,7 +397,7 @@ static void
 scenario(void)
 {
 	bool		checksums = shim_below(2);
-	/* fences in memory, or on tape */
+	/* first keys in memory, or on tape */
 	Size		share_bytes = shim_below(2) ? 1 << 20 : 0;
 	int			changes;
 
@@ -411,7 +410,7 @@ scenario(void)
 			change_file();
 	}
 	merge_runs();
-	fms_fences_destroy(plan.fences);
+	fms_first_keys_destroy(plan.first_keys);
 	fms_tape_close(plan.tape);
 }
 

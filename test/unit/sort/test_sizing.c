@@ -1,6 +1,6 @@
 /* links: order/naming keys/packed sort/sizing merge/merge merge/modes/ */
 /* links: merge/pool formation/run tape/compressed_chunk tape/write_buffer */
-/* links: order/order order/fences io/ base/device */
+/* links: order/order order/first_keys io/ base/device */
 /*
  * The invariants of sizing.c over a grid of settings: no more memory than
  * there is, except for the least that any merge needs; nothing given away.
@@ -219,11 +219,11 @@ static Size
 bytes_needed(int nruns, uint32 assist, uint32 block_bytes,
 			 uint32 largest_bytes, bool writes)
 {
-	return fms_merge_bytes(sizing.mode, &input.fences, nruns, assist,
+	return fms_merge_bytes(sizing.mode, &input.first_keys, nruns, assist,
 						   block_bytes, largest_bytes, input.compressed) +
 		(writes || sizing.mode->fills_memory ?
 		 fms_run_writer_bytes(sizing.output_bytes, block_bytes) : 0) +
-		sizing.fence_bytes;
+		sizing.first_keys_bytes;
 }
 
 static void
