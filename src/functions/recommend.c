@@ -25,7 +25,7 @@
 #include "base/sql_version.h"
 #include "device/profile.h"
 #include "executor/settings.h"
-#include "keys/entries.h"
+#include "keys/entry.h"
 #include "keys/record.h"
 #include "sort/sizing.h"
 

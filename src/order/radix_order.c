@@ -101,7 +101,7 @@ back_of_run(int run)
 static inline int
 run_of(const FmsEntry *entry)
 {
-	return fms_entry_place(entry) / MAXIMUM_ALIGNOF;
+	return fms_entry_offset(entry) / MAXIMUM_ALIGNOF;
 }
 
 static int
