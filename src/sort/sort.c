@@ -84,7 +84,6 @@ mode_of(FmsModeChoice choice)
 		case FMS_MODE_DOUBLE_BUFFERING:
 			return &fms_mode_double_buffering;
 		case FMS_MODE_TRADITIONAL:
-		case FMS_MODE_SINGLE_BLOCK:
 			return &fms_mode_traditional;
 		case FMS_MODE_MULTI_BLOCK:
 			return &fms_mode_multi_block;
