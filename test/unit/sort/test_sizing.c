@@ -35,7 +35,7 @@ fms_keys_compare_columns(FmsKeys *keys, const FmsRecord *a,
 }
 
 const FmsRecord *
-fms_keys_make_fence(FmsKeys *keys, const FmsRecord *record)
+fms_keys_make_first_key(FmsKeys *keys, const FmsRecord *record)
 {
 	abort();
 }
