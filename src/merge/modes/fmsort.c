@@ -17,9 +17,9 @@
  *
  * The merge asks for blocks in block read order (read_order.c).  So the block
  * asked for is the oldest of the queue, and the merge waits for no other read
- * (lines 8 to 10).  Every other run has at most one sort block, so a block that
- * has not been requested yet finds a free frame.  If comparisons contradict
- * each other, find_out_of_order() gets the block.
+ * (lines 8 to 10).  Every other run has at most one sort block, so a block not
+ * requested yet finds a free frame.  If comparisons contradict each other,
+ * find_out_of_order() gets the block.
  *
  * The paper turns the oldest assist block into a sort block when any sort
  * block is exhausted.  Here it stays in the queue until its first record is
