@@ -286,7 +286,7 @@ open_direct(FmsTape *tape)
 												  O_RDWR | PG_O_DIRECT);
 	if (tape->direct_file <= 0)
 		elog(ERROR, "sort temporary file \"%s\" has disappeared", path);
-	fms_io_pin(tape->io);
+	fms_io_expect_direct(tape->io);
 	return true;
 }
 
@@ -394,8 +394,8 @@ count_io_us(bool is_write, instr_time start)
 	INSTR_TIME_SUBTRACT(spent, start);
 	if (track_io_timing)
 	{
-		instr_time *total = is_write ? fms_temp_write_time() :
-			fms_temp_read_time();
+		instr_time *total = is_write ? &pgBufferUsage.temp_blk_write_time :
+			&pgBufferUsage.temp_blk_read_time;
 
 		INSTR_TIME_ADD(*total, spent);
 	}
