@@ -302,8 +302,7 @@ can_be_huge_pages(int n, uint32 largest)
 		sizing.block_bytes;
 
 	return bytes <= FMS_HUGE_PAGE_BYTES ||
-		TYPEALIGN(FMS_HUGE_PAGE_BYTES, bytes) - bytes <=
-		fms_sizing_rounding_bytes(&sizing) + size.spare_bytes;
+		TYPEALIGN(FMS_HUGE_PAGE_BYTES, bytes) - bytes <= size.spare_bytes;
 }
 
 /*
