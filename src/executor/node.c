@@ -47,7 +47,8 @@
 #define GROUP_MIN_TUPLES	32
 
 /* What is asked of the sort, and not of its child. */
-#define FLAGS_OF_SORTS	(EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK)
+#define FLAGS_OF_SORTS \
+	(EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK)
 
 typedef struct FmsSortState
 {

@@ -64,7 +64,7 @@
  */
 #define RUNS_SPARE				1.1
 
-/* The first runs are 1/8, 1/8, 1/4 and 1/2 of memory: the input may end soon. */
+/* The first runs are 1/8, 1/8, 1/4, 1/2 of memory: the input may end soon. */
 #define FIRST_RUNS				4
 
 /* Tuples are kept for the last merge if they are this part of all, or more. */
