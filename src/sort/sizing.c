@@ -145,7 +145,7 @@ block_share(const FmsOptions *options, uint32 assist)
 static bool
 half_is_as_fast(const FmsDevice *device, uint32 block_bytes, uint32 assist)
 {
-	return device->known && block_bytes / 2 >= CHEAP_BLOCK_BYTES &&
+	return block_bytes / 2 >= CHEAP_BLOCK_BYTES &&
 		fms_device_read_mb(device, block_bytes / 2, assist) >=
 		NEARLY_AS_FAST * fms_device_read_mb(device, block_bytes, assist);
 }
@@ -153,7 +153,9 @@ half_is_as_fast(const FmsDevice *device, uint32 block_bytes, uint32 assist)
 static uint32
 automatic_block_bytes(const FmsOptions *options)
 {
-	uint32		bytes = options->device.known ? AUTO_BLOCK_MAX_BYTES :
+	bool		measured = fms_device_read_mb(&options->device,
+											  AUTO_BLOCK_USUAL_BYTES, 1) > 0;
+	uint32		bytes = measured ? AUTO_BLOCK_MAX_BYTES :
 		AUTO_BLOCK_USUAL_BYTES;
 
 	for (; bytes > AUTO_BLOCK_MIN_BYTES; bytes /= 2)
@@ -161,7 +163,7 @@ automatic_block_bytes(const FmsOptions *options)
 		uint32		assist = expected_assist(options, bytes);
 
 		if (bytes <= block_share(options, assist) &&
-			!half_is_as_fast(&options->device, bytes, assist))
+			!(measured && half_is_as_fast(&options->device, bytes, assist)))
 			break;
 	}
 	return bytes;
