@@ -153,8 +153,8 @@ half_is_as_fast(const FmsDevice *device, uint32 block_bytes, uint32 assist)
 static uint32
 automatic_block_bytes(const FmsOptions *options)
 {
-	bool		measured = options->device.known &&
-		fms_device_best_mb(&options->device, AUTO_BLOCK_USUAL_BYTES) > 0;
+	bool		measured = fms_device_enough_depth(&options->device,
+												   AUTO_BLOCK_USUAL_BYTES) > 0;
 	uint32		bytes = measured ? AUTO_BLOCK_MAX_BYTES :
 		AUTO_BLOCK_USUAL_BYTES;
 
