@@ -126,7 +126,7 @@ fms_formation_create(FmsKeys *keys)
 void
 fms_formation_want_head(FmsFormation *formation, Size bytes)
 {
-	fms_arena_want_head(&formation->arena, bytes);
+	fms_piece_want_head(&formation->arena.data, bytes);
 }
 
 char *
