@@ -313,7 +313,8 @@ note_first_key(FmsRunWriter *writer, const FmsRecord *record)
 static void
 keep_last_key(FmsRunWriter *writer, const FmsRecord *record)
 {
-	const FmsRecord *key = fms_first_keys_key(writer->first_keys, record);
+	const FmsRecord *key = fms_keys_make_first_key(writer->first_keys->keys,
+												   record);
 
 	if (writer->last_key)
 		pfree(writer->last_key);

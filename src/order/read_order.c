@@ -35,44 +35,44 @@
 #include "order/radix_order.h"
 #include "order/read_order.h"
 
-/* The tree names so many together: some of each run, within these bounds. */
-#define TOGETHER_OF_A_RUN	8
-#define TOGETHER_MIN		32
-#define TOGETHER_MAX		2048
-/* For so many runs, what that needs is fetched at once. */
-#define FETCH_MAX			512
+/* The tree names this many blocks a run together, within these bounds. */
+#define BATCH_BLOCKS_OF_A_RUN	8
+#define BATCH_MIN			32
+#define BATCH_MAX			2048
+/* Largest number of runs for which a batch prefetches. */
+#define PREFETCH_MAX		512
 
 /* One run as a leaf of the tree. */
-typedef struct FmsReadOrderLeaf
+typedef struct OrderLeaf
 {
-	FmsLoserNode node;			/* the upcoming key's prefix, for the tree */
+	FmsLoserNode node;			/* of the upcoming key's prefix */
 	const FmsRecord *upcoming;	/* the reader's; NULL: all have been named */
-	uint32		upcoming_nblocks;	/* that have not been named */
-	FmsFirstKeyReader *ahead;	/* stands behind the upcoming first key */
-} FmsReadOrderLeaf;
+	uint32		upcoming_nblocks;	/* of its chain that have not been named */
+	FmsFirstKeyReader *ahead;	/* stands behind the upcoming key */
+} OrderLeaf;
 
 struct FmsReadOrder
 {
 	FmsOrderBy	by;
-	uint32	   *first_blocks;	/* [nruns] of each run, those that come before
+	uint32	   *first_blocks;	/* [nruns] number of blocks that come before
 								 * all first keys and have not been named */
-	int			first_run;		/* the next one that may have any */
-	FmsKeys	   *keys;
+	int			first_run;		/* the first run that may have any */
+	FmsKeys    *keys;
 	FmsFirstKeyStore *store;
 	FmsCounters *counters;
 	int			nruns;
 	FmsFirstKeyReader **ahead;	/* [nruns] */
 	FmsFirstKeyReader **behind; /* [nruns]; NULL: by last keys */
 	char	   *buffers;		/* mapped: the readers', or NULL */
-	const int  *named;			/* runs in order, not all handed out yet */
+	const int  *named;			/* runs of a batch of blocks */
 	int			nnamed;
 	int			next_named;
 
-	FmsRadixOrder *naming;		/* if prefixes decide; else the tree names: */
+	FmsRadixOrder *radix;		/* if prefixes decide; else the tree: */
 	FmsLoserTree tree;
-	FmsReadOrderLeaf *leaves;	/* [nruns] */
-	int			together;		/* so many at once */
-	int		   *named_by_tree;	/* [together] */
+	OrderLeaf  *leaves;			/* [nruns] */
+	int			batch;			/* length of a batch */
+	int		   *named_by_tree;	/* [batch] */
 };
 
 static inline FmsLoserNode
@@ -81,10 +81,7 @@ leaf_node(void *arg, int run)
 	return ((FmsReadOrder *) arg)->leaves[run].node;
 }
 
-/*
- * Which of two upcoming first keys of the same prefix comes later?  Ties: that
- * of the later run.
- */
+/* The later of two upcoming keys of one prefix; of ties, the later run's. */
 static inline FmsLoserNode
 tie_loser(void *arg, FmsLoserNode a, FmsLoserNode b)
 {
@@ -95,7 +92,7 @@ tie_loser(void *arg, FmsLoserNode a, FmsLoserNode b)
 		order->leaves[fms_losertree_leaf(b)].upcoming;
 	int			result = 0;
 
-	/* at the ends both are, which are alike, and like nothing else */
+	/* the prefix of a run at its end equals only that of another such run */
 	if (a_upcoming && b_upcoming)
 		result = fms_keys_compare_rest(order->keys, a_upcoming, b_upcoming);
 	if (result == 0)
@@ -103,13 +100,13 @@ tie_loser(void *arg, FmsLoserNode a, FmsLoserNode b)
 	return result < 0 ? b : a;
 }
 
-/* Takes the next first key of the run from the reader ahead. */
+/* Takes the run's next first key from the reader ahead. */
 static inline void
 take_first_key(FmsReadOrder *order, int run)
 {
-	FmsReadOrderLeaf *leaf = &order->leaves[run];
-	const FmsRecord *first_key = fms_first_key_reader_next(leaf->ahead,
-												   &leaf->upcoming_nblocks);
+	OrderLeaf  *leaf = &order->leaves[run];
+	const FmsRecord *first_key =
+		fms_first_key_reader_next(leaf->ahead, &leaf->upcoming_nblocks);
 
 	leaf->upcoming = first_key;
 	leaf->node = first_key == NULL ? fms_losertree_end(run) :
@@ -117,7 +114,7 @@ take_first_key(FmsReadOrder *order, int run)
 						   fms_record_prefix_rest(first_key), run);
 }
 
-/* Passes the first keys of blocks that the merge has asked for before. */
+/* Skips the first keys of blocks that the merge has asked for before. */
 static void
 skip_first_keys(FmsFirstKeyReader *reader, const FmsPosition *from)
 {
@@ -135,8 +132,8 @@ skip_first_keys(FmsFirstKeyReader *reader, const FmsPosition *from)
 }
 
 /*
- * How many of the run's blocks come first: that in whose middle the merge is,
- * or by last keys the next one, with all of its chain.
+ * Number of the run's blocks that come first: the block in whose middle the
+ * merge is, or by last keys the next block with its chain.
  */
 static uint32
 take_first_blocks(const FmsReadOrder *order, FmsFirstKeyReader *reader,
@@ -153,9 +150,9 @@ take_first_blocks(const FmsReadOrder *order, FmsFirstKeyReader *reader,
 }
 
 static int
-together_for(int nruns)
+batch_for(int nruns)
 {
-	return Max(TOGETHER_MIN, Min(nruns * TOGETHER_OF_A_RUN, TOGETHER_MAX));
+	return Max(BATCH_MIN, Min(nruns * BATCH_BLOCKS_OF_A_RUN, BATCH_MAX));
 }
 
 Size
@@ -168,10 +165,10 @@ fms_read_order_bytes(const FmsFirstKeyStore *store, FmsOrderBy by, int nruns)
 		run_bytes += sizeof(FmsFirstKeyReader *) +
 			fms_first_key_reader_bytes(store, FMS_FIRST_KEYS_BEHIND);
 	return sizeof(FmsReadOrder) + nruns * run_bytes +
-		(fms_keys_prefix_decides(fms_first_keys_keys(store)) ?
-		 fms_radix_order_bytes(nruns, fms_first_keys_share_bytes(store)) :
-		 together_for(nruns) * sizeof(int) +
-		 nruns * (sizeof(FmsReadOrderLeaf) + sizeof(FmsLoserNode)));
+		(fms_keys_prefix_decides(store->keys) ?
+		 fms_radix_order_bytes(nruns, store->share_bytes) :
+		 batch_for(nruns) * sizeof(int) +
+		 nruns * (sizeof(OrderLeaf) + sizeof(FmsLoserNode)));
 }
 
 /* Builds the tree over the runs' next first keys. */
@@ -181,9 +178,9 @@ begin_tree(FmsReadOrder *order)
 	int			nruns = order->nruns;
 	int			run;
 
-	order->together = together_for(nruns);
-	order->named_by_tree = palloc(order->together * sizeof(int));
-	order->leaves = palloc0(nruns * sizeof(FmsReadOrderLeaf));
+	order->batch = batch_for(nruns);
+	order->named_by_tree = palloc(order->batch * sizeof(int));
+	order->leaves = palloc0(nruns * sizeof(OrderLeaf));
 	for (run = 0; run < nruns; run++)
 	{
 		CHECK_FOR_INTERRUPTS();
@@ -194,37 +191,25 @@ begin_tree(FmsReadOrder *order)
 						nruns, leaf_node, tie_loser, order);
 }
 
-static void
-begin_naming(FmsReadOrder *order)
-{
-	int			run;
-
-	order->naming =
-		fms_radix_order_create(order->nruns,
-							   fms_first_keys_share_bytes(order->store));
-	for (run = 0; run < order->nruns; run++)
-	{
-		CHECK_FOR_INTERRUPTS();
-		fms_radix_order_add(order->naming, run, order->ahead[run]);
-	}
-}
-
-/* Opens the readers of a run; their buffers are there. */
+/* Opens the run's readers, whose buffers are mapped. */
 static void
 open_run(FmsReadOrder *order, int run, const FmsFirstKeys *first_keys,
 		 char *buffers)
 {
-	order->ahead[run] = fms_first_key_reader_open(order->store, first_keys,
-											  FMS_FIRST_KEYS_AHEAD, buffers);
+	FmsFirstKeyStore *store = order->store;
+
+	order->ahead[run] = fms_first_key_reader_open(store, first_keys,
+												  FMS_FIRST_KEYS_AHEAD,
+												  buffers);
 	if (order->behind == NULL)
 		return;
-	buffers += fms_first_key_reader_buffer_bytes(order->store,
-												 FMS_FIRST_KEYS_AHEAD);
-	order->behind[run] = fms_first_key_reader_open(order->store, first_keys,
-											   FMS_FIRST_KEYS_BEHIND, buffers);
+	buffers += fms_first_key_reader_buffer_bytes(store, FMS_FIRST_KEYS_AHEAD);
+	order->behind[run] = fms_first_key_reader_open(store, first_keys,
+												   FMS_FIRST_KEYS_BEHIND,
+												   buffers);
 }
 
-/* Starts them, and passes `from`. */
+/* Starts the run's readers, at `from` if not NULL. */
 static void
 start_run(FmsReadOrder *order, int run, const FmsPosition *from)
 {
@@ -243,8 +228,9 @@ start_run(FmsReadOrder *order, int run, const FmsPosition *from)
 
 FmsReadOrder *
 fms_read_order_begin(FmsKeys *keys, FmsFirstKeyStore *store, FmsOrderBy by,
-				FmsCounters *counters, int nruns,
-				const FmsFirstKeys *const *first_keys, const FmsPosition *from)
+					 FmsCounters *counters, int nruns,
+					 const FmsFirstKeys *const *first_keys,
+					 const FmsPosition *from)
 {
 	instr_time	start = fms_clock_now();
 	FmsReadOrder *order = palloc0(sizeof(FmsReadOrder));
@@ -264,12 +250,11 @@ fms_read_order_begin(FmsKeys *keys, FmsFirstKeyStore *store, FmsOrderBy by,
 	if (by == FMS_ORDER_BY_FIRST_KEYS)
 	{
 		order->behind = palloc0(nruns * sizeof(FmsFirstKeyReader *));
-		run_bytes += fms_first_key_reader_buffer_bytes(store,
-													   FMS_FIRST_KEYS_BEHIND);
+		run_bytes +=
+			fms_first_key_reader_buffer_bytes(store, FMS_FIRST_KEYS_BEHIND);
 	}
 	if (run_bytes > 0)
-		order->buffers = fms_io_map(fms_first_keys_io(store),
-									nruns * run_bytes);
+		order->buffers = fms_io_map(store->tape.io, nruns * run_bytes);
 	for (run = 0; run < nruns; run++)
 	{
 		CHECK_FOR_INTERRUPTS();
@@ -282,19 +267,12 @@ fms_read_order_begin(FmsKeys *keys, FmsFirstKeyStore *store, FmsOrderBy by,
 		start_run(order, run, from ? &from[run] : NULL);
 	}
 	if (fms_keys_prefix_decides(keys))
-		begin_naming(order);
+		order->radix = fms_radix_order_create(nruns, store->share_bytes,
+											  order->ahead);
 	else
 		begin_tree(order);
 	counters->order_us += fms_clock_since_us(start);
 	return order;
-}
-
-static void
-end_tree(FmsReadOrder *order)
-{
-	pfree(order->tree.nodes);
-	pfree(order->leaves);
-	pfree(order->named_by_tree);
 }
 
 void
@@ -304,7 +282,7 @@ fms_read_order_end(FmsReadOrder *order)
 
 	/* first: it drains the readers' requests, which are in their structs */
 	if (order->buffers)
-		fms_io_unmap(fms_first_keys_io(order->store), order->buffers);
+		fms_io_unmap(order->store->tape.io, order->buffers);
 	for (run = 0; run < order->nruns; run++)
 	{
 		CHECK_FOR_INTERRUPTS();
@@ -312,10 +290,14 @@ fms_read_order_end(FmsReadOrder *order)
 		if (order->behind)
 			fms_first_key_reader_close(order->behind[run]);
 	}
-	if (order->naming)
-		fms_radix_order_destroy(order->naming);
+	if (order->radix)
+		fms_radix_order_destroy(order->radix);
 	else
-		end_tree(order);
+	{
+		pfree(order->tree.nodes);
+		pfree(order->leaves);
+		pfree(order->named_by_tree);
+	}
 	if (order->behind)
 		pfree(order->behind);
 	pfree(order->ahead);
@@ -340,15 +322,15 @@ next_first_block(FmsReadOrder *order)
 }
 
 /*
- * Fetches what naming the runs at the top of the tree needs.  Each round asks
- * where the next one's lines are, so waits for its own all together.
+ * Prefetches what naming the runs at the top of the tree needs.  Each loop
+ * loads the addresses for the next one, so cache misses overlap.
  */
 static inline void
-fetch_first(FmsReadOrder *order)
+prefetch_top(FmsReadOrder *order)
 {
 	const FmsLoserTree *tree = &order->tree;
-	int			n = Min(FETCH_MAX, order->nruns);
-	FmsReadOrderLeaf *leaves[FETCH_MAX];
+	int			n = Min(PREFETCH_MAX, order->nruns);
+	OrderLeaf  *leaves[PREFETCH_MAX];
 	int			i;
 
 	for (i = 0; i < n; i++)
@@ -365,17 +347,17 @@ fetch_first(FmsReadOrder *order)
 		fms_first_key_reader_prefetch(leaves[i]->ahead);
 }
 
-/* Names the next ones; returns how many, 0 if all have been. */
+/* Names the next batch; returns its length, 0 after the last block. */
 static int
 name_by_tree(FmsReadOrder *order)
 {
 	int			nnamed = 0;
 
-	fetch_first(order);
-	while (nnamed < order->together)
+	prefetch_top(order);
+	while (nnamed < order->batch)
 	{
 		int			run = fms_losertree_winner(&order->tree);
-		FmsReadOrderLeaf *leaf = &order->leaves[run];
+		OrderLeaf  *leaf = &order->leaves[run];
 
 		/* a match may run a type's comparator */
 		CHECK_FOR_INTERRUPTS();
@@ -392,12 +374,12 @@ name_by_tree(FmsReadOrder *order)
 }
 
 static void
-name_some(FmsReadOrder *order)
+name_batch(FmsReadOrder *order)
 {
 	instr_time	start = fms_clock_now();
 
-	order->nnamed = order->naming ?
-		fms_radix_order_next(order->naming, &order->named) :
+	order->nnamed = order->radix ?
+		fms_radix_order_next(order->radix, &order->named) :
 		name_by_tree(order);
 	order->next_named = 0;
 	order->counters->order_us += fms_clock_since_us(start);
@@ -411,7 +393,7 @@ fms_read_order_next(FmsReadOrder *order)
 	if (run >= 0)
 		return run;
 	if (order->next_named == order->nnamed)
-		name_some(order);
+		name_batch(order);
 	return order->nnamed > 0 ? order->named[order->next_named++] : -1;
 }
 

@@ -30,6 +30,7 @@
 #include "postgres.h"
 
 #include "io/huge_page.h"
+#include "order/first_key_reader.h"
 #include "sort/sizing.h"
 
 /* An automatic block size stays between these. */
@@ -302,7 +303,7 @@ first_keys_to_come(const FmsSizing *sizing, int nruns)
 		fms_first_key_reader_buffer_bytes(sizing->first_keys,
 										  FMS_FIRST_KEYS_AHEAD) > 0)
 		return Max(now, sizing->first_keys_bytes);
-	return sizing->first_keys_bytes + fms_first_keys_tape_bytes() +
+	return sizing->first_keys_bytes + fms_first_key_tape_bytes() +
 		(nruns + 1) * fms_first_keys_run_bytes(sizing->first_keys_bytes);
 }
 

@@ -3,10 +3,10 @@
 # A cursor stands at its first row, so all but the first blocks of each run
 # are still to be read.  Then the file is changed under it.
 #
-# Seen to fail with: fms_tape_check_block() not asking for the seal (13 of the
-# 15 changes to blocks go unnoticed); the salt not compared (the block of an
-# earlier sort is taken); check_chunk() of first_key_store.c not asking for the seal (the
-# server crashes).
+# Seen to fail with: fms_block_check() not asking for the checksum (13 of the 15
+# changes to blocks go unnoticed); the salt not compared (the block of an
+# earlier sort is taken); check_chunk() of first_key_tape.c not asking for the
+# checksum (the server crashes).
 
 use strict;
 use warnings;
@@ -20,12 +20,12 @@ use Test::More;
 my $BLOCK = 4096;
 my $CHUNK = 512;
 
-# FmsBlockHeader of tape/tape.h, FmsFirstKeyChunk of order/first_key_store.c
+# FmsBlockHeader of tape/block.h, FmsFirstKeyChunk of order/first_key_tape.h
 my @HEADER =
   qw(checksum salt magic run number used_bytes continued_bytes records);
 my $HEADER_BYTES = 4 * @HEADER;
 my $BLOCK_MAGIC = 0x464D5342;
-my $BUNDLED_MAGIC = 0x464D5343;
+my $COMPRESSED_MAGIC = 0x464D5343;
 my $CHUNK_MAGIC = 0x464D5346;
 
 my $node = fms_node('integrity', "work_mem = '64kB'",
@@ -119,7 +119,7 @@ sub blocks_of
 			  unpack('L' . @HEADER, read_at($file, $at, $HEADER_BYTES));
 			push @blocks, \%block
 			  if $block{magic} == $BLOCK_MAGIC
-			  || $block{magic} == $BUNDLED_MAGIC;
+			  || $block{magic} == $COMPRESSED_MAGIC;
 		}
 		return @blocks if @blocks;
 	}
@@ -335,7 +335,7 @@ foreach my $way (sort keys %ways)
 	my @files = open_cursor($session, 'k');
 	my ($rows, $messages);
 
-	is( scalar(grep { $_->{magic} != $BUNDLED_MAGIC } blocks_of(@files)),
+	is( scalar(grep { $_->{magic} != $COMPRESSED_MAGIC } blocks_of(@files)),
 		0, 'compressed: all blocks are');
 	($rows, $messages) = read_on($session);
 	is("$messages|$rows", '|' . join("\n", (split /\n/, $right)[ 1 .. 19999 ]),
