@@ -64,11 +64,9 @@ typedef enum FmsDirectReason
 	FMS_DIRECT_SMALL,			/* not: the page cache has room for it */
 	FMS_DIRECT_SLOW,			/* not: the device is slow, and there is
 								 * memory */
-	FMS_DIRECT_NEARLY_OVER,		/* not: there was, for all but the end */
 	FMS_DIRECT_EXPECTED,		/* it has none for what the planner expects */
 	FMS_DIRECT_CROWDED,			/* nor has memory, beside the input */
 	FMS_DIRECT_OUTGROWN,		/* it had room at first */
-	FMS_DIRECT_CACHE_SLOW,		/* it took what was written too slowly */
 	FMS_DIRECT_FAST				/* the device is as fast */
 } FmsDirectReason;
 
@@ -84,8 +82,7 @@ typedef enum FmsCompressReason
 
 /* Such a reason speaks for the page cache. */
 #define FMS_DIRECT_IS_CACHED(reason) \
-	((reason) == FMS_DIRECT_SMALL || (reason) == FMS_DIRECT_SLOW || \
-	 (reason) == FMS_DIRECT_NEARLY_OVER)
+	((reason) == FMS_DIRECT_SMALL || (reason) == FMS_DIRECT_SLOW)
 
 typedef struct FmsCounters
 {

@@ -212,10 +212,11 @@ free_blocks(FmsMerge *merge, FmsLeaf *leaf, uint32 number)
 
 	if (!plan->frees ||
 		(bytes < fms_tape_free_bytes(plan->tape) &&
-		 n < fms_run_in_a_row(run, leaf->freed)))
+		 n < fms_run_contiguous_blocks(run, leaf->freed)))
 		return;
 	fms_tape_free(plan->tape,
-				  fms_run_place(run, leaf->freed, plan->block_bytes), bytes);
+				  fms_run_block_offset(run, leaf->freed, plan->block_bytes),
+				  bytes);
 	leaf->freed += n;
 }
 

@@ -156,20 +156,14 @@ append_direct_reason(StringInfo text, const FmsCounters *counters)
 		case FMS_DIRECT_SLOW:
 			appendStringInfoString(text, "the device is slow, and memory had room");
 			break;
-		case FMS_DIRECT_NEARLY_OVER:
-			appendStringInfoString(text, "it had room for nearly all that was spilled");
-			break;
 		case FMS_DIRECT_EXPECTED:
 			appendStringInfoString(text, "far more was expected than the page cache has room for");
 			break;
 		case FMS_DIRECT_CROWDED:
-			appendStringInfoString(text, "memory does not hold what was expected beside its input");
+			appendStringInfoString(text, "memory does not hold the expected spill and its input");
 			break;
 		case FMS_DIRECT_OUTGROWN:
 			appendStringInfoString(text, "the page cache had no more room");
-			break;
-		case FMS_DIRECT_CACHE_SLOW:
-			appendStringInfoString(text, "the page cache took it too slowly");
 			break;
 		case FMS_DIRECT_FAST:
 			appendStringInfoString(text, "the device is faster than the page cache");

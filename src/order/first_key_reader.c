@@ -19,7 +19,7 @@
 
 /* Size of a processor's cache line. */
 #define LINE_BYTES			64
-/* Longest room for a tuple, in bytes, that is kept for shorter ones. */
+/* Longest room for a tuple, in bytes, that is kept for short ones. */
 #define WHOLE_LONG_BYTES	((Size) 256)
 
 /* The record of a key that decides comparisons alone. */
@@ -40,8 +40,7 @@ struct FmsFirstKeyReader
 								 * last key of all */
 	FmsKeyRecord plain;			/* its key is the last one read */
 
-	FmsRecord  *whole;			/* the last record that has a tuple */
-	Size		whole_bytes;	/* allocated for it */
+	FmsRecordBuffer whole;		/* the last record that has a tuple */
 	const FmsFirstKeyChunk *chunk;	/* NULL: none yet, or after the last */
 	FmsChunkReader *tape;		/* NULL: all chunks are in memory */
 	MemoryContext context;
@@ -137,24 +136,8 @@ fms_first_key_reader_close(FmsFirstKeyReader *reader)
 {
 	if (reader->tape)
 		fms_chunk_reader_close(reader->tape);
-	if (reader->whole)
-		pfree(reader->whole);
+	fms_record_buffer_free(&reader->whole);
 	pfree(reader->memory);
-}
-
-/* Makes room for a whole record of `bytes`; gives up room that is too long. */
-static void
-make_room(FmsFirstKeyReader *reader, Size bytes)
-{
-	if (reader->whole_bytes >= bytes &&
-		reader->whole_bytes <= Max(bytes, WHOLE_LONG_BYTES))
-		return;
-	if (reader->whole)
-		pfree(reader->whole);
-	reader->whole = NULL;
-	reader->whole = MemoryContextAllocExtended(reader->context, bytes,
-											   MCXT_ALLOC_HUGE);
-	reader->whole_bytes = bytes;
 }
 
 /* The record of first_key, whose key has been read into reader->plain. */
@@ -162,6 +145,8 @@ static inline const FmsRecord *
 make_record(FmsFirstKeyReader *reader, const FmsFirstKey *first_key)
 {
 	FmsKeyRecord *plain = &reader->plain;
+	FmsRecord  *record;
+	Size		bytes;
 
 	if (likely(first_key->tuple_bytes == 0))
 	{
@@ -170,13 +155,15 @@ make_record(FmsFirstKeyReader *reader, const FmsFirstKey *first_key)
 		plain->header.flags = FMS_RECORD_FIRST_KEY | FMS_RECORD_EXACT;
 		return &plain->header;
 	}
-	make_room(reader, fms_record_size(first_key->key_bytes,
-									  first_key->tuple_bytes));
-	fms_record_write(reader->whole, plain->key, first_key->key_bytes,
+	bytes = fms_record_size(first_key->key_bytes, first_key->tuple_bytes);
+	if (reader->whole.size_bytes > Max(bytes, WHOLE_LONG_BYTES))
+		fms_record_buffer_free(&reader->whole);
+	record = fms_record_buffer_reserve(&reader->whole, reader->context, bytes);
+	fms_record_write(record, plain->key, first_key->key_bytes,
 					 FMS_RECORD_FIRST_KEY,
 					 first_key->tuple - FMS_TUPLE_SKIPPED_BYTES,
 					 first_key->tuple_bytes);
-	return reader->whole;
+	return record;
 }
 
 /*
@@ -225,7 +212,7 @@ fms_first_key_reader_next(FmsFirstKeyReader *reader, uint32 *nblocks)
 /* As fms_first_key_reader_take(), from the present chunk: one key at least. */
 static inline int
 take_from_chunk(FmsFirstKeyReader *reader, FmsEntry *entries, int n,
-				uint64 place, uint32 *nblocks)
+				uint64 offset, uint32 *nblocks)
 {
 	const char *at = reader->at;
 	char	   *key = reader->plain.key;
@@ -243,7 +230,7 @@ take_from_chunk(FmsFirstKeyReader *reader, FmsEntry *entries, int n,
 		high = fms_packed_key_word(&packed, 0, high);
 		low = fms_packed_key_word(&packed, 1, low);
 		entries[taken++] = fms_entry_of_key((uint128) high << 16 | low >> 48,
-											place);
+											offset);
 	} while (taken < n && at != reader->end && first_key.nblocks == 1);
 
 	store_word(key, 0, high);
@@ -255,13 +242,13 @@ take_from_chunk(FmsFirstKeyReader *reader, FmsEntry *entries, int n,
 
 int
 fms_first_key_reader_take(FmsFirstKeyReader *reader, FmsEntry *entries, int n,
-						  uint64 place, uint32 *nblocks)
+						  uint64 offset, uint32 *nblocks)
 {
 	int			taken;
 
 	if (unlikely(reader->at == reader->end))
 		return 0;
-	taken = take_from_chunk(reader, entries, n, place, nblocks);
+	taken = take_from_chunk(reader, entries, n, offset, nblocks);
 	Assert(reader->at <= reader->end);
 	if (unlikely(reader->at == reader->end))
 		enter_chunk(reader, next_chunk(reader));

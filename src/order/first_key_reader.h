@@ -51,12 +51,12 @@ extern const FmsRecord *fms_first_key_reader_next(FmsFirstKeyReader *reader,
 												  uint32 *nblocks);
 
 /*
- * Returns the prefixes of the next first keys as entries whose place is
- * `place`: at most n, 0 after the last key.  For keys whose prefixes decide.
- * Only the last of them may begin a chain; nblocks is the chain's length.
+ * Returns the prefixes of the next first keys as entries of that offset: at
+ * most n, 0 after the last key.  For keys whose prefixes decide.  Only the
+ * last of them may begin a chain; nblocks is the chain's length.
  */
 extern int	fms_first_key_reader_take(FmsFirstKeyReader *reader,
-									  FmsEntry *entries, int n, uint64 place,
+									  FmsEntry *entries, int n, uint64 offset,
 									  uint32 *nblocks);
 
 /*

@@ -43,7 +43,7 @@
 typedef struct Window
 {
 	FmsFirstKeyReader *ahead;	/* stands behind the window */
-	FmsEntry   *entries;		/* ascending; the place says the run */
+	FmsEntry   *entries;		/* ascending; the offset says the run */
 	int			count;
 	uint32		chain_left;		/* blocks of the last key's chain that are not
 								 * in the window */
@@ -139,7 +139,7 @@ fill_from_chain(Window *window, int length)
 }
 
 /*
- * Fills the window with the run's next keys, if there are any.  The place of
+ * Fills the window with the run's next keys, if there are any.  The offset of
  * an entry must be a multiple of MAXIMUM_ALIGNOF (packed.c).
  */
 static inline void
@@ -249,7 +249,7 @@ fms_radix_order_next(FmsRadixOrder *order, const int **runs)
 	for (i = 0; i < count; i++)
 	{
 		fms_interrupts_after(&touched_bytes, sizeof(FmsEntry));
-		order->named[i] = fms_entry_place(&order->due[i]) / MAXIMUM_ALIGNOF;
+		order->named[i] = fms_entry_offset(&order->due[i]) / MAXIMUM_ALIGNOF;
 	}
 	*runs = order->named;
 	return count;

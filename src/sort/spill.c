@@ -47,11 +47,9 @@
 #include "utils/memutils.h"
 
 #include "base/clock.h"
-#include "device/compression.h"
+#include "device/spill_policy.h"
 #include "io/huge_page.h"
-#include "device/medium.h"
 #include "sort/spill.h"
-#include "device/trial.h"
 
 /* Merges do not settle for less than the least work_mem. */
 #define MEMORY_MIN_BYTES	((Size) 64 * 1024)
@@ -73,9 +71,10 @@ struct FmsSpill
 	int			runs_size;
 	uint32		largest_bytes;	/* of any record in them */
 	uint32		next_run_id;
-	FmsMedium	medium;			/* of the run that is written next */
-	FmsTrial	trial;			/* of the device, if the medium wants one */
-	FmsCompression compression; /* likewise */
+	FmsSpillFacts facts;		/* until the last run */
+	FmsSpillChoice choice;		/* for the next run */
+	instr_time	run_began;		/* when that choice was made */
+	double		run_blocked_us; /* waiting for writes until then */
 
 	const FmsFormation *rest;	/* goes into the last merge; NULL: nothing */
 	FmsMergePlan plan;			/* of the merge going on */
@@ -91,61 +90,68 @@ close_io(void *arg)
 	fms_io_close(&((FmsSpill *) arg)->io);
 }
 
-/* For those who look on, and for whoever asks why. */
+/* Counts the choice, and begins to observe the run that it is about. */
 static void
-publish_choices(FmsSpill *spill)
+adopt_choice(FmsSpill *spill, FmsSpillChoice choice)
 {
 	FmsCounters *counters = spill->counters;
 
-	counters->compress_reason = spill->compression.reason;
-
-	counters->direct_reason = spill->medium.reason;
-	counters->device_mb = fms_medium_device_mb(&spill->medium);
-	counters->device_seen = spill->medium.device_seen;
+	spill->choice = choice;
+	counters->direct_reason = choice.direct_reason;
+	counters->compress_reason = choice.compress_reason;
+	counters->device_mb = choice.device_mb;
+	counters->device_seen = spill->facts.device_seen;
 	counters->uses_direct_io = fms_tape_is_direct(spill->tape);
+	spill->run_began = fms_clock_now();
+	spill->run_blocked_us = counters->write_blocked_us;
 }
 
-/* What does the device make of what is in the page cache by now? */
+/* Brings the facts up to date after a run. */
 static void
-try_device(FmsSpill *spill)
+note_facts(FmsSpill *spill)
 {
-	FmsTrial   *trial = &spill->trial;
+	FmsSpillFacts *facts = &spill->facts;
+	const FmsCounters *counters = spill->counters;
+	uint64		run_bytes = counters->written_bytes - facts->written_bytes;
+	bool		corrected = spill->choice.direct &&
+		fms_spill_policy_observe(facts, run_bytes,
+								 fms_clock_since_us(spill->run_began),
+								 counters->write_blocked_us -
+								 spill->run_blocked_us);
 
-	fms_trial_look(trial, &spill->io, spill->tape);
-	if (trial->failed)
-		fms_medium_end_trial(&spill->medium);
-	else
-		fms_medium_tried(&spill->medium, trial->tried_bytes, &trial->seen);
+	facts->written_bytes = counters->written_bytes;
+	facts->cached_bytes = counters->cached_bytes;
+	facts->compressible_bytes = counters->compressible_bytes;
+	facts->compressed_bytes = counters->compressed_bytes;
+	if (corrected || facts->written_bytes >= spill->choice.read_memory_bytes)
+		fms_spill_policy_read_memory(facts);
 }
 
-/*
- * A run is complete: where does the next one go, and is it compressed?  What
- * has been written stays as and where it is.
- */
+/* A run is complete: direct I/O and compression for the next one. */
 static void
 choose_anew(FmsSpill *spill)
 {
-	bool		was_cached = spill->medium.cached;
+	FmsSpillChoice choice;
 
-	if (spill->medium.on_trial)
-		try_device(spill);
-	fms_medium_next_run(&spill->medium, spill->counters);
-	if (spill->medium.cached != was_cached)
+	note_facts(spill);
+	choice = fms_spill_policy_choose(&spill->facts, &spill->choice);
+	if (choice.direct != spill->choice.direct)
 	{
 		fms_run_flush(spill->writer);
-		if (!fms_tape_set_direct(spill->tape, was_cached))
-			fms_medium_stay(&spill->medium, was_cached);
+		if (!fms_tape_set_direct(spill->tape, choice.direct))
+		{
+			spill->facts.direct_fixed = true;
+			choice = fms_spill_policy_choose(&spill->facts, &spill->choice);
+		}
 	}
-	fms_compression_next_run(&spill->compression, &spill->medium,
-							 spill->counters);
-	publish_choices(spill);
+	adopt_choice(spill, choice);
 }
 
 /* Begins writing a run of its own. */
 static void
 begin_run(FmsSpill *spill, FmsRun *run, uint32 level)
 {
-	bool		compressed = spill->compression.on;
+	bool		compressed = spill->choice.compressed;
 
 	/* whoever merges it needs the memory, too */
 	spill->sizing->compressed |= compressed;
@@ -155,17 +161,23 @@ begin_run(FmsSpill *spill, FmsRun *run, uint32 level)
 static void
 open_files(FmsSpill *spill, const FmsOptions *options)
 {
-	FmsDirectChoice direct = options->direct_io;
 	FmsSizing  *sizing = spill->sizing;
 	FmsCounters *counters = spill->counters;
 	uint32		block_bytes = sizing->block_bytes;
+	FmsSpillChoice choice;
 
-	fms_medium_begin(&spill->medium, options, block_bytes, counters);
-	if (spill->medium.cached)
-		direct = FMS_DIRECT_OFF;
 	fms_io_open(&spill->io, options->io_method);
-	spill->tape = fms_tape_open(&spill->io, direct, block_bytes,
-								options->checksums, counters);
+	fms_spill_policy_begin(&spill->facts, options, block_bytes,
+						   !spill->io.method->submit_blocks);
+	choice = fms_spill_policy_choose(&spill->facts, &spill->choice);
+	spill->tape = fms_tape_open(&spill->io, choice.direct ?
+								options->direct_io : FMS_DIRECT_OFF,
+								block_bytes, options->checksums, counters);
+	if (choice.direct && !fms_tape_is_direct(spill->tape))
+	{
+		choice.direct = false;
+		spill->facts.direct_fixed = true;
+	}
 	spill->first_keys = fms_first_keys_create(spill->keys, &spill->io,
 											  sizing->first_keys_bytes);
 	sizing->first_keys = spill->first_keys;
@@ -175,10 +187,7 @@ open_files(FmsSpill *spill, const FmsOptions *options)
 										  block_bytes, sizing->output_bytes);
 	counters->block_bytes = block_bytes;
 	counters->uses_uring = spill->io.method == &fms_io_uring_method;
-	if (!spill->medium.cached && !fms_tape_is_direct(spill->tape))
-		fms_medium_stay(&spill->medium, true);
-	fms_compression_begin(&spill->compression, options, &spill->medium);
-	publish_choices(spill);
+	adopt_choice(spill, choice);
 	if (options->block_bytes > block_bytes)
 		ereport(DEBUG1,
 				(errmsg_internal("fmsort: work_mem holds no two runs' blocks of %u bytes, using %u",

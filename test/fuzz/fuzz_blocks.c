@@ -302,8 +302,8 @@ change_block(void)
 
 	if (run->nblocks == 0)
 		return;
-	offset = run->extents[0].offset_bytes +
-		(uint64) shim_below(run->nblocks) * plan.block_bytes;
+	offset = fms_run_block_offset(run, shim_below(run->nblocks),
+								  plan.block_bytes);
 	/* the file may have been cut off before */
 	if (pread(descriptors[1], block.bytes, plan.block_bytes, offset) !=
 		(ssize_t) plan.block_bytes)

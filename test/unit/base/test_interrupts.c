@@ -15,7 +15,7 @@
  * ascending(), descending(), turn_round(), mend(), put_back() and both
  * comparisons of presorted.c; fms_packing_of(), pack(), deal_words(), both,
  * and unpack_all() of packed.c; choose_buckets(), deal_entries(), all three,
- * look_at(), look_back(), sort_ties() and both comparisons of entries.c;
+ * load_prefixes(), both sort_ties() and both comparisons of entries.c;
  * pack_records(), write_entries() and forget_first(), both, of formation.c;
  * fill_all(), fms_radix_order_next(), both, and the comparison of
  * radix_order.c; all of read_order.c; fms_first_keys_forget();
@@ -27,7 +27,7 @@
 
 #include "executor/tuptable.h"
 
-#include "keys/entries.h"
+#include "keys/entry.h"
 #include "formation/formation.h"
 #include "order/read_order.h"
 #include "shim.h"
@@ -61,7 +61,7 @@ fms_keys_make_first_key(FmsKeys *keys, const FmsRecord *record)
 }
 
 uint16
-fms_keys_place(FmsKeys *keys, TupleTableSlot *slot, const char *tuple,
+fms_keys_column_flags(FmsKeys *keys, TupleTableSlot *slot, const char *tuple,
 			   Size tuple_bytes)
 {
 	return 0;
@@ -75,8 +75,8 @@ fms_keys_encode(FmsKeys *keys, TupleTableSlot *slot, FmsKeyImage *image)
 	uint64		word = pg_hton64(next_key);
 
 	memset(image, 0, sizeof(*image));
-	image->key_bytes = FMS_PREFIX_BYTES;
-	image->exact = true;
+	image->record.key_bytes = FMS_PREFIX_BYTES;
+	image->record.flags = FMS_RECORD_EXACT;
 	memcpy(image->bytes, &word, sizeof(word));
 }
 
@@ -246,9 +246,9 @@ word_of(Shape shape, Size i)
 }
 
 static void
-take(void *arg, const FmsEntry *entries, Size count)
+take(const FmsEntriesSort *sort, const FmsEntry *entries, Size count)
 {
-	*(Size *) arg += count;
+	*(Size *) sort->arg += count;
 }
 
 /*
@@ -357,7 +357,7 @@ test_spilling(void)
 
 	appended = 0;
 	work_begin();
-	fms_formation_spill(formation, NULL,
+	fms_formation_spill(formation, (FmsRunWriter *) formation,
 						fms_formation_memory_bytes(formation) / 8);
 	bounded = work_was_bounded();
 	shim_ok(bounded && appended > 0 &&
@@ -365,7 +365,7 @@ test_spilling(void)
 			"writing a part of memory, and moving the rest");
 
 	work_begin();
-	fms_formation_spill(formation, NULL,
+	fms_formation_spill(formation, (FmsRunWriter *) formation,
 						fms_formation_memory_bytes(formation));
 	bounded = work_was_bounded();
 	shim_ok(bounded && appended == ENTRIES, "writing all of memory");

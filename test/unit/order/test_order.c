@@ -60,7 +60,7 @@ fms_keys_compare_rest(FmsKeys *keys, const FmsRecord *a, const FmsRecord *b)
 
 	if (prefix_decides)
 		abort();
-	if (a_word == b_word && fms_record_has_tuple(a))
+	if (a_word == b_word && a->tuple_bytes > 0)
 	{
 		a_word = tuple_word(a);
 		b_word = tuple_word(b);
@@ -369,7 +369,7 @@ is_first_key_of(const FmsRecord *first_key, const Block *block)
 	return first_key != NULL &&
 		fms_record_prefix(first_key) == block->words[0] &&
 		fms_record_key_word(first_key, 1) == block->words[1] &&
-		fms_record_has_tuple(first_key) == !block->exact &&
+		(first_key->tuple_bytes > 0) == !block->exact &&
 		(block->exact || tuple_word(first_key) == block->words[2]);
 }
 
