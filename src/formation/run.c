@@ -28,8 +28,9 @@
  */
 #include "postgres.h"
 
-#include "tape/compressed_chunk.h"
 #include "formation/run.h"
+#include "tape/block.h"
+#include "tape/compressed_chunk.h"
 #include "tape/write_buffer.h"
 
 /* Size of one write, at most: larger writes are not faster on any device. */

@@ -56,11 +56,12 @@
  */
 #include "postgres.h"
 
-#include "tape/compressed_chunk.h"
 #include "base/clock.h"
 #include "base/losertree.h"
-#include "merge/merge.h"
 #include "keys/offset_value.h"
+#include "merge/merge.h"
+#include "tape/block.h"
+#include "tape/compressed_chunk.h"
 
 /* So many wins in a row make looking for the runner-up worth it. */
 #define WINS_IN_A_ROW		3

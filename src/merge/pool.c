@@ -18,6 +18,7 @@
 
 #include "base/interrupts.h"
 #include "merge/pool.h"
+#include "tape/block.h"
 
 Size
 fms_pool_bytes(uint32 nframes, uint32 block_bytes)
@@ -175,6 +176,7 @@ fms_pool_wait(FmsPool *pool, FmsFrame *frame, const FmsRun *run)
 	/* idle: has been waited for, or came with the frame before it */
 	if (frame->request.state != FMS_IO_IDLE)
 		fms_tape_wait(pool->tape, &frame->request);
-	fms_tape_check_block(pool->tape, frame->block, run->id, frame->number);
+	fms_block_check(pool->tape, frame->block, pool->block_bytes, run->id,
+					frame->number);
 	frame->state = FMS_FRAME_SORT;
 }

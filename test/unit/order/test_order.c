@@ -25,6 +25,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "order/first_key_reader.h"
 #include "order/read_order.h"
 #include "shim.h"
 
