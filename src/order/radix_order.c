@@ -66,20 +66,6 @@ number_of(const FmsEntry *entry)
 	return (uint128) entry->prefix << 64 | entry->tail;
 }
 
-static inline int
-compare_numbers(const FmsEntry *a, const FmsEntry *b)
-{
-	CHECK_FOR_INTERRUPTS();
-	return number_of(a) < number_of(b) ? -1 : number_of(a) > number_of(b);
-}
-
-#define ST_SORT sort_numbers
-#define ST_ELEMENT_TYPE FmsEntry
-#define ST_COMPARE(a, b) compare_numbers(a, b)
-#define ST_SCOPE static
-#define ST_DEFINE
-#include "lib/sort_template.h"
-
 static int
 window_length(int nruns, Size share_bytes)
 {
@@ -226,7 +212,7 @@ sort_due(FmsEntry *due, int count)
 	if (fms_packing_fits(&packing))
 		fms_packed_sort(&packing, due, count, true);
 	else
-		sort_numbers(due, count);
+		fms_entries_sort_by_prefix(due, count);
 }
 
 int

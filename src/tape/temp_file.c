@@ -192,7 +192,7 @@ open_direct(FmsTempFile *file, FmsIo *io)
 	file->direct_file = PathNameOpenTemporaryFile(path, O_RDWR | PG_O_DIRECT);
 	if (file->direct_file <= 0)
 		elog(ERROR, "sort temporary file \"%s\" has disappeared", path);
-	fms_io_pin(io);
+	fms_io_expect_direct(io);
 	return true;
 }
 
