@@ -178,7 +178,7 @@ fms_input_wait(FmsInput *input, FmsFrame *frame)
 	/* idle: waited for before, or read together with the frame before it */
 	if (frame->request.state != FMS_IO_IDLE)
 		fms_tape_wait(tape, &frame->request);
-	fms_block_check(tape, frame->block, input->block_bytes,
+	fms_block_check(tape, frame->block, input->plan->block_bytes,
 					input->runs[frame->run]->id, frame->number);
 	frame->state = FMS_FRAME_SORT;
 	return frame;
