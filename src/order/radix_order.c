@@ -54,6 +54,7 @@ struct FmsRadixOrder
 {
 	int			nruns;
 	int			length;			/* of a window */
+	FmsEntry   *entries;		/* [nruns * length] the windows' */
 	FmsEntry   *due;			/* [nruns * length] */
 	int		   *named;			/* [nruns * length] */
 	Window		windows[FLEXIBLE_ARRAY_MEMBER]; /* [nruns] */
@@ -82,25 +83,18 @@ fms_radix_order_bytes(int nruns, Size share_bytes)
 }
 
 FmsRadixOrder *
-fms_radix_order_create(int nruns, Size share_bytes, FmsFirstKeyReader **ahead)
+fms_radix_order_create(int nruns, Size share_bytes)
 {
 	FmsRadixOrder *order = palloc0(offsetof(FmsRadixOrder, windows) +
 								   nruns * sizeof(Window));
 	int			length = window_length(nruns, share_bytes);
 	Size		nentries = (Size) nruns * length;
-	FmsEntry   *entries = palloc_extended(2 * nentries * sizeof(FmsEntry),
-										  MCXT_ALLOC_HUGE);
-	int			run;
 
 	order->nruns = nruns;
 	order->length = length;
-	for (run = 0; run < nruns; run++)
-	{
-		CHECK_FOR_INTERRUPTS();
-		order->windows[run].ahead = ahead[run];
-		order->windows[run].entries = entries + run * length;
-	}
-	order->due = entries + nentries;
+	order->entries = palloc_extended(2 * nentries * sizeof(FmsEntry),
+									 MCXT_ALLOC_HUGE);
+	order->due = order->entries + nentries;
 	order->named = palloc_extended(nentries * sizeof(int), MCXT_ALLOC_HUGE);
 	return order;
 }
@@ -109,8 +103,15 @@ void
 fms_radix_order_destroy(FmsRadixOrder *order)
 {
 	pfree(order->named);
-	pfree(order->windows[0].entries);
+	pfree(order->entries);
 	pfree(order);
+}
+
+void
+fms_radix_order_add(FmsRadixOrder *order, int run, FmsFirstKeyReader *ahead)
+{
+	order->windows[run].ahead = ahead;
+	order->windows[run].entries = order->entries + run * order->length;
 }
 
 /* Adds blocks of the chain that has begun. */

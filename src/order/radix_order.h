@@ -20,13 +20,13 @@ typedef struct FmsRadixOrder FmsRadixOrder;
  */
 extern Size fms_radix_order_bytes(int nruns, Size share_bytes);
 
-/*
- * Creates an order in the current context.  ahead[nruns] are the runs'
- * readers, from whose next keys on it names blocks; they stay the caller's.
- */
-extern FmsRadixOrder *fms_radix_order_create(int nruns, Size share_bytes,
-											 FmsFirstKeyReader **ahead);
+/* Creates an order in the current context. */
+extern FmsRadixOrder *fms_radix_order_create(int nruns, Size share_bytes);
 extern void fms_radix_order_destroy(FmsRadixOrder *order);
+
+/* Names the run's blocks from the next key of its reader on. */
+extern void fms_radix_order_add(FmsRadixOrder *order, int run,
+								FmsFirstKeyReader *ahead);
 
 /*
  * Sets runs to the runs of the next blocks, in read order.  Returns their

@@ -42,27 +42,28 @@
 /* Largest number of runs for which a batch prefetches. */
 #define PREFETCH_MAX		512
 
-/* One run as a leaf of the tree. */
-typedef struct OrderLeaf
+typedef struct OrderRun
 {
+	/* as a leaf of the tree */
 	FmsLoserNode node;			/* of the upcoming key's prefix */
 	const FmsRecord *upcoming;	/* the reader's; NULL: all have been named */
 	uint32		upcoming_nblocks;	/* of its chain that have not been named */
+
+	uint32		first_blocks;	/* number of blocks that come before all first
+								 * keys and have not been named */
 	FmsFirstKeyReader *ahead;	/* stands behind the upcoming key */
-} OrderLeaf;
+	FmsFirstKeyReader *behind;	/* NULL: by last keys */
+} OrderRun;
 
 struct FmsReadOrder
 {
 	FmsOrderBy	by;
-	uint32	   *first_blocks;	/* [nruns] number of blocks that come before
-								 * all first keys and have not been named */
-	int			first_run;		/* the first run that may have any */
+	int			first_run;		/* the first run that may have first_blocks */
 	FmsKeys    *keys;
 	FmsFirstKeyStore *store;
 	FmsCounters *counters;
 	int			nruns;
-	FmsFirstKeyReader **ahead;	/* [nruns] */
-	FmsFirstKeyReader **behind; /* [nruns]; NULL: by last keys */
+	OrderRun   *runs;			/* [nruns] */
 	char	   *buffers;		/* mapped: the readers', or NULL */
 	const int  *named;			/* runs of a batch of blocks */
 	int			nnamed;
@@ -70,7 +71,6 @@ struct FmsReadOrder
 
 	FmsRadixOrder *radix;		/* if prefixes decide; else the tree: */
 	FmsLoserTree tree;
-	OrderLeaf  *leaves;			/* [nruns] */
 	int			batch;			/* length of a batch */
 	int		   *named_by_tree;	/* [batch] */
 };
@@ -78,7 +78,7 @@ struct FmsReadOrder
 static inline FmsLoserNode
 leaf_node(void *arg, int run)
 {
-	return ((FmsReadOrder *) arg)->leaves[run].node;
+	return ((FmsReadOrder *) arg)->runs[run].node;
 }
 
 /* The later of two upcoming keys of one prefix; of ties, the later run's. */
@@ -87,9 +87,9 @@ tie_loser(void *arg, FmsLoserNode a, FmsLoserNode b)
 {
 	FmsReadOrder *order = arg;
 	const FmsRecord *a_upcoming =
-		order->leaves[fms_losertree_leaf(a)].upcoming;
+		order->runs[fms_losertree_leaf(a)].upcoming;
 	const FmsRecord *b_upcoming =
-		order->leaves[fms_losertree_leaf(b)].upcoming;
+		order->runs[fms_losertree_leaf(b)].upcoming;
 	int			result = 0;
 
 	/* the prefix of a run at its end equals only that of another such run */
@@ -104,7 +104,7 @@ tie_loser(void *arg, FmsLoserNode a, FmsLoserNode b)
 static inline void
 take_first_key(FmsReadOrder *order, int run)
 {
-	OrderLeaf  *leaf = &order->leaves[run];
+	OrderRun   *leaf = &order->runs[run];
 	const FmsRecord *first_key =
 		fms_first_key_reader_next(leaf->ahead, &leaf->upcoming_nblocks);
 
@@ -158,17 +158,15 @@ batch_for(int nruns)
 Size
 fms_read_order_bytes(const FmsFirstKeyStore *store, FmsOrderBy by, int nruns)
 {
-	Size		run_bytes = sizeof(uint32) + sizeof(FmsFirstKeyReader *) +
+	Size		run_bytes = sizeof(OrderRun) +
 		fms_first_key_reader_bytes(store, FMS_FIRST_KEYS_AHEAD);
 
 	if (by == FMS_ORDER_BY_FIRST_KEYS)
-		run_bytes += sizeof(FmsFirstKeyReader *) +
-			fms_first_key_reader_bytes(store, FMS_FIRST_KEYS_BEHIND);
+		run_bytes += fms_first_key_reader_bytes(store, FMS_FIRST_KEYS_BEHIND);
 	return sizeof(FmsReadOrder) + nruns * run_bytes +
 		(fms_keys_prefix_decides(store->keys) ?
 		 fms_radix_order_bytes(nruns, store->share_bytes) :
-		 batch_for(nruns) * sizeof(int) +
-		 nruns * (sizeof(OrderLeaf) + sizeof(FmsLoserNode)));
+		 batch_for(nruns) * sizeof(int) + nruns * sizeof(FmsLoserNode));
 }
 
 /* Builds the tree over the runs' next first keys. */
@@ -180,50 +178,42 @@ begin_tree(FmsReadOrder *order)
 
 	order->batch = batch_for(nruns);
 	order->named_by_tree = palloc(order->batch * sizeof(int));
-	order->leaves = palloc0(nruns * sizeof(OrderLeaf));
 	for (run = 0; run < nruns; run++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		order->leaves[run].ahead = order->ahead[run];
 		take_first_key(order, run);
 	}
 	fms_losertree_build(&order->tree, palloc(nruns * sizeof(FmsLoserNode)),
 						nruns, leaf_node, tie_loser, order);
 }
 
-/* Opens the run's readers, whose buffers are mapped. */
 static void
-open_run(FmsReadOrder *order, int run, const FmsFirstKeys *first_keys,
-		 char *buffers)
+begin_radix(FmsReadOrder *order)
 {
-	FmsFirstKeyStore *store = order->store;
+	int			run;
 
-	order->ahead[run] = fms_first_key_reader_open(store, first_keys,
-												  FMS_FIRST_KEYS_AHEAD,
-												  buffers);
-	if (order->behind == NULL)
-		return;
-	buffers += fms_first_key_reader_buffer_bytes(store, FMS_FIRST_KEYS_AHEAD);
-	order->behind[run] = fms_first_key_reader_open(store, first_keys,
-												   FMS_FIRST_KEYS_BEHIND,
-												   buffers);
+	order->radix = fms_radix_order_create(order->nruns,
+										  order->store->share_bytes);
+	for (run = 0; run < order->nruns; run++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		fms_radix_order_add(order->radix, run, order->runs[run].ahead);
+	}
 }
 
-/* Starts the run's readers, at `from` if not NULL. */
+/* Starts a run's readers, at `from` if not NULL. */
 static void
-start_run(FmsReadOrder *order, int run, const FmsPosition *from)
+start_run(const FmsReadOrder *order, OrderRun *run, const FmsPosition *from)
 {
-	FmsFirstKeyReader *ahead = order->ahead[run];
-
-	fms_first_key_reader_start(ahead);
+	fms_first_key_reader_start(run->ahead);
 	if (from)
-		skip_first_keys(ahead, from);
-	order->first_blocks[run] = take_first_blocks(order, ahead, from);
-	if (order->behind == NULL)
+		skip_first_keys(run->ahead, from);
+	run->first_blocks = take_first_blocks(order, run->ahead, from);
+	if (run->behind == NULL)
 		return;
-	fms_first_key_reader_start(order->behind[run]);
+	fms_first_key_reader_start(run->behind);
 	if (from)
-		skip_first_keys(order->behind[run], from);
+		skip_first_keys(run->behind, from);
 }
 
 FmsReadOrder *
@@ -234,8 +224,9 @@ fms_read_order_begin(FmsKeys *keys, FmsFirstKeyStore *store, FmsOrderBy by,
 {
 	instr_time	start = fms_clock_now();
 	FmsReadOrder *order = palloc0(sizeof(FmsReadOrder));
-	Size		run_bytes =
+	Size		ahead_bytes =
 		fms_first_key_reader_buffer_bytes(store, FMS_FIRST_KEYS_AHEAD);
+	Size		run_bytes = ahead_bytes;
 	int			run;
 
 	Assert(nruns >= 1 && by != FMS_ORDER_NONE);
@@ -245,30 +236,33 @@ fms_read_order_begin(FmsKeys *keys, FmsFirstKeyStore *store, FmsOrderBy by,
 	order->store = store;
 	order->counters = counters;
 	order->nruns = nruns;
-	order->ahead = palloc0(nruns * sizeof(FmsFirstKeyReader *));
-	order->first_blocks = palloc(nruns * sizeof(uint32));
+	order->runs = palloc0(nruns * sizeof(OrderRun));
 	if (by == FMS_ORDER_BY_FIRST_KEYS)
-	{
-		order->behind = palloc0(nruns * sizeof(FmsFirstKeyReader *));
 		run_bytes +=
 			fms_first_key_reader_buffer_bytes(store, FMS_FIRST_KEYS_BEHIND);
-	}
 	if (run_bytes > 0)
 		order->buffers = fms_io_map(store->tape.io, nruns * run_bytes);
 	for (run = 0; run < nruns; run++)
 	{
+		char	   *buffer = order->buffers + run * run_bytes;
+
 		CHECK_FOR_INTERRUPTS();
-		open_run(order, run, first_keys[run],
-				 order->buffers + run * run_bytes);
+		order->runs[run].ahead =
+			fms_first_key_reader_open(store, first_keys[run],
+									  FMS_FIRST_KEYS_AHEAD, buffer);
+		if (by == FMS_ORDER_BY_FIRST_KEYS)
+			order->runs[run].behind =
+				fms_first_key_reader_open(store, first_keys[run],
+										  FMS_FIRST_KEYS_BEHIND,
+										  buffer + ahead_bytes);
 	}
 	for (run = 0; run < nruns; run++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		start_run(order, run, from ? &from[run] : NULL);
+		start_run(order, &order->runs[run], from ? &from[run] : NULL);
 	}
 	if (fms_keys_prefix_decides(keys))
-		order->radix = fms_radix_order_create(nruns, store->share_bytes,
-											  order->ahead);
+		begin_radix(order);
 	else
 		begin_tree(order);
 	counters->order_us += fms_clock_since_us(start);
@@ -286,22 +280,18 @@ fms_read_order_end(FmsReadOrder *order)
 	for (run = 0; run < order->nruns; run++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		fms_first_key_reader_close(order->ahead[run]);
-		if (order->behind)
-			fms_first_key_reader_close(order->behind[run]);
+		fms_first_key_reader_close(order->runs[run].ahead);
+		if (order->runs[run].behind)
+			fms_first_key_reader_close(order->runs[run].behind);
 	}
 	if (order->radix)
 		fms_radix_order_destroy(order->radix);
 	else
 	{
 		pfree(order->tree.nodes);
-		pfree(order->leaves);
 		pfree(order->named_by_tree);
 	}
-	if (order->behind)
-		pfree(order->behind);
-	pfree(order->ahead);
-	pfree(order->first_blocks);
+	pfree(order->runs);
 	pfree(order);
 }
 
@@ -309,14 +299,13 @@ fms_read_order_end(FmsReadOrder *order)
 static int
 next_first_block(FmsReadOrder *order)
 {
-	while (order->first_run < order->nruns)
+	for (; order->first_run < order->nruns; order->first_run++)
 	{
-		if (order->first_blocks[order->first_run] > 0)
+		if (order->runs[order->first_run].first_blocks > 0)
 		{
-			order->first_blocks[order->first_run]--;
+			order->runs[order->first_run].first_blocks--;
 			return order->first_run;
 		}
-		order->first_run++;
 	}
 	return -1;
 }
@@ -330,14 +319,14 @@ prefetch_top(FmsReadOrder *order)
 {
 	const FmsLoserTree *tree = &order->tree;
 	int			n = Min(PREFETCH_MAX, order->nruns);
-	OrderLeaf  *leaves[PREFETCH_MAX];
+	OrderRun   *leaves[PREFETCH_MAX];
 	int			i;
 
 	for (i = 0; i < n; i++)
 	{
 		int			run = fms_losertree_leaf(tree->nodes[i]);
 
-		leaves[i] = &order->leaves[run];
+		leaves[i] = &order->runs[run];
 		__builtin_prefetch(leaves[i]);
 		__builtin_prefetch(&tree->nodes[(order->nruns + run) / 2]);
 	}
@@ -357,7 +346,7 @@ name_by_tree(FmsReadOrder *order)
 	while (nnamed < order->batch)
 	{
 		int			run = fms_losertree_winner(&order->tree);
-		OrderLeaf  *leaf = &order->leaves[run];
+		OrderRun   *leaf = &order->runs[run];
 
 		/* a match may run a type's comparator */
 		CHECK_FOR_INTERRUPTS();
@@ -402,5 +391,5 @@ fms_read_order_first_key(FmsReadOrder *order, int run)
 {
 	uint32		nblocks;
 
-	return fms_first_key_reader_next(order->behind[run], &nblocks);
+	return fms_first_key_reader_next(order->runs[run].behind, &nblocks);
 }
