@@ -60,16 +60,16 @@ fms_first_key_reader_buffer_bytes(const FmsFirstKeyStore *store,
 }
 
 Size
-fms_first_key_reader_bytes(const FmsFirstKeyStore *store,
+fms_first_key_reader_bytes(const FmsFirstKeyMemory *memory,
 						   FmsFirstKeyReading reading)
 {
-	const FmsFirstKeyTape *tape = &store->tape;
+	Size		chunk_bytes = fms_first_key_chunk_bytes(memory->share_bytes);
 
-	if (tape->tape == NULL)
+	if (!memory->on_tape)
 		return READER_BYTES;
 	return READER_BYTES + fms_chunk_reader_bytes(reading) +
-		fms_first_key_reader_buffer_bytes(store, reading) +
-		(tape->largest_bytes > tape->chunk_bytes ? tape->largest_bytes : 0);
+		reading * chunk_bytes +
+		(memory->largest_bytes > chunk_bytes ? memory->largest_bytes : 0);
 }
 
 Size

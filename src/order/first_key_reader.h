@@ -16,7 +16,7 @@
 typedef struct FmsFirstKeyReader FmsFirstKeyReader;
 
 /* Memory of a reader at most, its buffer included. */
-extern Size fms_first_key_reader_bytes(const FmsFirstKeyStore *store,
+extern Size fms_first_key_reader_bytes(const FmsFirstKeyMemory *memory,
 									   FmsFirstKeyReading reading);
 
 /* Size of the reader's buffer; 0 while all first keys are in memory. */

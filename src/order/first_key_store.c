@@ -44,11 +44,19 @@ fms_first_keys_destroy(FmsFirstKeyStore *store)
 	pfree(store);
 }
 
-Size
-fms_first_keys_memory_bytes(const FmsFirstKeyStore *store)
+FmsFirstKeyMemory
+fms_first_keys_memory(const FmsFirstKeyStore *store)
 {
-	return store->memory_bytes +
-		(store->tape.buffer ? fms_write_buffer_bytes(store->tape.buffer) : 0);
+	const FmsFirstKeyTape *tape = &store->tape;
+
+	return (FmsFirstKeyMemory) {
+		.share_bytes = store->share_bytes,
+		.memory_bytes = store->memory_bytes +
+			(tape->buffer ? fms_write_buffer_bytes(tape->buffer) : 0),
+		.largest_bytes = tape->largest_bytes,
+		.on_tape = tape->tape != NULL,
+		.prefix_decides = fms_keys_prefix_decides(store->keys)
+	};
 }
 
 void

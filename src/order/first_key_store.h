@@ -52,8 +52,17 @@ extern FmsFirstKeyStore *fms_first_keys_create(FmsKeys *keys, FmsIo *io,
  */
 extern void fms_first_keys_destroy(FmsFirstKeyStore *store);
 
-/* Memory taken now. */
-extern Size fms_first_keys_memory_bytes(const FmsFirstKeyStore *store);
+/* The numbers of a store that decide how much memory a merge needs. */
+typedef struct FmsFirstKeyMemory
+{
+	Size		share_bytes;	/* as created; 0: there is no store yet */
+	Size		memory_bytes;	/* taken now */
+	Size		largest_bytes;	/* of any chunk on tape */
+	bool		on_tape;		/* some first keys are on tape */
+	bool		prefix_decides; /* see fms_keys_prefix_decides() */
+} FmsFirstKeyMemory;
+
+extern FmsFirstKeyMemory fms_first_keys_memory(const FmsFirstKeyStore *store);
 
 /* Adds the tape's transfers and size to the counters. */
 extern void fms_first_keys_count(const FmsFirstKeyStore *store,

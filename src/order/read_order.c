@@ -156,16 +156,16 @@ batch_for(int nruns)
 }
 
 Size
-fms_read_order_bytes(const FmsFirstKeyStore *store, FmsOrderBy by, int nruns)
+fms_read_order_bytes(const FmsFirstKeyMemory *memory, FmsOrderBy by, int nruns)
 {
 	Size		run_bytes = sizeof(OrderRun) +
-		fms_first_key_reader_bytes(store, FMS_FIRST_KEYS_AHEAD);
+		fms_first_key_reader_bytes(memory, FMS_FIRST_KEYS_AHEAD);
 
 	if (by == FMS_ORDER_BY_FIRST_KEYS)
-		run_bytes += fms_first_key_reader_bytes(store, FMS_FIRST_KEYS_BEHIND);
+		run_bytes += fms_first_key_reader_bytes(memory, FMS_FIRST_KEYS_BEHIND);
 	return sizeof(FmsReadOrder) + nruns * run_bytes +
-		(fms_keys_prefix_decides(store->keys) ?
-		 fms_radix_order_bytes(nruns, store->share_bytes) :
+		(memory->prefix_decides ?
+		 fms_radix_order_bytes(nruns, memory->share_bytes) :
 		 batch_for(nruns) * sizeof(int) + nruns * sizeof(FmsLoserNode));
 }
 

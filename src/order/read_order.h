@@ -62,8 +62,8 @@ fms_read_order_begin(FmsKeys *keys, FmsFirstKeyStore *store, FmsOrderBy by,
 extern void fms_read_order_end(FmsReadOrder *order);
 
 /* Memory of an order of nruns runs; it takes more if keys are long. */
-extern Size fms_read_order_bytes(const FmsFirstKeyStore *store, FmsOrderBy by,
-								 int nruns);
+extern Size fms_read_order_bytes(const FmsFirstKeyMemory *memory,
+								 FmsOrderBy by, int nruns);
 
 /*
  * The run whose next block comes next, or -1 after the last block.  This side
