@@ -296,22 +296,6 @@ fms_tape_append(FmsTape *tape, FmsIoRequest *request, char *buffer,
 	start_write(tape, request);
 }
 
-void
-fms_tape_write_out(FmsTape *tape, FmsIoRequest *request, uint64 offset_bytes,
-				   uint32 length_bytes)
-{
-	Assert(offset_bytes + length_bytes <= tape->end_bytes);
-	Assert(!fms_temp_file_is_direct_at(&tape->file, offset_bytes));
-
-	request->is_write = true;
-	request->piece_bytes = 0;
-	request->buffer = NULL;
-	request->offset_bytes = offset_bytes;
-	request->length_bytes = length_bytes;
-	fms_temp_file_resolve(&tape->file, &request, 1);
-	fms_io_submit(tape->io, &request, 1);
-}
-
 /*
  * Number of requests, one at least, to submit between two checks for
  * interrupts: submitting may carry them out.

@@ -74,13 +74,6 @@ extern void fms_tape_free(FmsTape *tape, uint64 offset_bytes,
 						  Size length_bytes);
 extern Size fms_tape_free_bytes(const FmsTape *tape);
 
-/*
- * Has the device write an extent that stays in the page cache.  The request is
- * done when it has; the caller looks at its result.
- */
-extern void fms_tape_write_out(FmsTape *tape, FmsIoRequest *request,
-							   uint64 offset_bytes, uint32 length_bytes);
-
 /* Gives up space reserved past the end.  Nothing may be in flight. */
 extern void fms_tape_trim(FmsTape *tape);
 
