@@ -10,7 +10,7 @@
 
 #include "c.h"
 
-/* Block sizes that are measured: 512 B, 1 kB .. 4 MB; queue depths: 1 .. 64. */
+/* Measured block sizes: 512 B, 1 kB .. 4 MB; queue depths: 1, 2, 4 .. 64. */
 #define FMS_DEVICE_BLOCKS	14
 #define FMS_DEVICE_DEPTHS	7
 

@@ -154,6 +154,7 @@ find_tables(void)
 static bool
 open_table(Oid relation, const Oid *types, int ncolumns, Relation *table)
 {
+	TupleDesc	desc;
 	bool		fits;
 
 	*table = NULL;
@@ -167,10 +168,11 @@ open_table(Oid relation, const Oid *types, int ncolumns, Relation *table)
 		UnlockRelationOid(relation, AccessShareLock);
 		return true;
 	}
+	desc = RelationGetDescr(*table);
 	fits = (*table)->rd_rel->relkind == RELKIND_RELATION &&
-		RelationGetDescr(*table)->natts == ncolumns;
+		desc->natts == ncolumns;
 	for (int i = 0; fits && i < ncolumns; i++)
-		fits = TupleDescAttr(RelationGetDescr(*table), i)->atttypid == types[i];
+		fits = TupleDescAttr(desc, i)->atttypid == types[i];
 	if (!fits)
 	{
 		relation_close(*table, AccessShareLock);

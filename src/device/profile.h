@@ -28,7 +28,7 @@ extern void fms_profile_require_tables(void);
 
 /*
  * Replaces the tablespace's profile, in the current transaction.  False, and
- * nothing changes, if points were omitted and the old profile has clearly more.
+ * nothing changes, if points were omitted and the old profile has many more.
  */
 extern bool fms_profile_store(const FmsProfileFacts *facts,
 							  const FmsProbePoint *points, int npoints);

@@ -3,8 +3,8 @@
  * temp_tablespace.c
  *	  Temporary files in a tablespace that is not the session's choice.
  *
- * For the length of a call, fd.c has a list of one temporary tablespace.
- * fd.c keeps the pointer, so the lists live as long as the transaction.
+ * For the length of a call, fd.c's list has one temporary tablespace.  fd.c
+ * keeps the pointer, so the lists live as long as the transaction.
  *
  *-------------------------------------------------------------------------
  */

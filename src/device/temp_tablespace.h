@@ -20,10 +20,7 @@ typedef struct FmsTempTablespace
 
 extern void fms_temp_tablespace_find(Oid tablespace, FmsTempTablespace *found);
 
-/*
- * Calls function, and the server makes its temporary files in the tablespace,
- * or in the database's own if that fails.
- */
+/* Calls function with its temporary files there, or else in the database's. */
 extern void fms_temp_tablespace_call(Oid tablespace, void (*function) (void *),
 									 void *arg);
 

@@ -61,7 +61,8 @@
 /* Patterns of the grid: SR, RR, SW, RW. */
 #define GRID_PATTERNS	FMS_PATTERN_RR_LASTING
 /* The grid, two lasting rates and the file. */
-#define POINTS_MAX		(GRID_PATTERNS * FMS_DEVICE_BLOCKS * FMS_DEVICE_DEPTHS + 3)
+#define POINTS_MAX \
+	(GRID_PATTERNS * FMS_DEVICE_BLOCKS * FMS_DEVICE_DEPTHS + 3)
 
 typedef struct Calibration
 {
