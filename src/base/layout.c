@@ -25,7 +25,7 @@ fms_layout(uint64 stat_bytes, uint64 progress_bytes)
 	FmsLayout	layout = {
 		.magic = LAYOUT_MAGIC,
 		.version = FMS_LAYOUT_VERSION,
-		.counters_bytes = sizeof(FmsCounters),
+		.counters_bytes = FMS_COUNTERS_BYTES,
 		.stat_bytes = stat_bytes,
 		.progress_bytes = progress_bytes
 	};

@@ -106,25 +106,26 @@ fms_compression_begin(FmsCompression *compression, const FmsOptions *options,
 }
 
 static bool
-gains_little(const FmsCounters *counters)
+gains_little(const FmsCompressed *done)
 {
-	return counters->compressible_bytes >= GAIN_SEEN_MIN_BYTES &&
-		counters->compressible_bytes < counters->compressed_bytes * GAIN_MIN;
+	return done->record_bytes >= GAIN_SEEN_MIN_BYTES &&
+		done->record_bytes < done->chunk_bytes * GAIN_MIN;
 }
 
 void
 fms_compression_next_run(FmsCompression *compression, const FmsMedium *medium,
-						 const FmsCounters *counters)
+						 const FmsTapeUse *use,
+						 const FmsCompressed *done)
 {
 	if (compression->settled)
 		return;
-	if (gains_little(counters))
+	if (gains_little(done))
 	{
 		compression->settled = true;
 		set(compression, false, FMS_COMPRESS_GAINED_LITTLE);
 	}
 	else if (!compression->on || !fms_medium_is_very_slow(medium))
 		decide(compression, medium,
-			   Max(compression->expected_bytes, counters->written_bytes),
-			   counters->cached_bytes);
+			   Max(compression->expected_bytes, use->written_bytes),
+			   use->cached_bytes);
 }

@@ -13,6 +13,13 @@
 #include "base/counters.h"
 #include "device/medium.h"
 
+/* What was compressed so far, and its size then. */
+typedef struct FmsCompressed
+{
+	uint64		record_bytes;
+	uint64		chunk_bytes;
+} FmsCompressed;
+
 typedef struct FmsCompression
 {
 	/* read by the owner */
@@ -32,6 +39,7 @@ extern void fms_compression_begin(FmsCompression *compression,
 /* A run has been written: decides about the next one. */
 extern void fms_compression_next_run(FmsCompression *compression,
 									 const FmsMedium *medium,
-									 const FmsCounters *counters);
+									 const FmsTapeUse *use,
+									 const FmsCompressed *done);
 
 #endif							/* FMS_COMPRESSION_H */

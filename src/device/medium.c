@@ -153,11 +153,11 @@ room_bytes(DeviceKind kind, uint64 taken_bytes)
 }
 
 static void
-begin_run(FmsMedium *medium, const FmsCounters *counters)
+begin_run(FmsMedium *medium, const FmsTapeUse *use)
 {
 	medium->run_began = fms_clock_now();
-	medium->run_from_bytes = counters->written_bytes;
-	medium->run_blocked_us = counters->write_blocked_us;
+	medium->run_from_bytes = use->written_bytes;
+	medium->run_blocked_us = use->write_blocked_us;
 }
 
 static void
@@ -211,7 +211,7 @@ decide(FmsMedium *medium, const FmsOptions *options)
 
 void
 fms_medium_begin(FmsMedium *medium, const FmsOptions *options,
-				 uint32 block_bytes, const FmsCounters *counters)
+				 uint32 block_bytes)
 {
 	memset(medium, 0, sizeof(*medium));
 	medium->device = options->device;
@@ -222,7 +222,7 @@ fms_medium_begin(FmsMedium *medium, const FmsOptions *options,
 	medium->reason = FMS_DIRECT_AS_SET;
 	if (!medium->settled)
 		decide(medium, options);
-	begin_run(medium, counters);
+	medium->run_began = fms_clock_now();
 }
 
 void
@@ -261,12 +261,12 @@ fms_medium_tried(FmsMedium *medium, double tried_bytes, const FmsSeen *seen)
 
 /* Adds a run that was written past the page cache to what is known. */
 static void
-observe(FmsMedium *medium, const FmsCounters *counters)
+observe(FmsMedium *medium, const FmsTapeUse *use)
 {
-	double		blocked_us = counters->write_blocked_us -
+	double		blocked_us = use->write_blocked_us -
 		medium->run_blocked_us;
 
-	medium->seen.bytes += counters->written_bytes - medium->run_from_bytes;
+	medium->seen.bytes += use->written_bytes - medium->run_from_bytes;
 	medium->seen.elapsed_us += Max(fms_clock_since_us(medium->run_began),
 								   blocked_us);
 	medium->seen.blocked_us += blocked_us;
@@ -291,18 +291,18 @@ speaks_for_cache(const FmsMedium *medium, DeviceKind kind)
  * lost adds up over the runs, and what is gained later is taken off it.
  */
 static bool
-cache_is_slow(FmsMedium *medium, const FmsCounters *counters)
+cache_is_slow(FmsMedium *medium, const FmsTapeUse *use)
 {
-	uint64		bytes = counters->cached_bytes - medium->cache_from_bytes;
-	double		us = counters->cached_us - medium->cache_from_us;
+	uint64		bytes = use->cached_bytes - medium->cache_from_bytes;
+	double		us = use->cached_us - medium->cache_from_us;
 	double		device_mb = fms_medium_device_mb(medium);
 
 	if (device_mb <= 0)
 		device_mb = Min(ORDINARY_MB, medium->block_bytes * ORDINARY_REQUESTS);
 	medium->cache_lost_us = Max(0, medium->cache_lost_us + us -
 								bytes / device_mb);
-	medium->cache_from_bytes = counters->cached_bytes;
-	medium->cache_from_us = counters->cached_us;
+	medium->cache_from_bytes = use->cached_bytes;
+	medium->cache_from_us = use->cached_us;
 	return medium->cache_lost_us > HICCUP_US;
 }
 
@@ -320,14 +320,14 @@ is_nearly_over(const FmsMedium *medium, uint64 taken_bytes)
 
 /* From the page cache past it, or back? */
 static void
-reconsider(FmsMedium *medium, const FmsCounters *counters)
+reconsider(FmsMedium *medium, const FmsTapeUse *use)
 {
 	DeviceKind	kind = kind_of(&medium->device, medium->block_bytes);
-	uint64		taken_bytes = counters->cached_bytes;
+	uint64		taken_bytes = use->cached_bytes;
 	uint64		part;
 
 	if (medium->cached && kind == DEVICE_ORDINARY &&
-		cache_is_slow(medium, counters))
+		cache_is_slow(medium, use))
 	{
 		go_direct(medium, FMS_DIRECT_CACHE_SLOW);
 		return;
@@ -352,14 +352,14 @@ reconsider(FmsMedium *medium, const FmsCounters *counters)
 }
 
 void
-fms_medium_next_run(FmsMedium *medium, const FmsCounters *counters)
+fms_medium_next_run(FmsMedium *medium, const FmsTapeUse *use)
 {
 	if (!medium->cached)
-		observe(medium, counters);
+		observe(medium, use);
 	if (!medium->settled)
-		reconsider(medium, counters);
+		reconsider(medium, use);
 	medium->on_trial &= medium->cached;
-	begin_run(medium, counters);
+	begin_run(medium, use);
 }
 
 void

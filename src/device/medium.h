@@ -10,7 +10,10 @@
 
 #include "postgres.h"
 
+#include "portability/instr_time.h"
+
 #include "base/counters.h"
+#include "tape/tape.h"
 
 typedef struct FmsMedium
 {
@@ -46,7 +49,7 @@ typedef struct FmsMedium
 
 /* Decides where the first run goes.  Never fails. */
 extern void fms_medium_begin(FmsMedium *medium, const FmsOptions *options,
-							 uint32 block_bytes, const FmsCounters *counters);
+							 uint32 block_bytes);
 
 /*
  * On trial: the device has taken so many bytes, of which that was seen of late
@@ -60,7 +63,7 @@ extern void fms_medium_end_trial(FmsMedium *medium);
 
 /* A run has been written: decides where the next one goes. */
 extern void fms_medium_next_run(FmsMedium *medium,
-								const FmsCounters *counters);
+								const FmsTapeUse *use);
 
 /* The file system has no direct I/O, or had enough of changes. */
 extern void fms_medium_stay(FmsMedium *medium, bool cached);

@@ -357,8 +357,11 @@ end_chunk(FmsRunWriter *writer)
 			   FMS_BLOCK_COMPRESSED_MAGIC);
 	copy_to_block(writer, (const char *) chunk, bytes);
 	writer->block->records += chunk->records;
-	writer->counters->compressible_bytes += chunk->record_bytes;
-	writer->counters->compressed_bytes += bytes;
+	writer->run->compressible_bytes += chunk->record_bytes;
+	writer->run->compressed_bytes += bytes;
+	fms_count(writer->counters, FMS_COUNT_COMPRESSIBLE_BYTES,
+			  chunk->record_bytes);
+	fms_count(writer->counters, FMS_COUNT_COMPRESSED_BYTES, bytes);
 	if (writer->order == FMS_ORDER_BY_LAST_KEYS)
 		keep_last_key(writer, fms_compressor_last(writer->compressor));
 }

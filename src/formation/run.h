@@ -31,6 +31,8 @@ typedef struct FmsRun
 	uint32		nextents;
 	uint32		extents_size;	/* room for so many */
 	uint32		largest_bytes;	/* of any record; sizes assembly buffers */
+	uint64		compressible_bytes;	/* of records in compressed chunks */
+	uint64		compressed_bytes;	/* of these chunks */
 	FmsFences	fences;			/* one per chain of blocks */
 } FmsRun;
 

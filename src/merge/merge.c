@@ -183,8 +183,9 @@ load_block(FmsMerge *merge, int run)
 
 	leaf->frame = merge->plan->mode->next(&merge->input, run);
 	leaf->blocks_left--;
-	merge->plan->counters->merge_blocks_done++;
-	merge->plan->counters->assist_used = merge->input.assist_used;
+	fms_count(merge->plan->counters, FMS_COUNT_MERGE_BLOCKS_DONE, 1);
+	fms_count_set(merge->plan->counters, FMS_COUNT_ASSIST_USED,
+				  merge->input.assist_used);
 	header = (const FmsBlockHeader *) leaf->frame->block;
 	leaf->bytes = leaf->frame->block;
 	leaf->at_bytes = sizeof(FmsBlockHeader);

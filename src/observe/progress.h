@@ -17,17 +17,9 @@ extern Size fms_progress_shared_bytes(void);
 extern void fms_progress_share(void);
 
 /*
- * Where a sort that begins counts what it does, until the current context
- * goes: shared memory if there is a place, else that context.  expected:
- * tuples, as the planner guesses.  grouped: the input comes in groups.
+ * The counters of a sort that begins, valid as long as the current memory
+ * context: in shared memory if a slot is free, else in that context.
  */
-extern FmsCounters *fms_progress_begin(double expected, bool grouped);
-
-/*
- * The groups so far had so many tuples, and the next one begins; there is no
- * group after this one.
- */
-extern void fms_progress_next_group(FmsCounters *counters, uint64 earlier);
-extern void fms_progress_last_group(FmsCounters *counters);
+extern FmsCounters *fms_progress_begin(void);
 
 #endif							/* FMS_PROGRESS_H */

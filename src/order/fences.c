@@ -176,7 +176,8 @@ struct FmsFenceStore
 
 	/* writing to tape */
 	FmsTape    *tape;			/* NULL until the share is used up */
-	FmsCounters counters;		/* the tape's */
+	FmsTapeUse	counted;		/* of the tape's use, what has been counted */
+	uint64		counted_bytes;	/* likewise of its size */
 	FmsWriteBuffer  *stream;			/* likewise */
 	FmsFenceChunk *open;		/* chunk being filled, or NULL */
 
@@ -341,12 +342,23 @@ fms_fence_reader_bytes(const FmsFenceStore *store, FmsFenceReading reading)
 }
 
 void
-fms_fences_count(const FmsFenceStore *store, FmsCounters *counters)
+fms_fences_count(FmsFenceStore *store, FmsCounters *counters)
 {
-	counters->read_bytes += store->counters.read_bytes;
-	counters->written_bytes += store->counters.written_bytes;
-	if (store->tape)
-		counters->spilled_bytes += fms_tape_end(store->tape);
+	const FmsTapeUse *use;
+	uint64		end_bytes;
+
+	if (store->tape == NULL)
+		return;
+	use = fms_tape_use(store->tape);
+	end_bytes = fms_tape_end(store->tape);
+	fms_count(counters, FMS_COUNT_READ_BYTES,
+			  use->read_bytes - store->counted.read_bytes);
+	fms_count(counters, FMS_COUNT_WRITTEN_BYTES,
+			  use->written_bytes - store->counted.written_bytes);
+	fms_count(counters, FMS_COUNT_SPILLED_BYTES,
+			  end_bytes - store->counted_bytes);
+	store->counted = *use;
+	store->counted_bytes = end_bytes;
 }
 
 void
@@ -404,8 +416,7 @@ turn_to_tape(FmsFenceStore *store, FmsFences *fences)
 	{
 		/* there is little of it, so checksums cost next to nothing */
 		store->tape = fms_tape_open(store->io, FMS_DIRECT_OFF,
-									FMS_BLOCK_QUANTUM_BYTES, true,
-									&store->counters);
+									FMS_BLOCK_QUANTUM_BYTES, true, NULL);
 		store->stream = fms_write_buffer_create(store->io, store->tape,
 										  BUFFER_BYTES,
 										  FMS_WRITE_BUFFERS_MIN, false);

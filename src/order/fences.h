@@ -53,8 +53,8 @@ extern Size fms_fences_tape_bytes(void);
 /* Memory taken now. */
 extern Size fms_fences_memory_bytes(const FmsFenceStore *store);
 
-/* Adds what the store's own tape did, and how long that took. */
-extern void fms_fences_count(const FmsFenceStore *store,
+/* Counts the bytes that the store's own tape has moved since the last call. */
+extern void fms_fences_count(FmsFenceStore *store,
 							 FmsCounters *counters);
 
 /*

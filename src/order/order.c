@@ -321,7 +321,8 @@ fms_order_begin(FmsKeys *keys, FmsFenceStore *store, FmsOrderBy by,
 		begin_naming(order);
 	else
 		begin_tree(order);
-	counters->order_us += fms_clock_since_us(start);
+	fms_count_us(counters, FMS_COUNT_ORDER_NS,
+				 fms_clock_since_us(start));
 	return order;
 }
 
@@ -435,7 +436,8 @@ name_some(FmsOrder *order)
 	order->nnamed = order->naming ?
 		fms_naming_next(order->naming, &order->named) : name_by_tree(order);
 	order->next_named = 0;
-	order->counters->order_us += fms_clock_since_us(start);
+	fms_count_us(order->counters, FMS_COUNT_ORDER_NS,
+				 fms_clock_since_us(start));
 }
 
 int

@@ -49,7 +49,7 @@ typedef union FmsPosition
  * Begins at the first block, or at `from`.  fences: one list per run, in the
  * order of the runs that breaks ties, of the keys that `by` says; the lists
  * must stay as they are.  Memory comes from the current context, time goes to
- * counters->order_us.
+ * FMS_COUNT_ORDER_NS of counters.
  *
  * By first keys, a merge that goes on in the middle of blocks needs these
  * again.  They come first, in the order of the runs, and have no fence.  By

@@ -62,7 +62,8 @@ struct FmsSpill
 	MemoryContextCallback on_reset;
 	FmsKeys    *keys;
 	FmsSizing  *sizing;
-	FmsCounters *counters;
+	const FmsOptions *options;
+	FmsCounters *counters;		/* written only */
 
 	FmsIo		io;
 	FmsTape    *tape;
@@ -76,6 +77,7 @@ struct FmsSpill
 	FmsMedium	medium;			/* of the run that is written next */
 	FmsTrial	trial;			/* of the device, if the medium wants one */
 	FmsCompression compression; /* likewise */
+	FmsCompressed compressed;	/* so far, by run formation */
 
 	const FmsFormation *rest;	/* goes into the last merge; NULL: nothing */
 	FmsMergePlan plan;			/* of the merge going on */
@@ -97,12 +99,14 @@ publish_choices(FmsSpill *spill)
 {
 	FmsCounters *counters = spill->counters;
 
-	counters->compress_reason = spill->compression.reason;
-
-	counters->direct_reason = spill->medium.reason;
-	counters->device_mb = fms_medium_device_mb(&spill->medium);
-	counters->device_seen = spill->medium.device_seen;
-	counters->uses_direct_io = fms_tape_is_direct(spill->tape);
+	fms_count_set(counters, FMS_COUNT_COMPRESS_REASON,
+				  spill->compression.reason);
+	fms_count_set(counters, FMS_COUNT_DIRECT_REASON, spill->medium.reason);
+	fms_count_set(counters, FMS_COUNT_DEVICE_KB,
+				  fms_medium_device_mb(&spill->medium) * 1000);
+	fms_count_set(counters, FMS_COUNT_DEVICE_SEEN, spill->medium.device_seen);
+	fms_count_set(counters, FMS_COUNT_DIRECT_IO,
+				  fms_tape_is_direct(spill->tape) ? FMS_YES : FMS_NO);
 }
 
 /* What does the device make of what is in the page cache by now? */
@@ -129,7 +133,7 @@ choose_anew(FmsSpill *spill)
 
 	if (spill->medium.on_trial)
 		try_device(spill);
-	fms_medium_next_run(&spill->medium, spill->counters);
+	fms_medium_next_run(&spill->medium, fms_tape_use(spill->tape));
 	if (spill->medium.cached != was_cached)
 	{
 		fms_run_flush(spill->writer);
@@ -137,7 +141,7 @@ choose_anew(FmsSpill *spill)
 			fms_medium_stay(&spill->medium, was_cached);
 	}
 	fms_compression_next_run(&spill->compression, &spill->medium,
-							 spill->counters);
+							 fms_tape_use(spill->tape), &spill->compressed);
 	publish_choices(spill);
 }
 
@@ -160,7 +164,7 @@ open_files(FmsSpill *spill, const FmsOptions *options)
 	FmsCounters *counters = spill->counters;
 	uint32		block_bytes = sizing->block_bytes;
 
-	fms_medium_begin(&spill->medium, options, block_bytes, counters);
+	fms_medium_begin(&spill->medium, options, block_bytes);
 	if (spill->medium.cached)
 		direct = FMS_DIRECT_OFF;
 	fms_io_open(&spill->io, options->io_method);
@@ -173,8 +177,10 @@ open_files(FmsSpill *spill, const FmsOptions *options)
 										  spill->fences, sizing->mode->order,
 										  counters, block_bytes,
 										  sizing->output_bytes);
-	counters->block_bytes = block_bytes;
-	counters->uses_uring = spill->io.method == &fms_io_uring_method;
+	fms_count_set(counters, FMS_COUNT_BLOCK_BYTES, block_bytes);
+	fms_count_set(counters, FMS_COUNT_IO_METHOD,
+				  spill->io.method == &fms_io_uring_method ? FMS_IO_URING :
+				  FMS_IO_SYNC);
 	if (!spill->medium.cached && !fms_tape_is_direct(spill->tape))
 		fms_medium_stay(&spill->medium, true);
 	fms_compression_begin(&spill->compression, options, &spill->medium);
@@ -212,6 +218,7 @@ fms_spill_begin(FmsKeys *keys, const FmsOptions *options, FmsSizing *sizing,
 	MemoryContextRegisterResetCallback(context, &spill->on_reset);
 	spill->keys = keys;
 	spill->sizing = sizing;
+	spill->options = options;
 	spill->counters = counters;
 	open_files(spill, options);
 	adopt_head(spill, formation);
@@ -249,8 +256,10 @@ fms_spill_run(FmsSpill *spill, FmsFormation *formation, Size bytes)
 	fms_formation_spill(formation, spill->writer, bytes);
 	fms_run_finish(spill->writer);
 	insert_run(spill, run, spill->nruns);
-	spill->counters->runs++;
-	spill->counters->blocks += run->nblocks;
+	spill->compressed.record_bytes += run->compressible_bytes;
+	spill->compressed.chunk_bytes += run->compressed_bytes;
+	fms_count(spill->counters, FMS_COUNT_RUNS, 1);
+	fms_count(spill->counters, FMS_COUNT_BLOCKS, run->nblocks);
 	choose_anew(spill);
 	MemoryContextSwitchTo(caller);
 }
@@ -283,11 +292,12 @@ announce_merge(FmsSpill *spill, int first, int n, bool writes,
 		done += from ? from[i].block : 0;
 	}
 	fms_counters_begin_change(counters);
-	counters->phase = writes ? FMS_PHASE_PASSES : FMS_PHASE_MERGING;
-	counters->runs_left = spill->nruns;
-	counters->merge_runs = n;
-	counters->merge_blocks = blocks;
-	counters->merge_blocks_done = done;
+	fms_count_set(counters, FMS_COUNT_PHASE,
+				  writes ? FMS_PHASE_PASSES : FMS_PHASE_MERGING);
+	fms_count_set(counters, FMS_COUNT_RUNS_LEFT, spill->nruns);
+	fms_count_set(counters, FMS_COUNT_MERGE_RUNS, n);
+	fms_count_set(counters, FMS_COUNT_MERGE_BLOCKS, blocks);
+	fms_count_set(counters, FMS_COUNT_MERGE_BLOCKS_DONE, done);
 	fms_counters_end_change(counters);
 }
 
@@ -329,7 +339,8 @@ begin_merge(FmsSpill *spill, int first, int n, bool writes,
 		plan->assist_blocks /= 2;
 	plan->assist_first = fms_sizing_assist_first(spill->sizing,
 												 plan->assist_blocks);
-	spill->counters->assist_blocks = plan->assist_blocks;
+	fms_count_set(spill->counters, FMS_COUNT_ASSIST_BLOCKS,
+				  plan->assist_blocks);
 	spill->io.spare_bytes = fms_sizing_rounding_bytes(spill->sizing) +
 		fms_sizing_spare(spill->sizing, n, plan->assist_blocks,
 						 spill->largest_bytes, writes);
@@ -416,7 +427,7 @@ Size
 fms_spill_rest_bytes(const FmsSpill *spill)
 {
 	/* several passes need all memory */
-	if (spill->counters->options.materialize ||
+	if (spill->options->materialize ||
 		spill->nruns >= fms_sizing_fan_in(spill->sizing,
 										  spill->largest_bytes, false))
 		return 0;
@@ -426,16 +437,14 @@ fms_spill_rest_bytes(const FmsSpill *spill)
 
 /* With which memory would it have been easier? */
 static void
-advise(FmsSpill *spill)
+advise(FmsSpill *spill, uint64 input_bytes)
 {
-	FmsCounters *counters = spill->counters;
-
-	counters->one_pass_bytes =
-		fms_sizing_for_one_pass(spill->sizing, &counters->options,
-								counters->input_bytes, spill->largest_bytes);
-	counters->in_memory_bytes =
-		fms_sizing_for_memory(spill->sizing, &counters->options,
-							  counters->input_bytes);
+	fms_count_set(spill->counters, FMS_COUNT_ONE_PASS_BYTES,
+				  fms_sizing_for_one_pass(spill->sizing, spill->options,
+										  input_bytes, spill->largest_bytes));
+	fms_count_set(spill->counters, FMS_COUNT_IN_MEMORY_BYTES,
+				  fms_sizing_for_memory(spill->sizing, spill->options,
+										input_bytes));
 }
 
 /*
@@ -445,7 +454,7 @@ advise(FmsSpill *spill)
 static int
 runs_to_leave(const FmsSpill *spill)
 {
-	bool		materialize = spill->counters->options.materialize;
+	bool		materialize = spill->options->materialize;
 	int			most = fms_sizing_fan_in(spill->sizing, spill->largest_bytes,
 										 materialize);
 
@@ -477,8 +486,24 @@ settle_for_less(FmsSpill *spill)
 	}
 }
 
+static void
+announce_merges(FmsSpill *spill)
+{
+	int			fan_in = fms_sizing_fan_in(spill->sizing,
+										   spill->largest_bytes, false);
+	int			last = spill->options->materialize ? 1 : fan_in;
+
+	fms_counters_begin_change(spill->counters);
+	fms_count_set(spill->counters, FMS_COUNT_FAN_IN, fan_in);
+	fms_count_set(spill->counters, FMS_COUNT_RUNS_AT_FIRST, spill->nruns);
+	fms_count_set(spill->counters, FMS_COUNT_RUNS_TOO_MANY,
+				  Max(spill->nruns, last) - last);
+	fms_counters_end_change(spill->counters);
+}
+
 void
-fms_spill_reduce(FmsSpill *spill, const FmsFormation *rest)
+fms_spill_reduce(FmsSpill *spill, const FmsFormation *rest,
+				 uint64 input_bytes)
 {
 	MemoryContext caller = MemoryContextSwitchTo(spill->context);
 	FmsSizing  *sizing = spill->sizing;
@@ -486,10 +511,7 @@ fms_spill_reduce(FmsSpill *spill, const FmsFormation *rest)
 	spill->rest = rest;
 	sizing->rest_bytes = rest ? fms_formation_memory_bytes(rest) : 0;
 	settle_for_less(spill);
-	spill->counters->runs_at_first = spill->nruns;
-	spill->counters->runs_at_last = fms_sizing_fan_in(sizing,
-													  spill->largest_bytes,
-													  false);
+	announce_merges(spill);
 	for (;;)
 	{
 		int			last = runs_to_leave(spill);
@@ -504,10 +526,11 @@ fms_spill_reduce(FmsSpill *spill, const FmsFormation *rest)
 	fms_run_writer_destroy(spill->writer);
 	spill->writer = NULL;
 	fms_tape_trim(spill->tape);
-	spill->counters->spilled_bytes = fms_tape_end(spill->tape);
-	spill->counters->merge_passes = highest_level(spill->runs,
-												  spill->nruns) + 1;
-	advise(spill);
+	fms_count(spill->counters, FMS_COUNT_SPILLED_BYTES,
+			  fms_tape_end(spill->tape));
+	fms_count_set(spill->counters, FMS_COUNT_MERGE_PASSES,
+				  highest_level(spill->runs, spill->nruns) + 1);
+	advise(spill, input_bytes);
 	MemoryContextSwitchTo(caller);
 }
 
@@ -583,13 +606,11 @@ fms_spill_tell(FmsSpill *spill, FmsPosition *positions)
 }
 
 void
-fms_spill_count(const FmsSpill *spill, FmsCounters *counters)
+fms_spill_count(FmsSpill *spill)
 {
-	fms_fences_count(spill->fences, counters);
-	/* block orders are made within merges */
-	counters->merge_us = Max(0, merging_us(spill) - counters->order_us);
-	if (spill->merge)
-		counters->load_us = fms_merge_load_us(spill->merge);
+	fms_fences_count(spill->fences, spill->counters);
+	fms_count_set_us(spill->counters, FMS_COUNT_MERGING_NS,
+					 merging_us(spill));
 }
 
 void

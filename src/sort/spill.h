@@ -46,7 +46,8 @@ extern Size fms_spill_rest_bytes(const FmsSpill *spill);
  * are left.  The memory of formation must have been given back, but for the
  * rest: sorted tuples that the last merge takes from there, NULL if none.
  */
-extern void fms_spill_reduce(FmsSpill *spill, const FmsFormation *rest);
+extern void fms_spill_reduce(FmsSpill *spill, const FmsFormation *rest,
+							 uint64 input_bytes);
 
 /* Positions of the last merge; see fms_merge_positions(). */
 extern int	fms_spill_positions(const FmsSpill *spill);
@@ -61,8 +62,8 @@ extern void fms_spill_start(FmsSpill *spill, const FmsPosition *from);
 extern MinimalTuple fms_spill_next(FmsSpill *spill);
 extern void fms_spill_tell(FmsSpill *spill, FmsPosition *positions);
 
-/* Completes the counters with what only it knows. */
-extern void fms_spill_count(const FmsSpill *spill, FmsCounters *counters);
+/* Brings counters up to date that do not change as they are counted. */
+extern void fms_spill_count(FmsSpill *spill);
 
 /* Drains, closes the files, frees everything; at any time. */
 extern void fms_spill_end(FmsSpill *spill);

@@ -103,7 +103,8 @@
 struct FmsTape
 {
 	FmsIo	   *io;
-	FmsCounters *counters;
+	FmsCounters *counters;		/* NULL: nobody reports this tape */
+	FmsTapeUse	use;
 	File		file;			/* accounting, buffered */
 	File		direct_file;	/* O_DIRECT on the same path, or 0 */
 	uint64		turns[TURNS_MAX];	/* from the page cache past it, and back,
@@ -363,6 +364,12 @@ fms_tape_set_direct(FmsTape *tape, bool direct)
 	return true;
 }
 
+const FmsTapeUse *
+fms_tape_use(const FmsTape *tape)
+{
+	return &tape->use;
+}
+
 bool
 fms_tape_is_direct(const FmsTape *tape)
 {
@@ -379,6 +386,21 @@ uint64
 fms_tape_end(const FmsTape *tape)
 {
 	return tape->end_bytes;
+}
+
+static void
+count(FmsTape *tape, FmsCounter counter, uint64 n)
+{
+	if (tape->counters)
+		fms_count(tape->counters, counter, n);
+}
+
+static void
+count_writes(FmsTape *tape, int n, uint64 bytes)
+{
+	tape->use.written_bytes += bytes;
+	count(tape, FMS_COUNT_WRITES, n);
+	count(tape, FMS_COUNT_WRITTEN_BYTES, bytes);
 }
 
 /*
@@ -412,9 +434,9 @@ count_blocked(FmsTape *tape, bool is_write, instr_time start)
 	double		spent_us = count_io_us(is_write, start);
 
 	if (is_write)
-		tape->counters->write_blocked_us += spent_us;
-	else
-		tape->counters->blocked_us += spent_us;
+		tape->use.write_blocked_us += spent_us;
+	else if (tape->counters)
+		fms_count_us(tape->counters, FMS_COUNT_BLOCKED_NS, spent_us);
 	return spent_us;
 }
 
@@ -437,9 +459,10 @@ start_write(FmsTape *tape, FmsIoRequest *request)
 		fms_io_carry_out(tape->io, request);
 	else
 		fms_io_submit(tape->io, &request, 1);
-	tape->counters->cached_bytes += request->length_bytes;
+	tape->use.cached_bytes += request->length_bytes;
+	count(tape, FMS_COUNT_CACHED_BYTES, request->length_bytes);
 	/* copying takes time, but is no waiting for a device */
-	tape->counters->cached_us += count_io_us(true, start);
+	tape->use.cached_us += count_io_us(true, start);
 }
 
 void
@@ -460,8 +483,7 @@ fms_tape_append(FmsTape *tape, FmsIoRequest *request, char *buffer,
 	}
 	else
 		tape->here.from_bytes += length_bytes;
-	tape->counters->writes++;
-	tape->counters->written_bytes += length_bytes;
+	count_writes(tape, 1, length_bytes);
 	start_write(tape, request);
 }
 
@@ -583,6 +605,7 @@ submitted_together(FmsIoRequest *const *requests, int n)
 void
 fms_tape_read(FmsTape *tape, FmsIoRequest **requests, int n)
 {
+	uint64		bytes = 0;
 	int			i;
 	instr_time	start;
 
@@ -590,10 +613,12 @@ fms_tape_read(FmsTape *tape, FmsIoRequest **requests, int n)
 	{
 		requests[i]->is_write = false;
 		requests[i]->piece_bytes = 0;
-		tape->counters->read_bytes += requests[i]->length_bytes;
+		bytes += requests[i]->length_bytes;
 	}
-	tape->counters->reads += n;
-	tape->counters->read_batches++;
+	tape->use.read_bytes += bytes;
+	count(tape, FMS_COUNT_READ_BYTES, bytes);
+	count(tape, FMS_COUNT_READS, n);
+	count(tape, FMS_COUNT_READ_BATCHES, 1);
 
 	start = fms_clock_now();
 	while (n > 0)
@@ -613,6 +638,7 @@ fms_tape_read(FmsTape *tape, FmsIoRequest **requests, int n)
 void
 fms_tape_overwrite(FmsTape *tape, FmsIoRequest **requests, int n)
 {
+	uint64		bytes = 0;
 	int			i;
 
 	for (i = 0; i < n; i++)
@@ -620,9 +646,9 @@ fms_tape_overwrite(FmsTape *tape, FmsIoRequest **requests, int n)
 		Assert(requests[i]->offset_bytes + requests[i]->length_bytes <=
 			   tape->end_bytes);
 		(void) make_write(tape, requests[i]);
-		tape->counters->written_bytes += requests[i]->length_bytes;
+		bytes += requests[i]->length_bytes;
 	}
-	tape->counters->writes += n;
+	count_writes(tape, n, bytes);
 	resolve(tape, requests, n);
 	fms_io_submit(tape->io, requests, n);
 }
@@ -707,7 +733,7 @@ wait_for_kernel(FmsTape *tape, FmsIoRequest *request)
 
 	spent_us = count_blocked(tape, request->is_write, start);
 	if (request->is_write && !is_direct_at(tape, request->offset_bytes))
-		tape->counters->cached_us += spent_us;
+		tape->use.cached_us += spent_us;
 }
 
 /*

@@ -60,6 +60,17 @@ fms_block_is_compressed(const FmsBlockHeader *header)
 
 typedef struct FmsTape FmsTape;
 
+/* What has passed between a tape and its device. */
+typedef struct FmsTapeUse
+{
+	uint64		read_bytes;
+	uint64		written_bytes;
+	uint64		cached_bytes;	/* of them, into the page cache */
+	double		write_blocked_us;	/* waiting for writes */
+	double		cached_us;		/* writing to the page cache: copying, and
+								 * waiting for those who copy */
+} FmsTapeUse;
+
 /*
  * Opens a tape: a temporary file under the current resource owner, which
  * counts it, limits it, logs it and deletes it.  Under FMS_DIRECT_ON raises
@@ -70,6 +81,9 @@ typedef struct FmsTape FmsTape;
 extern FmsTape *fms_tape_open(FmsIo *io, FmsDirectChoice direct,
 							  uint32 block_bytes, bool checksums,
 							  FmsCounters *counters);
+
+/* Belongs to the tape, and changes as it is used. */
+extern const FmsTapeUse *fms_tape_use(const FmsTape *tape);
 
 /*
  * What is appended from now on goes past the page cache, or into it, and comes
@@ -150,8 +164,8 @@ extern void fms_tape_overwrite(FmsTape *tape, FmsIoRequest **requests, int n);
 
 /*
  * Waits until the request is done, allowing interrupts, and returns it to
- * IDLE.  Raises an error if the transfer failed.  Adds what it waited to
- * blocked_us if it is a read.
+ * IDLE.  Raises an error if the transfer failed.  The time waited
+ * for a read goes to FMS_COUNT_BLOCKED_NS.
  */
 extern void fms_tape_wait(FmsTape *tape, FmsIoRequest *request);
 

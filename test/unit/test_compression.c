@@ -17,7 +17,8 @@
 /* ---- a sort ---- */
 
 static FmsOptions options;
-static FmsCounters counters;
+static FmsTapeUse use;
+static FmsCompressed done;
 static FmsMedium medium;
 static FmsCompression compression;
 
@@ -35,8 +36,9 @@ set_device(double mb)
 static bool
 decide(void)
 {
-	memset(&counters, 0, sizeof(counters));
-	fms_medium_begin(&medium, &options, BLOCK, &counters);
+	memset(&use, 0, sizeof(use));
+	memset(&done, 0, sizeof(done));
+	fms_medium_begin(&medium, &options, BLOCK);
 	fms_compression_begin(&compression, &options, &medium);
 	return compression.on;
 }
@@ -59,15 +61,15 @@ begin(double mb, uint64 expected)
 static bool
 write_run(uint64 bytes, double gain)
 {
-	counters.written_bytes += bytes;
-	counters.cached_bytes += medium.cached ? bytes : 0;
+	use.written_bytes += bytes;
+	use.cached_bytes += medium.cached ? bytes : 0;
 	if (compression.on)
 	{
-		counters.compressed_bytes += bytes;
-		counters.compressible_bytes += bytes * gain;
+		done.chunk_bytes += bytes;
+		done.record_bytes += bytes * gain;
 	}
-	fms_medium_next_run(&medium, &counters);
-	fms_compression_next_run(&compression, &medium, &counters);
+	fms_medium_next_run(&medium, &use);
+	fms_compression_next_run(&compression, &medium, &use, &done);
 	return compression.on;
 }
 
@@ -101,8 +103,8 @@ check_growth(void)
 	shim_ok(!compression.on, "of a spill that nobody expected: not at first");
 	while (!write_run(10 * MB, 1) && ++runs < 1000)
 		;
-	shim_ok(counters.written_bytes > 900 * MB &&
-			counters.written_bytes < 1100 * MB,
+	shim_ok(use.written_bytes > 900 * MB &&
+			use.written_bytes < 1100 * MB,
 			"... but when it has outgrown its room");
 	shim_ok(write_run(10 * MB, 2), "... and from then on");
 

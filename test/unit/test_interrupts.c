@@ -398,7 +398,7 @@ test_selecting(void)
 /* ---- the block read order ---- */
 
 static FmsIo io;
-static FmsCounters counters;
+static uint64 counters[1 + FMS_NCOUNTERS];
 
 /* A run's fences, ascending from the first number on. */
 static void
@@ -430,7 +430,7 @@ follow(FmsFenceStore *store, int nruns, const FmsFences *const *fences,
 	   const FmsPosition *from)
 {
 	FmsOrder   *order = fms_order_begin(NULL, store, FMS_ORDER_BY_FIRST_KEYS,
-										&counters, nruns, fences, from);
+										(FmsCounters *) counters, nruns, fences, from);
 	Size		named = 0;
 
 	while (fms_order_next(order) >= 0)

@@ -23,7 +23,7 @@
 /* ---- a sort ---- */
 
 static FmsOptions options;
-static FmsCounters counters;
+static FmsTapeUse use;
 static FmsMedium medium;
 
 /* With a device that reads and writes at that rate; 0: not known. */
@@ -31,7 +31,7 @@ static void
 begin(double mb, uint64 expected)
 {
 	memset(&options, 0, sizeof(options));
-	memset(&counters, 0, sizeof(counters));
+	memset(&use, 0, sizeof(use));
 	options.direct_io = FMS_DIRECT_AUTO;
 	options.expected_bytes = expected;
 	if (mb > 0)
@@ -39,19 +39,19 @@ begin(double mb, uint64 expected)
 		fms_device_note(&options.device, FMS_PATTERN_APPEND, 262144, 4, mb);
 		fms_device_note(&options.device, FMS_PATTERN_RR, BLOCK, 8, mb);
 	}
-	fms_medium_begin(&medium, &options, BLOCK, &counters);
+	fms_medium_begin(&medium, &options, BLOCK);
 }
 
 /* A run of that size, which waited so long for its writes. */
 static void
 write_run(uint64 bytes, double blocked_us)
 {
-	counters.written_bytes += bytes;
+	use.written_bytes += bytes;
 	if (medium.cached)
-		counters.cached_bytes += bytes;
+		use.cached_bytes += bytes;
 	else
-		counters.write_blocked_us += blocked_us;
-	fms_medium_next_run(&medium, &counters);
+		use.write_blocked_us += blocked_us;
+	fms_medium_next_run(&medium, &use);
 }
 
 /* Its rate was so many MB/s: far slower than this test can ever be stopped. */
@@ -98,12 +98,12 @@ check_settings(void)
 {
 	begin(30, 0);
 	options.direct_io = FMS_DIRECT_ON;
-	fms_medium_begin(&medium, &options, BLOCK, &counters);
+	fms_medium_begin(&medium, &options, BLOCK);
 	write_slow_run(1);
 	shim_ok(!medium.cached && medium.reason == FMS_DIRECT_AS_SET,
 			"on is on, whatever the device");
 	options.direct_io = FMS_DIRECT_OFF;
-	fms_medium_begin(&medium, &options, BLOCK, &counters);
+	fms_medium_begin(&medium, &options, BLOCK);
 	write_run(10000 * MB, 0);
 	shim_ok(medium.cached && medium.reason == FMS_DIRECT_AS_SET,
 			"off is off, whatever the room");
@@ -121,8 +121,8 @@ check_growth(void)
 	begin(0, 0);
 	while (medium.cached && runs++ < 100)
 		write_run(4 * MB, 0);
-	shim_ok(counters.cached_bytes > 60 * MB &&
-			counters.cached_bytes <= 100 * MB,
+	shim_ok(use.cached_bytes > 60 * MB &&
+			use.cached_bytes <= 100 * MB,
 			"the room is used, in parts");
 	shim_ok(medium.reason == FMS_DIRECT_OUTGROWN, "... and then left");
 	write_run(400 * MB, 0);
@@ -137,13 +137,13 @@ check_growth(void)
 	shim_ok(medium.cached, "what is nearly over by then stays");
 	while (medium.cached && runs++ < 100)
 		write_run(4 * MB, 0);
-	shim_ok(counters.cached_bytes > 140 * MB &&
-			counters.cached_bytes <= 154 * MB,
+	shim_ok(use.cached_bytes > 140 * MB &&
+			use.cached_bytes <= 154 * MB,
 			"... but goes if far more comes than was expected");
 	begin(0, 180 * MB);
-	while (medium.cached && counters.cached_bytes < 180 * MB)
+	while (medium.cached && use.cached_bytes < 180 * MB)
 		write_run(4 * MB, 0);
-	shim_ok(counters.cached_bytes <= 100 * MB,
+	shim_ok(use.cached_bytes <= 100 * MB,
 			"what is half over by then goes");
 }
 
@@ -151,7 +151,7 @@ check_growth(void)
 static void
 cache_run(uint64 bytes, double mb)
 {
-	counters.cached_us += bytes / mb;
+	use.cached_us += bytes / mb;
 	write_run(bytes, 0);
 }
 
@@ -192,9 +192,9 @@ check_slow_cache(void)
 	shim_ok(medium.cached, "a slow device is no better, ever");
 
 	memset(&options, 0, sizeof(options));
-	memset(&counters, 0, sizeof(counters));
+	memset(&use, 0, sizeof(use));
 	options.direct_io = FMS_DIRECT_AUTO;
-	fms_medium_begin(&medium, &options, 4096, &counters);
+	fms_medium_begin(&medium, &options, 4096);
 	cache_run(100 * MB, 500);
 	shim_ok(medium.cached,
 			"many small requests are more than a device is expected to take");
@@ -312,9 +312,9 @@ check_trial(void)
 static uint64
 grow(uint64 expected)
 {
-	while (medium.cached && counters.cached_bytes < expected)
+	while (medium.cached && use.cached_bytes < expected)
 		write_run(4 * MB, 0);
-	return counters.cached_bytes;
+	return use.cached_bytes;
 }
 
 /* Memory will not hold it beside its input. */

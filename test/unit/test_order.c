@@ -234,7 +234,7 @@ typedef struct Block
 	bool		exact;			/* the key decides: no tuple in fences */
 } Block;
 
-static FmsCounters counters;
+static uint64 counters[1 + FMS_NCOUNTERS];
 static FmsIo io;
 static FmsFenceStore *store;
 static FmsFences fences[MAX_RUNS];
@@ -246,7 +246,7 @@ static FmsOrderBy by;
 static FmsOrder *
 begin_order(int n, const FmsFences *const *chosen, const FmsPosition *from)
 {
-	return fms_order_begin(NULL, store, by, &counters, n, chosen, from);
+	return fms_order_begin(NULL, store, by, (FmsCounters *) counters, n, chosen, from);
 }
 
 static int
