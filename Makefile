@@ -106,16 +106,18 @@ distclean: clean clean-build
 .PHONY: all install installcheck uninstall unit clean distclean
 endif
 
-# ---- unit tests: test/unit/test_*.c -----------------------------------------
-# A program's first lines name the files of src/ it tests:
+# ---- unit tests: test/unit/FOLDER/test_*.c -----------------------------------
+# The folders are those of src/.  A program's first lines name the files of src/
+# that it tests, a folder as "io/":
 #   /* links: sort/sizing merge/modes/ */
-# The line after that may have options for the compiler and the linker:
+# The line after that may have options for the compiler and the linker; then
+# that program has objects of its own:
 #   /* flags: -fsanitize-coverage=trace-pc */
-# test/unit/shim.c, if there, stands in for what the server would provide.
+# test/unit/shim.c stands in for what the server would provide.
 
-UNIT_SOURCES := $(sort $(wildcard test/unit/test_*.c))
-UNIT_PROGRAMS = $(UNIT_SOURCES:test/unit/%.c=build/unit/%)
-UNIT_SHIM := $(wildcard test/unit/shim.c)
+UNIT_SOURCES := $(sort $(wildcard test/unit/test_*.c test/unit/*/test_*.c))
+UNIT_PROGRAMS := $(UNIT_SOURCES:test/%.c=build/%)
+UNIT_SHIM := build/unit/shim.o
 UNIT_SANITIZE = $(shell echo 'int main(void){return 0;}' | $(CC) \
 	-fsanitize=address,undefined -x c - -o build/unit/.probe 2>/dev/null && \
 	echo -fsanitize=address,undefined -fno-sanitize-recover=undefined)
@@ -126,22 +128,41 @@ UNIT_FLAGS = -std=gnu11 -g -O1 -Wall -Wextra -Wno-unused-parameter -Werror \
 	-isystem $(includedir_internal) $(PROFILE)
 # The server's own portability library: it is what printf() means there.
 UNIT_LIBS = -L$(pkglibdir) -L$(libdir) -lpgcommon -lpgport -lm
-# "io/" is all of that folder.
+first_lines = $(shell sed -n '1,8s,^/\* $(2): \(.*\) \*/$$,\1,p' $(1))
 unit_links = $(wildcard $(patsubst %,src/%.c,$(patsubst %/,%/*,\
-	$(shell sed -n '1,8s,^/\* links: \(.*\) \*/$$,\1,p' $(1)))))
-
-unit_flags = $(shell sed -n '1,8s,^/\* flags: \(.*\) \*/$$,\1,p' $(1))
+	$(call first_lines,$(1),links))))
+unit_flags = $(call first_lines,$(1),flags)
+unit_objects = $(if $(call unit_flags,$(1)),$(call unit_links,$(1)),\
+	$(patsubst src/%.c,build/unit/src/%.o,$(call unit_links,$(1))))
 
 ifneq ($(PGXS),)
 unit: $(UNIT_PROGRAMS)
 	@if [ -z "$(UNIT_PROGRAMS)" ]; then \
 		echo "no unit tests in test/unit" >&2; exit 1; fi
-	PERL5LIB=script/lib prove --harness TapTally --exec '' $(UNIT_PROGRAMS)
+	PERL5LIB=script/lib prove --jobs 2 --harness TapTally --exec '' \
+		$(UNIT_PROGRAMS)
 
-$(UNIT_PROGRAMS): build/unit/%: test/unit/%.c $(UNIT_SHIM) $(SOURCES) \
-		$(FMSORT_HEADERS) $(wildcard test/unit/*.h) Makefile | build/unit have-libraries
-	$(CC) $(UNIT_FLAGS) $(UNIT_SANITIZE) $(call unit_flags,$<) -o $@ $< \
-		$(call unit_links,$<) $(UNIT_SHIM) $(SHLIB_LINK) $(UNIT_LIBS)
+# What has changed since is known from what the compiler noted (-MMD).
+UNIT_COMPILE = @mkdir -p $(@D) && $(CC) $(UNIT_FLAGS) $(UNIT_SANITIZE)
+
+build/unit/src/%.o: src/%.c build/unit/flags
+	$(UNIT_COMPILE) -MMD -MP -c -o $@ $<
+
+$(UNIT_SHIM): test/unit/shim.c build/unit/flags
+	$(UNIT_COMPILE) -MMD -MP -c -o $@ $<
+
+.SECONDEXPANSION:
+$(UNIT_PROGRAMS): build/%: test/%.c $(UNIT_SHIM) build/unit/flags \
+		$$(call unit_objects,test/$$*.c) $(FMSORT_HEADERS) \
+		$(wildcard test/unit/*.h) | have-libraries
+	$(UNIT_COMPILE) $(call unit_flags,$<) -o $@ $< \
+		$(call unit_objects,$<) $(UNIT_SHIM) $(SHLIB_LINK) $(UNIT_LIBS)
+
+build/unit/flags: FORCE | build/unit have-libraries
+	@echo '$(CC) $(UNIT_FLAGS) $(UNIT_SANITIZE)' | cmp -s - $@ || \
+		echo '$(CC) $(UNIT_FLAGS) $(UNIT_SANITIZE)' >$@
+
+-include $(wildcard build/unit/*.d build/unit/src/*/*.d build/unit/src/*/*/*.d)
 
 .PHONY: unit
 endif
@@ -193,10 +214,10 @@ FUZZ_FLAGS = $(filter-out -Werror -O1,$(UNIT_FLAGS)) -O2 \
 ifneq ($(PGXS),)
 fuzz-programs: $(FUZZ_PROGRAMS)
 
-$(FUZZ_PROGRAMS): build/fuzz/%: test/fuzz/%.c $(UNIT_SHIM) $(SOURCES) \
-		$(FMSORT_HEADERS) $(wildcard test/unit/*) Makefile | build/fuzz have-libraries
-	$(FUZZ_CC) $(FUZZ_FLAGS) -o $@ $< $(call unit_links,$<) $(UNIT_SHIM) \
-		$(SHLIB_LINK) $(UNIT_LIBS)
+$(FUZZ_PROGRAMS): build/fuzz/%: test/fuzz/%.c $(SOURCES) \
+		$(FMSORT_HEADERS) $(wildcard test/unit/shim.*) Makefile | build/fuzz have-libraries
+	$(FUZZ_CC) $(FUZZ_FLAGS) -o $@ $< $(call unit_links,$<) \
+		test/unit/shim.c $(SHLIB_LINK) $(UNIT_LIBS)
 
 .PHONY: fuzz-programs
 endif
