@@ -10,6 +10,8 @@
 
 #include "postgres.h"
 
+#include "portability/instr_time.h"
+
 #include "base/device.h"
 #include "tape/tape.h"
 

@@ -323,9 +323,11 @@ agree_on_terms(Terms *terms)
 
 	terms->nruns = 0;
 	for (i = 0; i < fms_last_sort_kept(); i++)
-		terms->nruns = Max(terms->nruns, 
-						   (int) fms_counter(fms_last_sort_get(i),
-											 FMS_COUNT_RUNS));
+	{
+		uint64		runs = fms_counter(fms_last_sort_get(i), FMS_COUNT_RUNS);
+
+		terms->nruns = Max(terms->nruns, (int) runs);
+	}
 	if (terms->nruns == 0)
 	{
 		ereport(NOTICE,

@@ -125,6 +125,14 @@ fms_tape_checksum_holds(const FmsTape *tape, const FmsChecksum *piece,
 	abort();
 }
 
+const FmsTapeUse *
+fms_tape_use(const FmsTape *tape)
+{
+	static FmsTapeUse use;
+
+	return &use;
+}
+
 uint64
 fms_tape_end(const FmsTape *tape)
 {

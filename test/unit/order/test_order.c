@@ -140,6 +140,14 @@ fms_tape_append(FmsTape *tape, FmsIoRequest *request, char *buffer,
 	fms_io_submit(tape->io, &request, 1);
 }
 
+const FmsTapeUse *
+fms_tape_use(const FmsTape *tape)
+{
+	static FmsTapeUse use;
+
+	return &use;
+}
+
 uint64
 fms_tape_end(const FmsTape *tape)
 {
