@@ -59,6 +59,15 @@ fms_interrupts_stretch(Size at, Size count, Size step_bytes)
 	return at + Min(count - at, FMS_INTERRUPT_BYTES / step_bytes);
 }
 
+/*
+ * Runs the next statement for i, i + 1, ... count - 1, as the loop above does.
+ * The statement must not break out of the loop.
+ */
+#define fms_for_interruptible(i, count, step_bytes) \
+	for (Size fms_stop; (i) < (count) && \
+		 (fms_stop = fms_interrupts_stretch(i, count, step_bytes), true);) \
+		for (; (i) < fms_stop; (i)++)
+
 /* Adds so many bytes to those touched since the last check; then it checks. */
 static inline void
 fms_interrupts_after(Size *touched_bytes, Size bytes)

@@ -23,7 +23,7 @@
 #include "utils/builtins.h"
 #include "utils/guc.h"
 
-#include "keys/entries.h"
+#include "keys/entry.h"
 #include "device/profile.h"
 #include "keys/record.h"
 #include "executor/settings.h"

@@ -6,24 +6,24 @@
  * A tree of losers over the runs.  A leaf's key is that of the run's head:
  *
  *	  HEAD		the run's next record, in its sort block
- *	  FENCE		no block in memory; the recorded first key of the next one
+ *	  KEY		no block in memory; the recorded first key of the next one
  *				stands for it (in modes that read by first keys)
  *	  END		nothing left; goes after everything
  *
  *	            tree of losers
  *	           /    |    |    \
- *	        HEAD FENCE HEAD   END
+ *	        HEAD  KEY  HEAD   END
  *	         |     :     |
  *	      [block]  :  [block]
  *	               ..... not read, being read, or waiting in the queue
  *
- * When a HEAD wins, its record leaves.  When a FENCE wins, its block is due:
- * the mode is asked for it, and the block's first record takes the fence's
- * place, with the same key, so nothing has to be played again.  A block is
- * thus asked for when its first tuple is the smallest left, which is what
- * makes the block read order exact.  (A merge that asks for a run's next
- * block when the last one is used up demands blocks in another order, and
- * with few assist blocks it stalls, or loses tuples.)
+ * When a HEAD wins, its record leaves.  When a KEY wins, its block is
+ * due: the mode is asked for it, and the block's first record takes the first
+ * key's place, with the same key, so nothing has to be played again.  A block
+ * is thus asked for when its first tuple is the smallest left, which is what
+ * makes the block read order exact.  (A merge that asks for a run's next block
+ * when the last one is used up demands blocks in another order, and with few
+ * assist blocks it stalls, or loses tuples.)
  *
  * A run often wins many times in a row: its keys are equal, or the runs hardly
  * overlap.  Then the runner-up is looked for once, and as long as the winner
@@ -68,13 +68,13 @@
 typedef enum FmsLeafState
 {
 	FMS_LEAF_HEAD,
-	FMS_LEAF_FENCE,
+	FMS_LEAF_FIRST_KEY,
 	FMS_LEAF_END
 } FmsLeafState;
 
 typedef struct FmsLeaf
 {
-	const FmsRecord *record;	/* head or fence; NULL at the end */
+	const FmsRecord *record;	/* head or first key; NULL at the end */
 	FmsLeafState state;
 
 	/* where the next record is; frame NULL: in the next block */
@@ -116,8 +116,8 @@ struct FmsMerge
 };
 
 Size
-fms_merge_bytes(const FmsMode *mode, const FmsFenceStore *fences, int nruns,
-				uint32 assist_blocks, uint32 block_bytes,
+fms_merge_bytes(const FmsMode *mode, const FmsFirstKeyStore *first_keys,
+				int nruns, uint32 assist_blocks, uint32 block_bytes,
 				uint32 largest_bytes, bool compressed)
 {
 	Size		per_run = sizeof(FmsLeaf) + sizeof(FmsLoserNode) +
@@ -128,8 +128,8 @@ fms_merge_bytes(const FmsMode *mode, const FmsFenceStore *fences, int nruns,
 	if (compressed)
 		per_run += fms_compressed_chunk_capacity(block_bytes);
 	return sizeof(FmsMerge) + nruns * per_run +
-		(mode->order != FMS_ORDER_NONE && fences ?
-		 fms_order_bytes(fences, mode->order, nruns) : 0) +
+		(mode->order != FMS_ORDER_NONE && first_keys ?
+		 fms_read_order_bytes(first_keys, mode->order, nruns) : 0) +
 		mode->private_bytes(nruns, assist_blocks) +
 		fms_pool_bytes(mode->blocks(nruns, assist_blocks), block_bytes);
 }
@@ -213,10 +213,11 @@ free_blocks(FmsMerge *merge, FmsLeaf *leaf, uint32 number)
 
 	if (!plan->frees ||
 		(bytes < fms_tape_free_bytes(plan->tape) &&
-		 n < fms_run_in_a_row(run, leaf->freed)))
+		 n < fms_run_contiguous_blocks(run, leaf->freed)))
 		return;
 	fms_tape_free(plan->tape,
-				  fms_run_place(run, leaf->freed, plan->block_bytes), bytes);
+				  fms_run_block_offset(run, leaf->freed, plan->block_bytes),
+				  bytes);
 	leaf->freed += n;
 }
 
@@ -432,25 +433,25 @@ enter_block_again(FmsMerge *merge, int run, int32 nth)
 
 /*
  * The run has no block in memory: what stands for it in the tree now?  If a
- * damaged record has taken more or fewer blocks than it was written in, fences
- * and blocks no longer go together.
+ * damaged record has taken more or fewer blocks than it was written in, first
+ * keys and blocks no longer go together.
  */
 static void
 stand_in(FmsMerge *merge, int run)
 {
 	FmsLeaf    *leaf = &merge->leaves[run];
-	const FmsRecord *fence;
+	const FmsRecord *first_key;
 
 	if (leaf->blocks_left == 0)
 		set_end(merge, run);
 	else if (merge->plan->mode->order == FMS_ORDER_BY_FIRST_KEYS)
 	{
-		fence = fms_order_fence(merge->input.order, run);
-		if (unlikely(fence == NULL))
+		first_key = fms_read_order_first_key(merge->input.order, run);
+		if (unlikely(first_key == NULL))
 			fms_tape_report_corrupted(merge->plan->tape,
 									  psprintf(_("Run %u has more blocks than the block read order."),
 											   merge->input.runs[run]->id));
-		set_record(merge, run, FMS_LEAF_FENCE, fence);
+		set_record(merge, run, FMS_LEAF_FIRST_KEY, first_key);
 	}
 	else
 		enter_block(merge, run);
@@ -529,14 +530,15 @@ fms_merge_begin(const FmsMergePlan *plan, int nruns, FmsRun **runs,
 								  plan->writer_bytes);
 	if (plan->mode->order != FMS_ORDER_NONE)
 	{
-		const FmsFences **fences = palloc(nruns * sizeof(FmsFences *));
+		const FmsFirstKeys **first_keys =
+			palloc(nruns * sizeof(FmsFirstKeys *));
 
 		for (run = 0; run < nruns; run++)
-			fences[run] = &runs[run]->fences;
-		input->order = fms_order_begin(plan->keys, plan->fences,
-									   plan->mode->order, plan->counters,
-									   nruns, fences, from);
-		pfree(fences);
+			first_keys[run] = &runs[run]->first_keys;
+		input->order = fms_read_order_begin(plan->keys, plan->first_keys,
+											plan->mode->order, plan->counters,
+											nruns, first_keys, from);
+		pfree(first_keys);
 	}
 
 	plan->mode->begin(input);
@@ -678,7 +680,7 @@ fms_merge_next(FmsMerge *merge)
 	leaf = &merge->leaves[run];
 	if (leaf->state == FMS_LEAF_END)
 		return NULL;
-	if (leaf->state == FMS_LEAF_FENCE)
+	if (leaf->state == FMS_LEAF_FIRST_KEY)
 		enter_block(merge, run);
 	merge->handed_out = true;
 	return leaf->record;
@@ -713,7 +715,7 @@ fms_merge_end(FmsMerge *merge)
 	fms_pool_destroy(merge->input.pool);
 	merge->plan->mode->end(&merge->input);
 	if (merge->input.order)
-		fms_order_end(merge->input.order);
+		fms_read_order_end(merge->input.order);
 	pfree(merge->tree.nodes);
 	pfree(merge->input.next_block);
 	pfree(merge->leaves);

@@ -22,7 +22,7 @@ typedef struct FmsMergePlan
 	FmsKeys    *keys;
 	FmsIo	   *io;
 	FmsTape    *tape;
-	FmsFenceStore *fences;
+	FmsFirstKeyStore *first_keys;
 	FmsCounters *counters;
 	uint32		block_bytes;
 	uint32		assist_blocks;	/* l, if the mode uses it */
@@ -47,13 +47,13 @@ fms_merge_positions(int nruns)
 /*
  * Bytes that merging n runs takes: input buffer, tree, block read order and
  * buffers in which records of up to largest_bytes are put together and, if
- * there may be any, chunks are unpacked.  Fences may be NULL before there are
- * any.
+ * there may be any, chunks are unpacked.  First keys may be NULL before there
+ * are any.
  */
-extern Size fms_merge_bytes(const FmsMode *mode, const FmsFenceStore *fences,
-							int nruns, uint32 assist_blocks,
-							uint32 block_bytes, uint32 largest_bytes,
-							bool compressed);
+extern Size fms_merge_bytes(const FmsMode *mode,
+							const FmsFirstKeyStore *first_keys, int nruns,
+							uint32 assist_blocks, uint32 block_bytes,
+							uint32 largest_bytes, bool compressed);
 
 /*
  * Begins merging; starts the first reads.  Ties leave in the order of the

@@ -19,7 +19,7 @@
 
 #include "postgres.h"
 
-#include "order/order.h"
+#include "order/read_order.h"
 #include "merge/pool.h"
 
 /* What the mode sees of a merge. */
@@ -33,7 +33,7 @@ typedef struct FmsInput
 								 * once the merge has had to wait */
 	uint32		assist_used;	/* of them by now; the mode's to say */
 	FmsPool    *pool;
-	FmsOrder   *order;		/* NULL if the mode does not follow it */
+	FmsReadOrder *order;		/* NULL if the mode does not follow it */
 	void	   *private;		/* the mode's own */
 } FmsInput;
 
@@ -41,11 +41,11 @@ typedef struct FmsMode
 {
 	/*
 	 * The block read order it reads in.  By first keys, a run without a block
-	 * stands in the tree with the fence of its next one, and next() is called
-	 * when that fence wins.  Otherwise next() is called as soon as a run's
-	 * block is used up.  Either way the demand follows the order exactly if
-	 * comparisons do not contradict each other.  If they do, next() has to
-	 * return a block that it may not have read yet.
+	 * stands in the tree with the first key of its next one, and next() is
+	 * called when that first key wins.  Otherwise next() is called as soon as
+	 * a run's block is used up.  Either way the demand follows the order
+	 * exactly if comparisons do not contradict each other.  If they do, next()
+	 * has to return a block that it may not have read yet.
 	 */
 	FmsOrderBy	order;
 
@@ -110,7 +110,7 @@ fms_input_upcoming(FmsInput *input)
 	int			run;
 
 	do
-		run = fms_order_next(input->order);
+		run = fms_read_order_next(input->order);
 	while (run >= 0 && !fms_input_has_block(input, run));
 	return run;
 }

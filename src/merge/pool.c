@@ -126,7 +126,7 @@ fms_pool_assign(FmsPool *pool, FmsFrame *frame, int run_number,
 	frame->run = run_number;
 	frame->number = number;
 	frame->request.offset_bytes =
-		fms_run_place(run, number, pool->block_bytes);
+		fms_run_block_offset(run, number, pool->block_bytes);
 	frame->request.length_bytes = pool->block_bytes;
 }
 

@@ -6,7 +6,7 @@
  * Three numbers share one memory:
  *
  *	  |<------------------------- work_mem ------------------------->|
- *	  |  n + l blocks  |  tree, order, fences, long records | writer |
+ *	  |  n + l blocks  |  tree, order, first keys, long records | writer |
  *	                                                          or history
  *
  * The block size has to be known when the first run is written, the number
@@ -73,7 +73,7 @@
 /* Runs that are parts of memory because they are the first (sort.c). */
 #define FIRST_PARTS		4
 
-/* What a run takes beside its block and what is read of its fences. */
+/* What a run takes beside its block and what is read of its first keys. */
 #define RUN_OVERHEAD_BYTES	512
 
 /*
@@ -84,8 +84,8 @@
 #define OUTPUT_FRACTION		8
 #define OUTPUT_EXPECTED_FRACTION	32
 
-/* Fences stay in memory up to this part of it. */
-#define FENCES_FRACTION		32
+/* First keys stay in memory up to this part of it. */
+#define FIRST_KEYS_FRACTION		32
 
 /* Assist blocks for so much are enough where much is merged from memory. */
 #define REST_READ_AHEAD_BYTES	((Size) 512 * 1024)
@@ -129,20 +129,20 @@ static Size
 merge_takes(const FmsSizing *sizing, int nruns, uint32 assist,
 			uint32 largest_bytes, bool writes)
 {
-	Size		needed = fms_merge_bytes(sizing->mode, sizing->fences, nruns,
-										 assist, sizing->block_bytes,
-										 largest_bytes, sizing->compressed);
+	Size needed = fms_merge_bytes(sizing->mode, sizing->first_keys, nruns,
+								  assist, sizing->block_bytes, largest_bytes,
+								  sizing->compressed);
 
 	/* an input buffer as in run formation leaves the output's alone */
 	if (writes || sizing->mode->fills_memory)
 		needed += sizing->writer_bytes;
 	if (!writes)
 		needed += sizing->history_bytes + sizing->rest_bytes;
-	/* while a result is written, its fences may use up the share */
-	if (writes || sizing->fences == NULL)
-		needed += sizing->fences_bytes;
+	/* while a result is written, its first keys may use up the share */
+	if (writes || sizing->first_keys == NULL)
+		needed += sizing->first_keys_bytes;
 	else
-		needed += fms_fences_memory_bytes(sizing->fences);
+		needed += fms_first_keys_memory_bytes(sizing->first_keys);
 	return needed;
 }
 
@@ -170,16 +170,16 @@ static double
 block_share(const FmsOptions *options, uint32 assist)
 {
 	double		memory = options->memory_bytes;
-	double		run_bytes = memory - memory / FENCES_FRACTION -
+	double		run_bytes = memory - memory / FIRST_KEYS_FRACTION -
 		fms_run_writer_bytes(output_share(options), AUTO_BLOCK_MIN_BYTES);
 	double		runs = FIRST_PARTS + RUNS_SPARE *
 		(options->expected_bytes > 0 ?
 		 options->expected_bytes / Max(run_bytes, memory / 4) : RUNS_UNKNOWN);
 
-	/* a great many runs have many fences, and read them from their tape */
+	/* a great many runs have many first keys, and read them from their tape */
 	return (memory - runs * (RUN_OVERHEAD_BYTES +
-							 fms_fences_run_bytes(options->memory_bytes /
-												  FENCES_FRACTION))) /
+							 fms_first_keys_run_bytes(options->memory_bytes /
+													  FIRST_KEYS_FRACTION))) /
 		(runs + assist);
 }
 
@@ -262,13 +262,13 @@ fms_sizing_init(FmsSizing *sizing, const FmsMode *mode,
 	sizing->mode = mode;
 	sizing->memory_bytes = options->memory_bytes;
 	sizing->output_bytes = output_share(options);
-	sizing->fences_bytes = options->memory_bytes / FENCES_FRACTION;
+	sizing->first_keys_bytes = options->memory_bytes / FIRST_KEYS_FRACTION;
 	sizing->rest_bytes = 0;
 	sizing->block_was_set = options->block_bytes > 0;
 	sizing->compressed = options->compression == FMS_COMPRESS_ON;
 	sizing->history_bytes = options->backward || options->marks ?
 		options->memory_bytes / HISTORY_FRACTION : 0;
-	sizing->fences = NULL;
+	sizing->first_keys = NULL;
 	sizing->assist_wanted = options->assist_blocks;
 	sizing->assist_enough = 0;
 	set_block_bytes(sizing, options->block_bytes > 0 ?
@@ -287,22 +287,23 @@ fms_sizing_init(FmsSizing *sizing, const FmsMode *mode,
 }
 
 /*
- * What fences may come to take when a run more has been written, which may
+ * What first keys may come to take when a run more has been written, which may
  * take them to their tape.  Readers' buffers aside if they are there already.
  */
 static Size
-fences_to_come(const FmsSizing *sizing, int nruns)
+first_keys_to_come(const FmsSizing *sizing, int nruns)
 {
-	Size		now = sizing->fences == NULL ? 0 :
-		fms_fences_memory_bytes(sizing->fences);
+	Size		now = sizing->first_keys == NULL ? 0 :
+		fms_first_keys_memory_bytes(sizing->first_keys);
 	Size		run = now / Max(nruns, 1);
 
-	if (sizing->fences == NULL || now + 2 * run < sizing->fences_bytes ||
-		fms_fence_reader_buffer_bytes(sizing->fences,
-									  FMS_FENCES_AHEAD) > 0)
-		return Max(now, sizing->fences_bytes);
-	return sizing->fences_bytes + fms_fences_tape_bytes() +
-		(nruns + 1) * fms_fences_run_bytes(sizing->fences_bytes);
+	if (sizing->first_keys == NULL || now + 2 * run <
+		sizing->first_keys_bytes ||
+		fms_first_key_reader_buffer_bytes(sizing->first_keys,
+										  FMS_FIRST_KEYS_AHEAD) > 0)
+		return Max(now, sizing->first_keys_bytes);
+	return sizing->first_keys_bytes + fms_first_keys_tape_bytes() +
+		(nruns + 1) * fms_first_keys_run_bytes(sizing->first_keys_bytes);
 }
 
 /*
@@ -358,12 +359,12 @@ fms_sizing_rest(const FmsSizing *sizing, int nruns, uint32 largest_bytes)
 		assist_beside_rest(sizing, nruns);
 	Size		taken;
 
-	/* writing the others is one run more, with fences of its own */
+	/* writing the others is one run more, with first keys of its own */
 	assist += to_huge_pages(sizing, sizing->mode->blocks(nruns + 1, assist));
-	taken = fms_merge_bytes(sizing->mode, sizing->fences, nruns + 1, assist,
-							sizing->block_bytes, largest_bytes,
+	taken = fms_merge_bytes(sizing->mode, sizing->first_keys, nruns + 1,
+							assist, sizing->block_bytes, largest_bytes,
 							sizing->compressed) +
-		fences_to_come(sizing, nruns) + sizing->history_bytes;
+		first_keys_to_come(sizing, nruns) + sizing->history_bytes;
 	if (sizing->mode->fills_memory)
 		taken += sizing->writer_bytes;
 
@@ -476,7 +477,7 @@ holds_with(FmsQuestion *question, Size memory_bytes)
 
 	question->options.memory_bytes = memory_bytes;
 	fms_sizing_init(&sizing, question->done->mode, &question->options);
-	sizing.fences = question->done->fences;
+	sizing.first_keys = question->done->first_keys;
 	sizing.compressed = question->done->compressed;
 	return question->holds(&sizing, question);
 }

@@ -18,7 +18,7 @@ typedef struct FmsSizing
 	Size		memory_bytes;	/* for everything */
 	Size		output_bytes;	/* of it, what a run writer should have */
 	Size		writer_bytes;	/* of it, what a run writer takes */
-	Size		fences_bytes;	/* of it, what fences may take */
+	Size		first_keys_bytes;	/* of it, what first keys may take */
 	Size		rest_bytes;		/* of it, tuples merged from memory */
 	Size		history_bytes;	/* of it, for going back in the last merge */
 	uint32		block_bytes;
@@ -27,7 +27,7 @@ typedef struct FmsSizing
 								 * to unpack them */
 	uint32		assist_wanted;	/* l as set, or 0 = automatic */
 	uint32		assist_enough;	/* what the device can use, 0: not known */
-	const FmsFenceStore *fences;	/* NULL until something is spilled */
+	const FmsFirstKeyStore *first_keys;	/* NULL until something is spilled */
 } FmsSizing;
 
 /* Decides on the block size, when a sort starts; fills in all of it. */
@@ -39,7 +39,7 @@ static inline Size
 fms_sizing_formation_bytes(const FmsSizing *sizing)
 {
 	Size		memory = sizing->memory_bytes;
-	Size		taken = sizing->writer_bytes + sizing->fences_bytes;
+	Size		taken = sizing->writer_bytes + sizing->first_keys_bytes;
 
 	return Max(memory / 4, memory > taken ? memory - taken : 0);
 }

@@ -67,7 +67,7 @@ struct FmsSpill
 
 	FmsIo		io;
 	FmsTape    *tape;
-	FmsFenceStore *fences;
+	FmsFirstKeyStore *first_keys;
 	FmsRunWriter *writer;		/* NULL once all is written */
 	FmsRun	  **runs;			/* in order of arrival */
 	int			nruns;
@@ -77,7 +77,6 @@ struct FmsSpill
 	FmsMedium	medium;			/* of the run that is written next */
 	FmsTrial	trial;			/* of the device, if the medium wants one */
 	FmsCompression compression; /* likewise */
-	FmsCompressed compressed;	/* so far, by run formation */
 
 	const FmsFormation *rest;	/* goes into the last merge; NULL: nothing */
 	FmsMergePlan plan;			/* of the merge going on */
@@ -130,6 +129,7 @@ static void
 choose_anew(FmsSpill *spill)
 {
 	bool		was_cached = spill->medium.cached;
+	FmsCompressed compressed;
 
 	if (spill->medium.on_trial)
 		try_device(spill);
@@ -140,8 +140,10 @@ choose_anew(FmsSpill *spill)
 		if (!fms_tape_set_direct(spill->tape, was_cached))
 			fms_medium_stay(&spill->medium, was_cached);
 	}
+	fms_run_compressed(spill->writer, &compressed.record_bytes,
+					   &compressed.chunk_bytes);
 	fms_compression_next_run(&spill->compression, &spill->medium,
-							 fms_tape_use(spill->tape), &spill->compressed);
+							 fms_tape_use(spill->tape), &compressed);
 	publish_choices(spill);
 }
 
@@ -170,13 +172,13 @@ open_files(FmsSpill *spill, const FmsOptions *options)
 	fms_io_open(&spill->io, options->io_method);
 	spill->tape = fms_tape_open(&spill->io, direct, block_bytes,
 								options->checksums, counters);
-	spill->fences = fms_fences_create(spill->keys, &spill->io,
-									  sizing->fences_bytes);
-	sizing->fences = spill->fences;
+	spill->first_keys = fms_first_keys_create(spill->keys, &spill->io,
+											  sizing->first_keys_bytes);
+	sizing->first_keys = spill->first_keys;
 	spill->writer = fms_run_writer_create(&spill->io, spill->tape,
-										  spill->fences, sizing->mode->order,
-										  counters, block_bytes,
-										  sizing->output_bytes);
+										  spill->first_keys,
+										  sizing->mode->order, counters,
+										  block_bytes, sizing->output_bytes);
 	fms_count_set(counters, FMS_COUNT_BLOCK_BYTES, block_bytes);
 	fms_count_set(counters, FMS_COUNT_IO_METHOD,
 				  spill->io.method == &fms_io_uring_method ? FMS_IO_URING :
@@ -256,8 +258,6 @@ fms_spill_run(FmsSpill *spill, FmsFormation *formation, Size bytes)
 	fms_formation_spill(formation, spill->writer, bytes);
 	fms_run_finish(spill->writer);
 	insert_run(spill, run, spill->nruns);
-	spill->compressed.record_bytes += run->compressible_bytes;
-	spill->compressed.chunk_bytes += run->compressed_bytes;
 	fms_count(spill->counters, FMS_COUNT_RUNS, 1);
 	fms_count(spill->counters, FMS_COUNT_BLOCKS, run->nblocks);
 	choose_anew(spill);
@@ -326,7 +326,7 @@ begin_merge(FmsSpill *spill, int first, int n, bool writes,
 	plan->keys = spill->keys;
 	plan->io = &spill->io;
 	plan->tape = spill->tape;
-	plan->fences = spill->fences;
+	plan->first_keys = spill->first_keys;
 	plan->counters = spill->counters;
 	plan->block_bytes = spill->sizing->block_bytes;
 	plan->in_memory_run = writes ? NULL : spill->rest;
@@ -381,7 +381,7 @@ merge_into_run(FmsSpill *spill, int first, int n)
 	for (i = first; i < first + n; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		fms_fences_forget(spill->fences, &spill->runs[i]->fences);
+		fms_first_keys_forget(spill->first_keys, &spill->runs[i]->first_keys);
 		fms_run_forget(spill->runs[i]);
 		pfree(spill->runs[i]);
 	}
@@ -608,7 +608,7 @@ fms_spill_tell(FmsSpill *spill, FmsPosition *positions)
 void
 fms_spill_count(FmsSpill *spill)
 {
-	fms_fences_count(spill->fences, spill->counters);
+	fms_first_keys_count(spill->first_keys, spill->counters);
 	fms_count_set_us(spill->counters, FMS_COUNT_MERGING_NS,
 					 merging_us(spill));
 }
@@ -618,10 +618,10 @@ fms_spill_end(FmsSpill *spill)
 {
 	/* nothing may be in flight when the files go */
 	fms_io_close(&spill->io);
-	if (spill->fences)
-		fms_fences_destroy(spill->fences);
+	if (spill->first_keys)
+		fms_first_keys_destroy(spill->first_keys);
 	if (spill->tape)
 		fms_tape_close(spill->tape);
-	spill->sizing->fences = NULL;
+	spill->sizing->first_keys = NULL;
 	MemoryContextDelete(spill->context);
 }

@@ -8,7 +8,7 @@
  *	             [piece|piece|piece|..]  buffer 1: being written
  *
  * Pieces and writes have sizes of their own.  A piece is what is read back
- * (a block, a chunk of fences) and may be as small as 512 bytes or no
+ * (a block, a chunk of first keys) and may be as small as 512 bytes or no
  * multiple of a page; writes should be large, and whole aligned pages (file
  * systems take unaligned direct writes one at a time, reading around their
  * edges).  So pieces are laid out back to back in the buffer, whole pages of

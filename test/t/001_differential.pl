@@ -8,7 +8,7 @@
 #
 # Seen to fail with: leaf_before() of merge.c breaking ties by the later run;
 # compare_entries() of formation.c without the offset; double_next() leaving
-# out a block; order.c counting a chain as one block; keys.c calling every key
+# out a block; read_order.c counting a chain as one block; keys.c calling every key
 # exact; fms_run_append() of run.c leaving a bundle open while a record too
 # large for it is written.
 

@@ -5,7 +5,7 @@
 #
 # Seen to fail with: fms_tape_check_block() not asking for the seal (13 of the
 # 15 changes to blocks go unnoticed); the salt not compared (the block of an
-# earlier sort is taken); check_chunk() of fences.c not asking for the seal (the
+# earlier sort is taken); check_chunk() of first_key_store.c not asking for the seal (the
 # server crashes).
 
 use strict;
@@ -20,7 +20,7 @@ use Test::More;
 my $BLOCK = 4096;
 my $CHUNK = 512;
 
-# FmsBlockHeader of tape/tape.h, FmsFenceChunk of order/fences.c
+# FmsBlockHeader of tape/tape.h, FmsFirstKeyChunk of order/first_key_store.c
 my @HEADER =
   qw(checksum salt magic run number used_bytes continued_bytes records);
 my $HEADER_BYTES = 4 * @HEADER;

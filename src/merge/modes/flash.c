@@ -18,9 +18,9 @@
  *
  * What is read.  A run's next block is due when its block in memory is used
  * up, that is when its last tuple leaves: so the order goes by the last keys
- * of the blocks before (order.c).  The paper notes (last key, run) of each
- * block and sorts that; an entry stands for the block behind its own, and that
- * of a run's last block for none.
+ * of the blocks before (read_order.c).  The paper notes (last key, run) of
+ * each block and sorts that; an entry stands for the block behind its own, and
+ * that of a run's last block for none.
  *
  * The other mode that reads in order, fmsort.c, came out of this one.  It
  * refills each frame when it becomes free and waits for none but the oldest

@@ -13,11 +13,11 @@
  *	          oldest                        newest
  *	  queue:  [1.0][0.0][2.0][1.1][0.1] ..  --> next of the order
  *	            |
- *	            +--> becomes the sort block of run 1 when run 1's fence wins
+ *	            +--> becomes the sort block of run 1 when its first key wins
  *
- * The merge asks for blocks in block read order (see order.c), so the block
- * asked for is always the queue's oldest, and that read is the only one ever
- * waited for (lines 8 to 10).  Since every other run has at most one sort
+ * The merge asks for blocks in block read order (see read_order.c), so the
+ * block asked for is always the queue's oldest, and that read is the only one
+ * ever waited for (lines 8 to 10).  Since every other run has at most one sort
  * block, a block asked for but not yet requested always finds a free frame.
  *
  * A comparison function that contradicts itself breaks that rule: the block

@@ -86,7 +86,7 @@ refill(FmsInput *input, int run)
 	uint32		n = Min(share->size, input->runs[run]->nblocks - block);
 
 	n = Min(n, Max(READ_MAX_BYTES / input->pool->block_bytes, 1));
-	n = Min(n, fms_run_in_a_row(input->runs[run], block));
+	n = Min(n, fms_run_contiguous_blocks(input->runs[run], block));
 	fms_pool_assign_neighbours(input->pool, share->frames, n, run,
 							   input->runs[run], block);
 	input->next_block[run] += n;

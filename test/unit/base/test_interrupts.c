@@ -1,6 +1,5 @@
 /* links: keys/entries keys/packed keys/presorted formation/formation */
-/* links: formation/arena formation/piece order/naming order/order */
-/* links: order/fences */
+/* links: formation/arena formation/piece order/ */
 /* links: tape/write_buffer base/checksum io/ */
 /* flags: -fsanitize-coverage=trace-pc */
 /* flags: -Wl,--wrap=memmove,--wrap=memcpy,--wrap=munmap,--wrap=madvise */
@@ -16,10 +15,11 @@
  * ascending(), descending(), turn_round(), mend(), put_back() and both
  * comparisons of presorted.c; fms_packing_of(), pack(), deal_words(), both,
  * and unpack_all() of packed.c; choose_buckets(), deal_entries(), all three,
- * look_at(), look_back(), sort_ties() and both comparisons of entries.c;
+ * load_prefixes(), both sort_ties() and both comparisons of entries.c;
  * pack_records(), write_entries() and forget_first(), both, of formation.c;
- * fill_all(), fms_naming_next(), both, and the comparison of naming.c; all
- * of order.c; fms_fences_forget(); fms_losertree_build(); fms_io_unmap().
+ * fill_all(), fms_radix_order_next(), both, and the comparison of
+ * radix_order.c; all of read_order.c; fms_first_keys_forget();
+ * fms_losertree_build(); fms_io_unmap().
  */
 #include "postgres.h"
 
@@ -27,9 +27,9 @@
 
 #include "executor/tuptable.h"
 
-#include "keys/entries.h"
+#include "keys/entry.h"
 #include "formation/formation.h"
-#include "order/order.h"
+#include "order/read_order.h"
 #include "shim.h"
 #include "work.h"
 
@@ -55,13 +55,13 @@ fms_keys_compare_rest(FmsKeys *keys, const FmsRecord *a, const FmsRecord *b)
 }
 
 const FmsRecord *
-fms_keys_make_fence(FmsKeys *keys, const FmsRecord *record)
+fms_keys_make_first_key(FmsKeys *keys, const FmsRecord *record)
 {
 	return record;
 }
 
 uint16
-fms_keys_place(FmsKeys *keys, TupleTableSlot *slot, const char *tuple,
+fms_keys_column_flags(FmsKeys *keys, TupleTableSlot *slot, const char *tuple,
 			   Size tuple_bytes)
 {
 	return 0;
@@ -75,8 +75,8 @@ fms_keys_encode(FmsKeys *keys, TupleTableSlot *slot, FmsKeyImage *image)
 	uint64		word = pg_hton64(next_key);
 
 	memset(image, 0, sizeof(*image));
-	image->key_bytes = FMS_PREFIX_BYTES;
-	image->exact = true;
+	image->record.key_bytes = FMS_PREFIX_BYTES;
+	image->record.flags = FMS_RECORD_EXACT;
 	memcpy(image->bytes, &word, sizeof(word));
 }
 
@@ -95,7 +95,7 @@ fms_run_append(FmsRunWriter *writer, const FmsRecord *record)
 	appended++;
 }
 
-/* ---- a small tape.c: all fences are in memory ---- */
+/* ---- a small tape.c: all first keys are in memory ---- */
 
 FmsTape *
 fms_tape_open(FmsIo *io, FmsDirectChoice direct, uint32 block_bytes,
@@ -254,9 +254,9 @@ word_of(Shape shape, Size i)
 }
 
 static void
-take(void *arg, const FmsEntry *entries, Size count)
+take(const FmsEntriesSort *sort, const FmsEntry *entries, Size count)
 {
-	*(Size *) arg += count;
+	*(Size *) sort->arg += count;
 }
 
 /*
@@ -365,7 +365,7 @@ test_spilling(void)
 
 	appended = 0;
 	work_begin();
-	fms_formation_spill(formation, NULL,
+	fms_formation_spill(formation, (FmsRunWriter *) formation,
 						fms_formation_memory_bytes(formation) / 8);
 	bounded = work_was_bounded();
 	shim_ok(bounded && appended > 0 &&
@@ -373,7 +373,7 @@ test_spilling(void)
 			"writing a part of memory, and moving the rest");
 
 	work_begin();
-	fms_formation_spill(formation, NULL,
+	fms_formation_spill(formation, (FmsRunWriter *) formation,
 						fms_formation_memory_bytes(formation));
 	bounded = work_was_bounded();
 	shim_ok(bounded && appended == ENTRIES, "writing all of memory");
@@ -406,12 +406,13 @@ test_selecting(void)
 /* ---- the block read order ---- */
 
 static FmsIo io;
-static uint64 counters[1 + FMS_NCOUNTERS];
+static uint64 counts[1 + FMS_NCOUNTERS];
+static FmsCounters *counters = (FmsCounters *) counts;
 
-/* A run's fences, ascending from the first number on. */
+/* A run's first keys, ascending from the first number on. */
 static void
-note_fences(FmsFenceStore *store, FmsFences *fences, Size count,
-			uint64 first, uint64 step, Size tuple_bytes)
+note_first_keys(FmsFirstKeyStore *store, FmsFirstKeys *first_keys, Size count,
+				uint64 first, uint64 step, Size tuple_bytes)
 {
 	Size		size = fms_record_size(FMS_PREFIX_BYTES, tuple_bytes);
 	FmsRecord  *record = palloc0(size);
@@ -426,28 +427,30 @@ note_fences(FmsFenceStore *store, FmsFences *fences, Size count,
 		uint64		word = pg_hton64(first + i * step);
 
 		memcpy(fms_record_key(record), &word, sizeof(word));
-		fms_fences_note(store, fences, record, 1);
+		fms_first_keys_note(store, first_keys, record, 1);
 	}
 	pfree(record);
-	fms_fences_finish(store, fences);
+	fms_first_keys_finish(store, first_keys);
 }
 
 /* Returns how many blocks were named. */
 static Size
-follow(FmsFenceStore *store, int nruns, const FmsFences *const *fences,
-	   const FmsPosition *from)
+follow(FmsFirstKeyStore *store, int nruns,
+	   const FmsFirstKeys *const *first_keys, const FmsPosition *from)
 {
-	FmsOrder   *order = fms_order_begin(NULL, store, FMS_ORDER_BY_FIRST_KEYS,
-										(FmsCounters *) counters, nruns, fences, from);
+	FmsReadOrder *order = fms_read_order_begin(NULL, store,
+											   FMS_ORDER_BY_FIRST_KEYS,
+											   counters, nruns, first_keys,
+											   from);
 	Size		named = 0;
 
-	while (fms_order_next(order) >= 0)
+	while (fms_read_order_next(order) >= 0)
 	{
 		named++;
 		/* as whoever merges by it */
 		CHECK_FOR_INTERRUPTS();
 	}
-	fms_order_end(order);
+	fms_read_order_end(order);
 	return named;
 }
 
@@ -455,31 +458,31 @@ static void
 test_order(int nruns, Size blocks, uint64 step, bool decides,
 		   Size tuple_bytes, const char *what)
 {
-	FmsFences  *runs = palloc0(nruns * sizeof(FmsFences));
-	const FmsFences **fences = palloc(nruns * sizeof(FmsFences *));
+	FmsFirstKeys *runs = palloc0(nruns * sizeof(FmsFirstKeys));
+	const FmsFirstKeys **first_keys = palloc(nruns * sizeof(FmsFirstKeys *));
 	FmsPosition *from = palloc0(nruns * sizeof(FmsPosition));
-	FmsFenceStore *store;
+	FmsFirstKeyStore *store;
 	bool		bounded;
 	Size		named;
 	int			i;
 
 	prefix_decides = decides;
-	store = fms_fences_create(NULL, &io, (Size) 1 << 30);
+	store = fms_first_keys_create(NULL, &io, (Size) 1 << 30);
 	for (i = 0; i < nruns; i++)
 	{
-		note_fences(store, &runs[i], blocks, i, step, tuple_bytes);
-		fences[i] = &runs[i];
+		note_first_keys(store, &runs[i], blocks, i, step, tuple_bytes);
+		first_keys[i] = &runs[i];
 		from[i].block = blocks - 1;
 		from[i].record = -1;
 	}
 
 	work_begin();
-	named = follow(store, nruns, fences, NULL);
+	named = follow(store, nruns, first_keys, NULL);
 	bounded = work_was_bounded();
 	shim_ok(bounded && named == nruns * blocks, "the order of %s", what);
 
 	work_begin();
-	named = follow(store, nruns, fences, from);
+	named = follow(store, nruns, first_keys, from);
 	bounded = work_was_bounded();
 	shim_ok(bounded && named == (Size) nruns,
 			"the order of %s from their last blocks on", what);
@@ -487,14 +490,14 @@ test_order(int nruns, Size blocks, uint64 step, bool decides,
 	work_begin();
 	for (i = 0; i < nruns; i++)
 	{
-		fms_fences_forget(store, &runs[i]);
+		fms_first_keys_forget(store, &runs[i]);
 		CHECK_FOR_INTERRUPTS();
 	}
 	bounded = work_was_bounded();
-	shim_ok(bounded, "forgetting fences of %s", what);
-	fms_fences_destroy(store);
+	shim_ok(bounded, "forgetting first keys of %s", what);
+	fms_first_keys_destroy(store);
 	pfree(runs);
-	pfree(fences);
+	pfree(first_keys);
 	pfree(from);
 }
 
@@ -531,7 +534,7 @@ main(void)
 	test_order(50000, 4, 3, false, SizeofMinimalTupleHeader,
 			   "many runs by long keys");
 	/* each in a chunk of its own */
-	test_order(1, 60000, 3, false, 2100, "a run with long fences");
+	test_order(1, 60000, 3, false, 2100, "a run with long first keys");
 	test_unmapping();
 	fms_io_close(&io);
 	/* the arena's spare piece */

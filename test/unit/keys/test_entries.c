@@ -20,7 +20,7 @@
 
 #include "miscadmin.h"
 
-#include "keys/entries.h"
+#include "keys/entry.h"
 #include "shim.h"
 
 #define MAX_ENTRIES 20000
@@ -73,7 +73,7 @@ compare(const void *a, const void *b)
 }
 
 static void
-take(void *arg, const FmsEntry *piece, Size count)
+take(const FmsEntriesSort *sort, const FmsEntry *piece, Size count)
 {
 	if (piece != entries + taken ||
 		memcmp(piece, expected + taken, count * sizeof(FmsEntry)) != 0)
@@ -213,7 +213,7 @@ sorts(const Keys *keys, Shape shape, Size n)
 	fms_entries_sort_by_arrival(entries, n);
 	for (i = 0; i < n; i++)
 	{
-		if (fms_entry_place(&entries[i]) != i * sizeof(Row))
+		if (fms_entry_offset(&entries[i]) != i * sizeof(Row))
 			return false;
 	}
 	return true;

@@ -1,33 +1,32 @@
-/* links: order/order order/naming keys/packed order/fences */
-/* links: tape/write_buffer base/checksum io/ */
+/* links: order/ keys/packed tape/write_buffer base/checksum io/ */
 /*
- * The block read order against all fences sorted by (key, run, position).
+ * The block read order against all first keys sorted by (key, run, position).
  *
  * keys.c is replaced: a key is three words here, of which the third stands
  * where a record has its tuple, so that all stages of a comparison are used.
- * So is tape.c, by a plain file.  Everything is done with all fences in
+ * So is tape.c, by a plain file.  Everything is done with all first keys in
  * memory, with some, and with none of them there.
  *
- * Seen to fail with: tie_loser() of order.c giving ties to the later run; a
- * chain counted as one block; skip_empty_chunks() of fences.c not looking for
- * the next chunk in memory; read_large_chunk() reading from the wrong offset;
- * a reader freed while its read is in flight; skip_fences() of order.c taking
- * a chain for one block, or not counting a block that was entered;
- * check_chunk() of fences.c not asking for the checksum; pack() of fences.c
- * taking a chain's fence for a usual one, or the key of the chunk before
- * for the one
- * before; bytes_before_zeros() of fences.c not seeing the last word;
- * fill_all() of naming.c taking the greatest bound, or what is at the bound
- * staying; a chain named once, or once too often; take_from_chunk() of
- * fences.c forgetting the key, or going on behind a chain; a chunk that has
- * not been requested taken for one that has.
+ * Seen to fail with: tie_loser() of read_order.c giving ties to the later run;
+ * a chain counted as one block; skip_empty_chunks() of first_key_store.c not
+ * looking for the next chunk in memory; read_large_chunk() reading from the
+ * wrong offset; a reader freed while its read is in flight; skip_first_keys()
+ * of read_order.c taking a chain for one block, or not counting a block that
+ * was entered; check_chunk() of first_key_store.c not asking for the checksum;
+ * pack() of first_key_store.c taking a chain's first key for a usual one, or
+ * the key of the chunk before for the one before; bytes_before_zeros() of
+ * first_key_store.c not seeing the last word; fill_all() of radix_order.c
+ * taking the greatest bound, or what is at the bound staying; a chain named
+ * once, or once too often; take_from_chunk() of first_key_store.c forgetting
+ * the key, or going on behind a chain; a chunk that has not been requested
+ * taken for one that has.
  */
 #include "postgres.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "order/order.h"
+#include "order/read_order.h"
 #include "shim.h"
 
 #define MAX_RUNS	60
@@ -62,7 +61,7 @@ fms_keys_compare_rest(FmsKeys *keys, const FmsRecord *a, const FmsRecord *b)
 
 	if (prefix_decides)
 		abort();
-	if (a_word == b_word && fms_record_has_tuple(a))
+	if (a_word == b_word && a->tuple_bytes > 0)
 	{
 		a_word = tuple_word(a);
 		b_word = tuple_word(b);
@@ -72,17 +71,17 @@ fms_keys_compare_rest(FmsKeys *keys, const FmsRecord *a, const FmsRecord *b)
 
 /* Valid until the next call, as the real one. */
 const FmsRecord *
-fms_keys_make_fence(FmsKeys *keys, const FmsRecord *record)
+fms_keys_make_first_key(FmsKeys *keys, const FmsRecord *record)
 {
-	static FmsRecord *fence = NULL;
+	static FmsRecord *first_key = NULL;
 
-	free(fence);
-	fence = malloc(fms_record_bytes(record));
-	if (fence == NULL)
+	free(first_key);
+	first_key = malloc(fms_record_bytes(record));
+	if (first_key == NULL)
 		abort();
-	memcpy(fence, record, fms_record_bytes(record));
-	fence->flags |= FMS_RECORD_FENCE;
-	return fence;
+	memcpy(first_key, record, fms_record_bytes(record));
+	first_key->flags |= FMS_RECORD_FIRST_KEY;
+	return first_key;
 }
 
 /* ---- a small tape.c ---- */
@@ -239,22 +238,23 @@ typedef struct Block
 	int			position;		/* in its run, chains counted once */
 	uint32		nblocks;
 	uint32		tuple_bytes;
-	bool		exact;			/* the key decides: no tuple in fences */
+	bool		exact;			/* the key decides: no tuple in first keys */
 } Block;
 
-static uint64 counters[1 + FMS_NCOUNTERS];
+static uint64 counts[1 + FMS_NCOUNTERS];
+static FmsCounters *counters = (FmsCounters *) counts;
 static FmsIo io;
-static FmsFenceStore *store;
-static FmsFences fences[MAX_RUNS];
+static FmsFirstKeyStore *store;
+static FmsFirstKeys first_keys[MAX_RUNS];
 static Block blocks[MAX_RUNS * MAX_BLOCKS];
 static int	nruns;
 static int	nblocks;			/* chains counted once */
 static FmsOrderBy by;
 
-static FmsOrder *
-begin_order(int n, const FmsFences *const *chosen, const FmsPosition *from)
+static FmsReadOrder *
+begin_order(int n, const FmsFirstKeys *const *chosen, const FmsPosition *from)
 {
-	return fms_order_begin(NULL, store, by, (FmsCounters *) counters, n, chosen, from);
+	return fms_read_order_begin(NULL, store, by, counters, n, chosen, from);
 }
 
 static int
@@ -301,7 +301,8 @@ note(const Block *block)
 	}
 	memcpy((char *) fms_record_tuple(record) + FMS_TUPLE_SKIPPED_BYTES,
 		   &block->words[2], sizeof(uint64));
-	fms_fences_note(store, &fences[block->run], record, block->nblocks);
+	fms_first_keys_note(store, &first_keys[block->run], record,
+						block->nblocks);
 	/* the store keeps nothing of the record */
 	memset(record, 0x55, size);
 	pfree(record);
@@ -323,9 +324,9 @@ last_of_prefix(void)
 	return some_word(2) & ~(PG_UINT64_MAX >> 16);
 }
 
-/* Few keys make ties; long fences make large chunks. */
+/* Few keys make ties; long first keys make large chunks. */
 static void
-make_runs(uint32 range, bool chains, bool long_fences, Size share_bytes)
+make_runs(uint32 range, bool chains, bool long_keys, Size share_bytes)
 {
 	bool		exact;
 	int			run;
@@ -334,9 +335,9 @@ make_runs(uint32 range, bool chains, bool long_fences, Size share_bytes)
 	nruns = 1 + shim_below(MAX_RUNS);
 	nblocks = 0;
 	prefix_decides = shim_below(3) == 0;
-	exact = !long_fences && shim_below(2) == 0;
-	memset(fences, 0, sizeof(fences));
-	store = fms_fences_create(NULL, &io, share_bytes);
+	exact = !long_keys && shim_below(2) == 0;
+	memset(first_keys, 0, sizeof(first_keys));
+	store = fms_first_keys_create(NULL, &io, share_bytes);
 	for (run = 0; run < nruns; run++)
 	{
 		int			n = shim_below(5) == 0 ? (int) shim_below(3) :
@@ -357,7 +358,7 @@ make_runs(uint32 range, bool chains, bool long_fences, Size share_bytes)
 				2 + shim_below(6) : 1;
 			first[i].tuple_bytes = FMS_TUPLE_SKIPPED_BYTES +
 				sizeof(uint64) +
-				(long_fences && shim_below(6) == 0 ? shim_below(20000) : 0);
+				(long_keys && shim_below(6) == 0 ? shim_below(20000) : 0);
 		}
 		qsort(first, n, sizeof(Block), compare_blocks);
 		for (i = 0; i < n; i++)
@@ -365,21 +366,21 @@ make_runs(uint32 range, bool chains, bool long_fences, Size share_bytes)
 			first[i].position = i;
 			note(&first[i]);
 		}
-		fms_fences_finish(store, &fences[run]);
+		fms_first_keys_finish(store, &first_keys[run]);
 		nblocks += n;
 	}
-	fms_fences_flush(store);
+	fms_first_keys_flush(store);
 	qsort(blocks, nblocks, sizeof(Block), compare_blocks);
 }
 
 static bool
-is_fence_of(const FmsRecord *fence, const Block *block)
+is_first_key_of(const FmsRecord *first_key, const Block *block)
 {
-	return fence != NULL &&
-		fms_record_prefix(fence) == block->words[0] &&
-		fms_record_key_word(fence, 1) == block->words[1] &&
-		fms_record_has_tuple(fence) == !block->exact &&
-		(block->exact || tuple_word(fence) == block->words[2]);
+	return first_key != NULL &&
+		fms_record_prefix(first_key) == block->words[0] &&
+		fms_record_key_word(first_key, 1) == block->words[1] &&
+		(first_key->tuple_bytes > 0) == !block->exact &&
+		(block->exact || tuple_word(first_key) == block->words[2]);
 }
 
 /*
@@ -387,7 +388,7 @@ is_fence_of(const FmsRecord *fence, const Block *block)
  * the demands, as the merge does.
  */
 static bool
-follow(FmsOrder *order, int distance)
+follow(FmsReadOrder *order, int distance)
 {
 	int			ahead = 0;
 	int			behind;
@@ -405,7 +406,7 @@ follow(FmsOrder *order, int distance)
 
 			for (i = 0; i < blocks[ahead].nblocks; i++)
 			{
-				run = fms_order_next(order);
+				run = fms_read_order_next(order);
 				if (run != blocks[ahead].run)
 				{
 					shim_note("entry %d of %d: run %d, not %d", ahead, nblocks,
@@ -416,19 +417,21 @@ follow(FmsOrder *order, int distance)
 		}
 		if (by == FMS_ORDER_BY_LAST_KEYS)
 			continue;
-		if (!is_fence_of(fms_order_fence(order, wanted->run), wanted))
+		if (!is_first_key_of(fms_read_order_first_key(order, wanted->run),
+							 wanted))
 		{
-			shim_note("demand %d of %d: another fence", behind, nblocks);
+			shim_note("demand %d of %d: another first key", behind, nblocks);
 			return false;
 		}
 	}
 
 	for (run = 0; run < nruns && by == FMS_ORDER_BY_FIRST_KEYS; run++)
 	{
-		if (fms_order_fence(order, run) != NULL)
+		if (fms_read_order_first_key(order, run) != NULL)
 			return false;
 	}
-	return fms_order_next(order) == -1 && fms_order_next(order) == -1;
+	return fms_read_order_next(order) == -1 &&
+		fms_read_order_next(order) == -1;
 }
 
 static void
@@ -437,8 +440,8 @@ forget_runs(void)
 	int			run;
 
 	for (run = 0; run < nruns; run++)
-		fms_fences_forget(store, &fences[run]);
-	fms_fences_destroy(store);
+		fms_first_keys_forget(store, &first_keys[run]);
+	fms_first_keys_destroy(store);
 }
 
 /*
@@ -447,12 +450,12 @@ forget_runs(void)
  * of the runs, then the rest of the order.
  */
 static bool
-goes_on_from(const FmsFences *const *all, int n)
+goes_on_from(const FmsFirstKeys *const *all, int n)
 {
 	FmsPosition from[MAX_RUNS];
 	bool		entered[MAX_RUNS] = {false};
 	bool		passed = true;
-	FmsOrder   *order;
+	FmsReadOrder *order;
 	int			run;
 	int			i;
 
@@ -473,7 +476,7 @@ goes_on_from(const FmsFences *const *all, int n)
 	order = begin_order(nruns, all, from);
 	for (run = 0; run < nruns; run++)
 	{
-		if (entered[run] && fms_order_next(order) != run)
+		if (entered[run] && fms_read_order_next(order) != run)
 			passed = false;
 	}
 	for (i = n; i < nblocks && passed; i++)
@@ -481,12 +484,13 @@ goes_on_from(const FmsFences *const *all, int n)
 		uint32		k;
 
 		for (k = 0; k < blocks[i].nblocks; k++)
-			passed = passed && fms_order_next(order) == blocks[i].run;
-		passed = passed && is_fence_of(fms_order_fence(order, blocks[i].run),
-									   &blocks[i]);
+			passed = passed && fms_read_order_next(order) == blocks[i].run;
+		passed = passed &&
+			is_first_key_of(fms_read_order_first_key(order, blocks[i].run),
+							&blocks[i]);
 	}
-	passed = passed && fms_order_next(order) == -1;
-	fms_order_end(order);
+	passed = passed && fms_read_order_next(order) == -1;
+	fms_read_order_end(order);
 	if (!passed)
 		shim_note("going on from entry %d of %d", n, nblocks);
 	return passed;
@@ -498,14 +502,14 @@ goes_on_from(const FmsFences *const *all, int n)
  * there is no further one, at the run's end.  All of that comes first.
  */
 static bool
-goes_on_from_last_keys(const FmsFences *const *all, int n)
+goes_on_from_last_keys(const FmsFirstKeys *const *all, int n)
 {
 	FmsPosition from[MAX_RUNS];
 	uint32		first[MAX_RUNS] = {0};	/* blocks that come first */
 	const Block *in[MAX_RUNS] = {NULL}; /* entry that a run is in */
 	bool		more[MAX_RUNS] = {false};	/* entries after that */
 	bool		passed = true;
-	FmsOrder   *order;
+	FmsReadOrder *order;
 	int			run;
 	int			i;
 
@@ -542,58 +546,58 @@ goes_on_from_last_keys(const FmsFences *const *all, int n)
 	for (run = 0; run < nruns; run++)
 	{
 		for (; first[run] > 0 && passed; first[run]--)
-			passed = fms_order_next(order) == run;
+			passed = fms_read_order_next(order) == run;
 	}
 	for (i = n; i < nblocks; i++)
 	{
 		uint32		k;
 
 		for (k = 0; k < blocks[i].nblocks && blocks[i].position > 0; k++)
-			passed = passed && fms_order_next(order) == blocks[i].run;
+			passed = passed && fms_read_order_next(order) == blocks[i].run;
 	}
-	passed = passed && fms_order_next(order) == -1;
-	fms_order_end(order);
+	passed = passed && fms_read_order_next(order) == -1;
+	fms_read_order_end(order);
 	if (!passed)
 		shim_note("going on from entry %d of %d, by last keys", n, nblocks);
 	return passed;
 }
 
 static bool
-goes_well(uint32 range, bool chains, bool long_fences, Size share_bytes)
+goes_well(uint32 range, bool chains, bool long_keys, Size share_bytes)
 {
 	static const int distances[] = {0, 1, 7, 1000};
-	const FmsFences *all[MAX_RUNS];
+	const FmsFirstKeys *all[MAX_RUNS];
 	bool		passed = true;
 	int			i;
 
-	make_runs(range, chains, long_fences, share_bytes);
-	if (fms_fences_memory_bytes(store) > share_bytes && tapes_open == 0)
+	make_runs(range, chains, long_keys, share_bytes);
+	if (fms_first_keys_memory_bytes(store) > share_bytes && tapes_open == 0)
 	{
 		shim_note("%zu bytes are more than the share of %zu",
-				  fms_fences_memory_bytes(store), share_bytes);
+				  fms_first_keys_memory_bytes(store), share_bytes);
 		passed = false;
 	}
 	for (i = 0; i < nruns; i++)
-		all[i] = &fences[i];
+		all[i] = &first_keys[i];
 
 	/* again and again from the start, as rewinding does */
 	for (i = 0; i < (int) lengthof(distances) && passed; i++)
 	{
-		FmsOrder   *order = begin_order(nruns, all, NULL);
+		FmsReadOrder *order = begin_order(nruns, all, NULL);
 
 		passed = follow(order, distances[i]);
-		fms_order_end(order);
+		fms_read_order_end(order);
 	}
 
 	/* one that is given up half-way */
 	if (passed)
 	{
-		FmsOrder   *order = begin_order(nruns, all, NULL);
+		FmsReadOrder *order = begin_order(nruns, all, NULL);
 		int			n = nblocks ? (int) shim_below(nblocks) : 0;
 
 		for (i = 0; i < n; i++)
-			(void) fms_order_next(order);
-		fms_order_end(order);
+			(void) fms_read_order_next(order);
+		fms_read_order_end(order);
 	}
 	for (i = 0; i < 4 && passed; i++)
 	{
@@ -617,15 +621,15 @@ each_run_alone(Size share_bytes)
 	make_runs(5, false, false, share_bytes);
 	for (run = 0; run < nruns; run++)
 	{
-		const FmsFences *chosen[1] = {&fences[run]};
-		FmsOrder   *order = begin_order(1, chosen, NULL);
+		const FmsFirstKeys *chosen[1] = {&first_keys[run]};
+		FmsReadOrder *order = begin_order(1, chosen, NULL);
 		int			count = 0;
 
 		for (i = 0; i < nblocks; i++)
 			count += blocks[i].run == run;
-		while (fms_order_next(order) == 0)
+		while (fms_read_order_next(order) == 0)
 			count--;
-		fms_order_end(order);
+		fms_read_order_end(order);
 		passed = passed && count == 0;
 	}
 	forget_runs();
@@ -633,18 +637,18 @@ each_run_alone(Size share_bytes)
 }
 
 static void
-read_order(const FmsFences *const *all)
+read_order(const FmsFirstKeys *const *all)
 {
-	FmsOrder   *order = begin_order(nruns, all, NULL);
+	FmsReadOrder *order = begin_order(nruns, all, NULL);
 	int			i;
 
 	for (i = 0; i < nblocks; i++)
 	{
-		(void) fms_order_next(order);
+		(void) fms_read_order_next(order);
 		if (by == FMS_ORDER_BY_FIRST_KEYS)
-			(void) fms_order_fence(order, blocks[i].run);
+			(void) fms_read_order_first_key(order, blocks[i].run);
 	}
-	fms_order_end(order);
+	fms_read_order_end(order);
 }
 
 static void
@@ -659,25 +663,25 @@ flip(uint64 offset_bytes)
 		abort();
 }
 
-/* Any bit of the fences on tape, flipped, is an error. */
+/* Any bit of the first keys on tape, flipped, is an error. */
 static bool
-corruption_is_noticed(FmsIoChoice choice, bool long_fences)
+corruption_is_noticed(FmsIoChoice choice, bool long_keys)
 {
-	const FmsFences *all[MAX_RUNS];
-	const FmsFences *victim;
+	const FmsFirstKeys *all[MAX_RUNS];
+	const FmsFirstKeys *victim;
 	bool		raised;
 	int			i;
 
 	fms_io_open(&io, choice);
 	do
 	{
-		make_runs(50, false, long_fences, 0);
-		victim = &fences[shim_below(nruns)];
+		make_runs(50, false, long_keys, 0);
+		victim = &first_keys[shim_below(nruns)];
 		if (victim->tape_bytes == 0)
 			forget_runs();
 	} while (victim->tape_bytes == 0);
 	for (i = 0; i < nruns; i++)
-		all[i] = &fences[i];
+		all[i] = &first_keys[i];
 
 	flip(victim->tape_offset_bytes + shim_below(victim->tape_bytes));
 	raised = SHIM_CATCH(read_order(all));
@@ -718,66 +722,66 @@ next_record(const FmsRecord *before)
 
 /* What is read stands for the record that was noted. */
 static bool
-stands_for(const FmsRecord *fence, const FmsRecord *record)
+stands_for(const FmsRecord *first_key, const FmsRecord *record)
 {
 	bool		exact = (record->flags & FMS_RECORD_EXACT) != 0;
 
-	if (fence->flags != (FMS_RECORD_FENCE | (record->flags &
-											 FMS_RECORD_EXACT)) ||
-		fence->key_bytes != record->key_bytes ||
-		memcmp(fms_record_key(fence), fms_record_key(record),
+	if (first_key->flags != (FMS_RECORD_FIRST_KEY |
+							 (record->flags & FMS_RECORD_EXACT)) ||
+		first_key->key_bytes != record->key_bytes ||
+		memcmp(fms_record_key(first_key), fms_record_key(record),
 			   record->key_bytes) != 0 ||
-		fence->tuple_bytes != (exact ? 0 : record->tuple_bytes))
+		first_key->tuple_bytes != (exact ? 0 : record->tuple_bytes))
 		return false;
 	return exact ||
-		memcmp((char *) fms_record_tuple(fence) + FMS_TUPLE_SKIPPED_BYTES,
+		memcmp((char *) fms_record_tuple(first_key) + FMS_TUPLE_SKIPPED_BYTES,
 			   (char *) fms_record_tuple(record) + FMS_TUPLE_SKIPPED_BYTES,
 			   record->tuple_bytes - FMS_TUPLE_SKIPPED_BYTES) == 0;
 }
 
 /* Keys of all lengths come back as they were noted. */
 static bool
-keys_come_back(Size share_bytes, FmsFenceReading reading)
+keys_come_back(Size share_bytes, FmsFirstKeyReading reading)
 {
-	FmsFences	run = {0};
+	FmsFirstKeys run = {0};
 	FmsRecord  *records[1000];
 	int			n = lengthof(records);
-	FmsFenceReader *reader;
-	const FmsRecord *fence;
+	FmsFirstKeyReader *reader;
+	const FmsRecord *first_key;
 	uint32		covered;
 	char	   *buffer = NULL;
 	int			same = 0;
 	int			i;
 
-	store = fms_fences_create(NULL, &io, share_bytes);
+	store = fms_first_keys_create(NULL, &io, share_bytes);
 	for (i = 0; i < n; i++)
 	{
 		records[i] = next_record(i > 0 ? records[i - 1] : NULL);
-		fms_fences_note(store, &run, records[i], 1 + i % 7 / 6);
+		fms_first_keys_note(store, &run, records[i], 1 + i % 7 / 6);
 	}
-	fms_fences_finish(store, &run);
-	fms_fences_flush(store);
+	fms_first_keys_finish(store, &run);
+	fms_first_keys_flush(store);
 
-	if (fms_fence_reader_buffer_bytes(store, reading) > 0)
-		buffer = fms_io_map(&io, fms_fence_reader_buffer_bytes(store,
-															   reading));
-	reader = fms_fence_reader_open(store, &run, reading, buffer);
-	fms_fence_reader_start(reader);
+	if (fms_first_key_reader_buffer_bytes(store, reading) > 0)
+		buffer = fms_io_map(&io, fms_first_key_reader_buffer_bytes(store,
+																   reading));
+	reader = fms_first_key_reader_open(store, &run, reading, buffer);
+	fms_first_key_reader_start(reader);
 	for (i = 0; i < n; i++)
 	{
-		fence = fms_fence_reader_next(reader, &covered);
-		if (fence && covered == (uint32) (1 + i % 7 / 6))
-			same += stands_for(fence, records[i]);
+		first_key = fms_first_key_reader_next(reader, &covered);
+		if (first_key && covered == (uint32) (1 + i % 7 / 6))
+			same += stands_for(first_key, records[i]);
 	}
-	if (fms_fence_reader_next(reader, &covered))
+	if (fms_first_key_reader_next(reader, &covered))
 		same = -1;
 	if (buffer)
 		fms_io_unmap(&io, buffer);
-	fms_fence_reader_close(reader);
+	fms_first_key_reader_close(reader);
 	for (i = 0; i < n; i++)
 		pfree(records[i]);
-	fms_fences_forget(store, &run);
-	fms_fences_destroy(store);
+	fms_first_keys_forget(store, &run);
+	fms_first_keys_destroy(store);
 	return same == n;
 }
 
@@ -796,7 +800,7 @@ test_corruption(FmsIoChoice choice)
 	for (round = 0; round < 200; round++)
 		noticed += corruption_is_noticed(choice, round % 2);
 	shim_ok(noticed == 200,
-			"a flipped bit of the fences by %s keys is an error: %d of 200",
+			"a flipped bit of the first keys by %s keys is an error: %d of 200",
 			name_of_order(), noticed);
 }
 
@@ -831,8 +835,8 @@ test_method(FmsIoChoice choice, FmsOrderBy order)
 		bool		passed = true;
 
 		for (round = 0; round < ROUNDS && passed; round++)
-			passed = keys_come_back(shares[j], FMS_FENCES_AHEAD) &&
-				keys_come_back(shares[j], FMS_FENCES_BEHIND);
+			passed = keys_come_back(shares[j], FMS_FIRST_KEYS_AHEAD) &&
+				keys_come_back(shares[j], FMS_FIRST_KEYS_BEHIND);
 		shim_ok(passed,
 				"%s: keys of all lengths come back, %zu bytes of memory",
 				io.method->name, shares[j]);

@@ -1,6 +1,6 @@
-/* links: order/naming keys/packed sort/sizing merge/merge merge/modes/ */
+/* links: order/ keys/packed sort/sizing merge/merge merge/modes/ */
 /* links: merge/pool formation/run tape/compressed_chunk tape/write_buffer */
-/* links: order/order order/fences io/ base/device */
+/* links: io/ base/device */
 /*
  * The invariants of sizing.c over a grid of settings: no more memory than
  * there is, except for the least that any merge needs; nothing given away.
@@ -8,7 +8,7 @@
  * Seen to fail with: fits() without the writer; the search for the fan-in
  * ending one too high; halving a block of 2560 bytes to 1280; automatic l not
  * falling where the memory is small; fms_sizing_rest() for a run less, or
- * without the fences; with a device: its sizes not held to block_share();
+ * without the first keys; with a device: its sizes not held to block_share();
  * advice: a step less, a step more, without the first runs' parts, without the
  * largest record; a rest that leaves blocks small pages.
  */
@@ -34,7 +34,7 @@ fms_keys_compare_columns(FmsKeys *keys, const FmsRecord *a,
 }
 
 const FmsRecord *
-fms_keys_make_fence(FmsKeys *keys, const FmsRecord *record)
+fms_keys_make_first_key(FmsKeys *keys, const FmsRecord *record)
 {
 	abort();
 }
@@ -207,7 +207,7 @@ bytes_needed(int nruns, uint32 assist, uint32 block_bytes,
 						   largest_bytes, sizing.compressed) +
 		(writes || sizing.mode->fills_memory ?
 		 fms_run_writer_bytes(sizing.output_bytes, block_bytes) : 0) +
-		sizing.fences_bytes;
+		sizing.first_keys_bytes;
 }
 
 static void

@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
- * naming.c
+ * radix_order.c
  *	  The next blocks of all runs in block read order, many at a time.
  *
- * Where the first bytes of a key are all of it, fences need not be merged one
- * by one: a stretch of each run can be sorted at a time, as numbers.  Which
- * ones come before all that have not been looked at?  Those that are not
+ * Where the first bytes of a key are all of it, first keys need not be merged
+ * one by one: a stretch of each run can be sorted at a time, as numbers.
+ * Which ones come before all that have not been looked at?  Those that are not
  * greater than the least of the stretches' last ones:
  *
  *	  run 0:   3 25 51 58 |				looked at: four of each run
@@ -21,14 +21,14 @@
  * each stretch is due.
  *
  * Why not by a tree of losers: each name costs log2(runs) matches, of which
- * each waits for the one before, and a fence unpacked by itself, of a run that
- * is as good as random.  Here fences are unpacked several at a time, the runs
- * come in sequence, so that what they need can be fetched beforehand, and
- * words are dealt by radix.  The tree remains for keys that are more than a
- * number (order.c).
+ * each waits for the one before, and a first key unpacked by itself, of a run
+ * that is as good as random.  Here first keys are unpacked several at a time,
+ * the runs come in sequence, so that what they need can be fetched beforehand,
+ * and words are dealt by radix.  The tree remains for keys that are more than
+ * a number (read_order.c).
  *
- * A chain of blocks has one fence and comes as many times as it has blocks,
- * in a row: they are alike in key and run, and nothing lies between.
+ * A chain of blocks has one first key and comes as many times as it has
+ * blocks, in a row: they are alike in key and run, and nothing lies between.
  *
  * Memory is palloc'd at creation, the readers are the caller's.  Each loop
  * over the runs checks for interrupts.  On ERROR nothing is done here.
@@ -39,21 +39,21 @@
 
 #include "keys/entry.h"
 #include "base/interrupts.h"
-#include "order/naming.h"
+#include "order/radix_order.h"
 #include "keys/packed.h"
 
-/* So many fences of a run are looked at, within these bounds. */
+/* So many first keys of a run are looked at, within these bounds. */
 #define STRETCH_MIN			4
 #define STRETCH_MAX			16
 /* What each takes: in its stretch, when it is due, and its name. */
-#define FENCE_BYTES			(2 * sizeof(FmsEntry) + sizeof(int))
+#define FIRST_KEY_BYTES			(2 * sizeof(FmsEntry) + sizeof(int))
 /* Runs between fetching from memory and using. */
 #define FETCH_AHEAD			3
 
-/* The next fences of a run. */
+/* The next first keys of a run. */
 typedef struct FmsStretch
 {
-	FmsFenceReader *ahead;		/* stands behind them */
+	FmsFirstKeyReader *ahead;	/* stands behind them */
 	FmsEntry   *entries;		/* ascending; `back` says the run */
 	int			count;
 	uint32		chain_left;		/* blocks of the last one's chain that are not
@@ -61,7 +61,7 @@ typedef struct FmsStretch
 	FmsEntry	chain;			/* the entry of these */
 } FmsStretch;
 
-struct FmsNaming
+struct FmsRadixOrder
 {
 	int			nruns;
 	int			length;			/* of a stretch */
@@ -101,29 +101,29 @@ back_of_run(int run)
 static inline int
 run_of(const FmsEntry *entry)
 {
-	return fms_entry_place(entry) / MAXIMUM_ALIGNOF;
+	return fms_entry_offset(entry) / MAXIMUM_ALIGNOF;
 }
 
 static int
 stretch_length(int nruns, Size share_bytes)
 {
-	Size		length = share_bytes / (nruns * FENCE_BYTES);
+	Size		length = share_bytes / (nruns * FIRST_KEY_BYTES);
 
 	return Max(STRETCH_MIN, Min(STRETCH_MAX, length));
 }
 
 Size
-fms_naming_bytes(int nruns, Size share_bytes)
+fms_radix_order_bytes(int nruns, Size share_bytes)
 {
-	return offsetof(FmsNaming, stretches) + nruns *
+	return offsetof(FmsRadixOrder, stretches) + nruns *
 		(sizeof(FmsStretch) +
-		 stretch_length(nruns, share_bytes) * FENCE_BYTES);
+		 stretch_length(nruns, share_bytes) * FIRST_KEY_BYTES);
 }
 
-FmsNaming *
-fms_naming_create(int nruns, Size share_bytes)
+FmsRadixOrder *
+fms_radix_order_create(int nruns, Size share_bytes)
 {
-	FmsNaming  *naming = palloc0(offsetof(FmsNaming, stretches) +
+	FmsRadixOrder  *naming = palloc0(offsetof(FmsRadixOrder, stretches) +
 								 nruns * sizeof(FmsStretch));
 	int			length = stretch_length(nruns, share_bytes);
 	Size		nentries = (Size) nruns * length;
@@ -144,7 +144,7 @@ fms_naming_create(int nruns, Size share_bytes)
 }
 
 void
-fms_naming_destroy(FmsNaming *naming)
+fms_radix_order_destroy(FmsRadixOrder *naming)
 {
 	pfree(naming->named);
 	pfree(naming->stretches[0].entries);
@@ -152,7 +152,7 @@ fms_naming_destroy(FmsNaming *naming)
 }
 
 void
-fms_naming_add(FmsNaming *naming, int run, FmsFenceReader *ahead)
+fms_radix_order_add(FmsRadixOrder *naming, int run, FmsFirstKeyReader *ahead)
 {
 	naming->stretches[run].ahead = ahead;
 }
@@ -168,7 +168,7 @@ fill_from_chain(FmsStretch *stretch, int length)
 	}
 }
 
-/* Looks at further fences of the run, if there are any. */
+/* Looks at further first keys of the run, if there are any. */
 static inline void
 fill(FmsStretch *stretch, int length, int run)
 {
@@ -178,7 +178,7 @@ fill(FmsStretch *stretch, int length, int run)
 	{
 		FmsEntry   *next = &stretch->entries[stretch->count];
 		uint32		nblocks;
-		int			n = fms_fence_reader_take(stretch->ahead, next,
+		int			n = fms_first_key_reader_take(stretch->ahead, next,
 											  length - stretch->count,
 											  back_of_run(run), &nblocks);
 
@@ -199,17 +199,18 @@ fill(FmsStretch *stretch, int length, int run)
  * they read: both are fetched some runs beforehand.
  */
 static inline void
-fetch_for(const FmsNaming *naming, int run)
+fetch_for(const FmsRadixOrder *naming, int run)
 {
 	if (run + 2 * FETCH_AHEAD < naming->nruns)
 		__builtin_prefetch(naming->stretches[run + 2 * FETCH_AHEAD].ahead);
 	if (run + FETCH_AHEAD < naming->nruns)
-		fms_fence_reader_prefetch(naming->stretches[run + FETCH_AHEAD].ahead);
+		fms_first_key_reader_prefetch(
+			naming->stretches[run + FETCH_AHEAD].ahead);
 }
 
 /* Fills all stretches.  Nothing that is not in one goes before this number. */
 static uint128
-fill_all(FmsNaming *naming)
+fill_all(FmsRadixOrder *naming)
 {
 	uint128		bound = ~(uint128) 0;
 	int			length = naming->length;
@@ -220,7 +221,7 @@ fill_all(FmsNaming *naming)
 	{
 		FmsStretch *stretch = &naming->stretches[run];
 
-		fms_interrupts_after(&touched_bytes, length * FENCE_BYTES);
+		fms_interrupts_after(&touched_bytes, length * FIRST_KEY_BYTES);
 		fetch_for(naming, run);
 		fill(stretch, length, run);
 		if (stretch->count == length)
@@ -257,7 +258,7 @@ sort_due(FmsEntry *due, int count)
 }
 
 int
-fms_naming_next(FmsNaming *naming, const int **runs)
+fms_radix_order_next(FmsRadixOrder *naming, const int **runs)
 {
 	uint128		bound = fill_all(naming);
 	FmsEntry   *end = naming->due;
@@ -267,7 +268,7 @@ fms_naming_next(FmsNaming *naming, const int **runs)
 
 	for (i = 0; i < naming->nruns; i++)
 	{
-		fms_interrupts_after(&touched_bytes, naming->length * FENCE_BYTES);
+		fms_interrupts_after(&touched_bytes, naming->length * FIRST_KEY_BYTES);
 		end = take_due(&naming->stretches[i], bound, end);
 	}
 	count = end - naming->due;

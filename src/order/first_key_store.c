@@ -1,27 +1,27 @@
 /*-------------------------------------------------------------------------
  *
- * fences.c
+ * first_key_store.c
  *	  The first keys of a run's blocks: noted while the run is written, read
  *	  back in the same order while it is merged.
  *
- * A fence is a few bytes, but there is one for every block, so their number
- * grows with the data while work_mem does not.  Up to a share of the memory
- * they stay there.  Past it, a run's further fences go to a tape of their
- * own, and the merge reads them back piece by piece:
+ * A first key is a few bytes, but there is one for every block, so their
+ * number grows with the data while work_mem does not.  Up to a share of the
+ * memory they stay there.  Past it, a run's further first keys go to a tape of
+ * their own, and the merge reads them back piece by piece:
  *
  *	  run 0:  memory [f f f f f f]
  *	  run 1:  memory [f f f]  tape [f f f][f f f][f f]
  *	  run 2:                  tape [f f f][f f f][f f f]
  *	                               |<-->| chunk
  *
- * A run's chunks are contiguous on the tape, because runs are written one at
- * a time, so a run needs to remember one offset: memory is O(runs), not
+ * A run's chunks are contiguous on the tape, because runs are written one at a
+ * time, so a run needs to remember one offset: memory is O(runs), not
  * O(blocks).  A reader ahead has two chunk buffers and reads the next chunk
- * while it hands out fences of the current one; one that follows it finds all
- * in the page cache and has one.  With little memory chunks are small: what
- * readers take, the merge's blocks cannot have.  There are many of them, then,
- * and none is needed before the one in front of it has been used up; so their
- * reads are collected, and submitted some at a time.
+ * while it hands out first keys of the current one; one that follows it finds
+ * all in the page cache and has one.  With little memory chunks are small:
+ * what readers take, the merge's blocks cannot have.  There are many of them,
+ * then, and none is needed before the one in front of it has been used up; so
+ * their reads are collected, and submitted some at a time.
  *
  * Why a tape of their own and not between the blocks: blocks of one run stay
  * contiguous and of one size, which is what reading several at once and
@@ -33,11 +33,11 @@
  * many, and submitting one past the page cache takes the processor as long as
  * ten copies out of it.
  *
- * Fences are packed: their number, and what has to be read of them again,
+ * First keys are packed: their number, and what has to be read of them again,
  * is what the order costs.  A run is sorted, so a key begins like the one
  * before it, and what normalized keys end with is often zeros; neither is
- * written.  Nearly all fences are of one block and of a key that is all there
- * is to compare, and need nothing else:
+ * written.  Nearly all first keys are of one block and of a key that is all
+ * there is to compare, and need nothing else:
  *
  *	  +------+-------+		+------+---------------+-------+-------+
  *	  | head | given |		| head | blocks, t_len | given | tuple |
@@ -52,14 +52,14 @@
  * would take 32.  A chunk begins with a whole key, so that each can be read
  * by itself.
  *
- * A fence with a long key may be larger than a chunk.  It gets a chunk as
+ * A first key with a long key may be larger than a chunk.  It gets a chunk as
  * large as it needs; the chunk's header says so, and the reader fetches the
  * rest when it sees that.
  *
  * The memory: chunks palloc'd in the store's context, buffers mapped through
  * the channel.  The tape's counters are the store's own, so that reads of
- * fences are not taken for reads of blocks.  On ERROR nothing is done here:
- * see io.c.
+ * first keys are not taken for reads of blocks.  On ERROR nothing is done
+ * here: see io.c.
  *
  *-------------------------------------------------------------------------
  */
@@ -68,7 +68,7 @@
 #include "port/pg_bitutils.h"
 #include "port/pg_bswap.h"
 
-#include "order/fences.h"
+#include "order/first_key_store.h"
 #include "base/interrupts.h"
 #include "tape/write_buffer.h"
 
@@ -86,10 +86,10 @@
 #define CHUNK_MAGIC			0x464D5346	/* "FMSF" */
 
 /*
- * A fence in parts, those of the record of a block's first key.  They need
+ * A first key in parts, those of the record of a block's first key.  They need
  * not be aligned.
  */
-typedef struct FmsFence
+typedef struct FmsFirstKey
 {
 	uint32		nblocks;		/* that the block's first record extends over;
 								 * > 1: a chain of blocks */
@@ -97,25 +97,25 @@ typedef struct FmsFence
 	uint32		tuple_bytes;	/* as in FmsRecord; 0: the key is all there is
 								 * to compare */
 	const char *tuple;			/* its data */
-} FmsFence;
+} FmsFirstKey;
 
-/* Fences follow the header, in memory and on tape. */
-typedef struct FmsFenceChunk
+/* First keys follow the header, in memory and on tape. */
+typedef struct FmsFirstKeyChunk
 {
-	FmsChecksum		checksum;			/* on tape only */
-	struct FmsFenceChunk *next; /* in memory only */
+	FmsChecksum checksum;		/* on tape only */
+	struct FmsFirstKeyChunk *next;	/* in memory only */
 	uint32		magic;
 	uint32		number;			/* on tape: chunk_number() */
 	uint32		size_bytes;		/* all of it */
 	uint32		used_bytes;		/* header included */
-} FmsFenceChunk;
+} FmsFirstKeyChunk;
 
-StaticAssertDecl(sizeof(FmsFenceChunk) == 32 &&
-				 offsetof(FmsFenceChunk, checksum) == 0,
+StaticAssertDecl(sizeof(FmsFirstKeyChunk) == 32 &&
+				 offsetof(FmsFirstKeyChunk, checksum) == 0,
 				 "chunks go to disk: their header must not be padded");
 
 /*
- * The head of a packed fence: how many words of eight bytes its key has
+ * The head of a packed first key: how many words of eight bytes its key has
  * (FMS_KEY_LAST_BYTES come behind them), whether it has the middle part, how
  * many bytes of the key are those of the key before it, and how many follow.
  * Without a middle part it is of one block and has no tuple.
@@ -138,16 +138,16 @@ StaticAssertDecl(sizeof(FmsFenceChunk) == 32 &&
 StaticAssertDecl(KEY_BUFFER_BYTES >= FMS_KEY_MAX_BYTES + COPY_BYTES,
 				 "a key's last part can be copied as a word");
 
-typedef struct FmsFenceMiddle
+typedef struct FmsPackedExtra
 {
 	uint32		nblocks;
 	uint32		tuple_bytes;
-} FmsFenceMiddle;
+} FmsPackedExtra;
 
 StaticAssertDecl(FMS_KEY_MAX_BYTES <= HEAD_BYTES_MASK &&
 				 FMS_KEY_MAX_WORDS <= HEAD_WORDS_MASK,
 				 "the longest key's lengths fit into a head");
-StaticAssertDecl(sizeof(FmsFenceMiddle) == 8,
+StaticAssertDecl(sizeof(FmsPackedExtra) == 8,
 				 "middle parts go to disk: they must not be padded");
 
 /*
@@ -155,34 +155,34 @@ StaticAssertDecl(sizeof(FmsFenceMiddle) == 8,
  * by word, and never copied: what is loaded at another width than it was
  * stored waits for all stores before, and these are the block's.
  */
-typedef struct FmsFenceKey
+typedef struct FmsKeyWords
 {
 	uint64		words[KEY_WORDS];	/* the key's, and one that is zero */
 	uint32		key_bytes;		/* 0: there is none */
-} FmsFenceKey;
+} FmsKeyWords;
 
-struct FmsFenceStore
+struct FmsFirstKeyStore
 {
 	MemoryContext context;
-	FmsKeys    *keys;
+	FmsKeys	   *keys;
 	FmsIo	   *io;
 	Size		share_bytes;
 	Size		chunk_bytes;	/* usual size of a chunk on tape */
 	Size		memory_bytes;	/* of chunks in memory */
 	Size		largest_bytes;	/* of any chunk on tape */
-	FmsFenceKey noted[2];		/* keys of the chunk that is being filled: the
+	FmsKeyWords noted[2];		/* keys of the chunk that is being filled: the
 								 * last one, and room for the next */
 	int			last_noted;		/* of these two */
 
 	/* writing to tape */
-	FmsTape    *tape;			/* NULL until the share is used up */
+	FmsTape	   *tape;			/* NULL until the share is used up */
 	FmsTapeUse	counted;		/* of the tape's use, what has been counted */
 	uint64		counted_bytes;	/* likewise of its size */
-	FmsWriteBuffer  *stream;			/* likewise */
-	FmsFenceChunk *open;		/* chunk being filled, or NULL */
+	FmsWriteBuffer *stream;		/* likewise */
+	FmsFirstKeyChunk *open;		/* chunk being filled, or NULL */
 
 	/* reading from tape */
-	FmsIoRequest *requests[REQUESTS_BATCH]; /* not submitted yet */
+	FmsIoRequest *requests[REQUESTS_BATCH];	/* not submitted yet */
 	int			nrequests;
 };
 
@@ -195,22 +195,22 @@ typedef struct FmsChunkSlot
 } FmsChunkSlot;
 
 /*
- * The record of the fence taken last, if its key is all there is to compare;
- * where the next key finds that before it, anyway.
+ * The record of the first key taken last, if its key is all there is to
+ * compare; where the next key finds that before it, anyway.
  */
-typedef struct FmsFenceKeyRecord
+typedef struct FmsKeyRecord
 {
 	FmsRecord	header;
 	char		key[KEY_BUFFER_BYTES];
-} FmsFenceKeyRecord;
+} FmsKeyRecord;
 
-StaticAssertDecl(offsetof(FmsFenceKeyRecord, key) == sizeof(FmsRecord),
+StaticAssertDecl(offsetof(FmsKeyRecord, key) == sizeof(FmsRecord),
 				 "a record's key follows its header");
 
 /* Of the processor's caches. */
 #define LINE_BYTES			64
 
-/* What a reader has besides if some of the fences are on tape. */
+/* What a reader has besides if some of the first keys are on tape. */
 typedef struct FmsTapeReader
 {
 	uint64		next_offset;	/* of the chunk to request next */
@@ -218,36 +218,39 @@ typedef struct FmsTapeReader
 	int			slot;			/* the one that holds the reader's chunk, if
 								 * that is on tape */
 	bool		requested;		/* the next chunk has been */
-	FmsFenceReading reading;
+	FmsFirstKeyReading reading;
 	FmsChunkSlot slots[FLEXIBLE_ARRAY_MEMBER];	/* `reading` of them */
 } FmsTapeReader;
 
-struct FmsFenceReader
+struct FmsFirstKeyReader
 {
-	/* first, as all that a usual fence needs: a line, if the key is short */
-	const char *at;				/* the next fence */
+	/*
+	 * first, as all that a usual first key needs: a line, if the key is short
+	 */
+	const char *at;				/* the next first key */
 	const char *end;			/* of the chunk's; at == end: after the last */
-	FmsFenceKeyRecord usual;
+	FmsKeyRecord usual;
 
 	FmsRecord  *whole;			/* the one taken last, if it has a tuple */
 	Size		whole_bytes;	/* room for that */
-	const FmsFenceChunk *first; /* in memory; NULL: all are on tape */
-	const FmsFenceChunk *chunk; /* NULL: after the last */
-	FmsFenceStore *store;
+	const FmsFirstKeyChunk *first;	/* in memory; NULL: all are on tape */
+	const FmsFirstKeyChunk *chunk;	/* NULL: after the last */
+	FmsFirstKeyStore *store;
 	MemoryContext context;
 	void	   *memory;			/* the reader is somewhere in */
 	FmsTapeReader *tape;		/* NULL: all are in memory */
 };
 
-StaticAssertDecl(offsetof(FmsFenceReader, usual.key) + FMS_PREFIX_BYTES <=
-				 LINE_BYTES, "taking a usual fence needs a line of its reader");
+StaticAssertDecl(offsetof(FmsFirstKeyReader, usual.key) + FMS_PREFIX_BYTES <=
+				 LINE_BYTES,
+				 "taking a usual first key needs a line of its reader");
 
 /* Room for a tuple longer than this is not kept for short ones. */
 #define WHOLE_LONG_BYTES	((Size) 256)
-#define READER_BYTES		(sizeof(FmsFenceReader) + LINE_BYTES)
+#define READER_BYTES		(sizeof(FmsFirstKeyReader) + LINE_BYTES)
 
 static Size
-tape_reader_bytes(FmsFenceReading reading)
+tape_reader_bytes(FmsFirstKeyReading reading)
 {
 	return offsetof(FmsTapeReader, slots) + reading * sizeof(FmsChunkSlot);
 }
@@ -262,23 +265,24 @@ chunk_bytes_for(Size share_bytes)
 }
 
 Size
-fms_fences_run_bytes(Size share_bytes)
+fms_first_keys_run_bytes(Size share_bytes)
 {
-	return 2 * READER_BYTES + tape_reader_bytes(FMS_FENCES_AHEAD) +
-		tape_reader_bytes(FMS_FENCES_BEHIND) +
-		(FMS_FENCES_AHEAD + FMS_FENCES_BEHIND) * chunk_bytes_for(share_bytes);
+	return 2 * READER_BYTES + tape_reader_bytes(FMS_FIRST_KEYS_AHEAD) +
+		tape_reader_bytes(FMS_FIRST_KEYS_BEHIND) +
+		(FMS_FIRST_KEYS_AHEAD + FMS_FIRST_KEYS_BEHIND) *
+		chunk_bytes_for(share_bytes);
 }
 
 Size
-fms_fences_tape_bytes(void)
+fms_first_keys_tape_bytes(void)
 {
 	return FMS_WRITE_BUFFERS_MIN * BUFFER_BYTES;
 }
 
-FmsFenceStore *
-fms_fences_create(FmsKeys *keys, FmsIo *io, Size share_bytes)
+FmsFirstKeyStore *
+fms_first_keys_create(FmsKeys *keys, FmsIo *io, Size share_bytes)
 {
-	FmsFenceStore *store = palloc0(sizeof(FmsFenceStore));
+	FmsFirstKeyStore *store = palloc0(sizeof(FmsFirstKeyStore));
 
 	store->context = CurrentMemoryContext;
 	store->keys = keys;
@@ -289,7 +293,7 @@ fms_fences_create(FmsKeys *keys, FmsIo *io, Size share_bytes)
 }
 
 void
-fms_fences_destroy(FmsFenceStore *store)
+fms_first_keys_destroy(FmsFirstKeyStore *store)
 {
 	if (store->tape)
 	{
@@ -300,49 +304,50 @@ fms_fences_destroy(FmsFenceStore *store)
 }
 
 Size
-fms_fences_memory_bytes(const FmsFenceStore *store)
+fms_first_keys_memory_bytes(const FmsFirstKeyStore *store)
 {
 	return store->memory_bytes +
 		(store->stream ? fms_write_buffer_bytes(store->stream) : 0);
 }
 
 FmsIo *
-fms_fences_io(const FmsFenceStore *store)
+fms_first_keys_io(const FmsFirstKeyStore *store)
 {
 	return store->io;
 }
 
 const FmsKeys *
-fms_fences_keys(const FmsFenceStore *store)
+fms_first_keys_keys(const FmsFirstKeyStore *store)
 {
 	return store->keys;
 }
 
 Size
-fms_fences_share_bytes(const FmsFenceStore *store)
+fms_first_keys_share_bytes(const FmsFirstKeyStore *store)
 {
 	return store->share_bytes;
 }
 
 Size
-fms_fence_reader_buffer_bytes(const FmsFenceStore *store,
-							  FmsFenceReading reading)
+fms_first_key_reader_buffer_bytes(const FmsFirstKeyStore *store,
+							  FmsFirstKeyReading reading)
 {
 	return store->tape ? reading * store->chunk_bytes : 0;
 }
 
 Size
-fms_fence_reader_bytes(const FmsFenceStore *store, FmsFenceReading reading)
+fms_first_key_reader_bytes(const FmsFirstKeyStore *store,
+						   FmsFirstKeyReading reading)
 {
 	if (store->tape == NULL)
 		return READER_BYTES;
 	return READER_BYTES + tape_reader_bytes(reading) +
-		fms_fence_reader_buffer_bytes(store, reading) +
+		fms_first_key_reader_buffer_bytes(store, reading) +
 		(store->largest_bytes > store->chunk_bytes ? store->largest_bytes : 0);
 }
 
 void
-fms_fences_count(FmsFenceStore *store, FmsCounters *counters)
+fms_first_keys_count(FmsFirstKeyStore *store, FmsCounters *counters)
 {
 	const FmsTapeUse *use;
 	uint64		end_bytes;
@@ -362,7 +367,7 @@ fms_fences_count(FmsFenceStore *store, FmsCounters *counters)
 }
 
 void
-fms_fences_flush(FmsFenceStore *store)
+fms_first_keys_flush(FmsFirstKeyStore *store)
 {
 	Assert(store->open == NULL);
 	if (store->tape == NULL)
@@ -373,9 +378,9 @@ fms_fences_flush(FmsFenceStore *store)
 }
 
 static void
-close_chunk(FmsFenceStore *store)
+close_chunk(FmsFirstKeyStore *store)
 {
-	FmsFenceChunk *chunk = store->open;
+	FmsFirstKeyChunk *chunk = store->open;
 
 	memset((char *) chunk + chunk->used_bytes, 0,
 		   chunk->size_bytes - chunk->used_bytes);
@@ -397,20 +402,20 @@ chunk_number(uint64 offset_bytes)
 
 /* A chunk to be filled, by a whole key at first. */
 static void
-init_chunk(FmsFenceStore *store, FmsFenceChunk *chunk, uint32 number,
+init_chunk(FmsFirstKeyStore *store, FmsFirstKeyChunk *chunk, uint32 number,
 		   Size size)
 {
 	chunk->next = NULL;
 	chunk->magic = CHUNK_MAGIC;
 	chunk->number = number;
 	chunk->size_bytes = size;
-	chunk->used_bytes = sizeof(FmsFenceChunk);
+	chunk->used_bytes = sizeof(FmsFirstKeyChunk);
 	store->noted[store->last_noted].key_bytes = 0;
 }
 
-/* The run's fences go to tape from here on. */
+/* The run's first keys go to tape from here on. */
 static void
-turn_to_tape(FmsFenceStore *store, FmsFences *fences)
+turn_to_tape(FmsFirstKeyStore *store, FmsFirstKeys *first_keys)
 {
 	if (store->tape == NULL)
 	{
@@ -421,69 +426,69 @@ turn_to_tape(FmsFenceStore *store, FmsFences *fences)
 										  BUFFER_BYTES,
 										  FMS_WRITE_BUFFERS_MIN, false);
 	}
-	fences->tape_offset_bytes = fms_write_buffer_position(store->stream);
+	first_keys->tape_offset_bytes = fms_write_buffer_position(store->stream);
 }
 
-/* Opens a chunk with room for so many bytes of fences. */
+/* Opens a chunk with room for so many bytes of first keys. */
 static void
-open_tape_chunk(FmsFenceStore *store, Size bytes)
+open_tape_chunk(FmsFirstKeyStore *store, Size bytes)
 {
-	Size		size = sizeof(FmsFenceChunk) + bytes;
+	Size		size = sizeof(FmsFirstKeyChunk) + bytes;
 	uint64		offset_bytes = fms_write_buffer_position(store->stream);
 
 	size = (size + store->chunk_bytes - 1) / store->chunk_bytes *
 		store->chunk_bytes;
-	store->open = (FmsFenceChunk *)
+	store->open = (FmsFirstKeyChunk *)
 		fms_write_buffer_piece(store->stream, size);
 	init_chunk(store, store->open, chunk_number(offset_bytes), size);
 	store->largest_bytes = Max(store->largest_bytes, size);
 }
 
 /* A chunk in memory, if the share allows it; else NULL. */
-static FmsFenceChunk *
-new_memory_chunk(FmsFenceStore *store, FmsFences *fences, Size bytes)
+static FmsFirstKeyChunk *
+new_memory_chunk(FmsFirstKeyStore *store, FmsFirstKeys *first_keys, Size bytes)
 {
-	Size		size = fences->last == NULL ? CHUNK_MIN_BYTES :
-		Min(store->chunk_bytes, (Size) 2 * fences->last->size_bytes);
-	FmsFenceChunk *chunk;
+	Size		size = first_keys->last == NULL ? CHUNK_MIN_BYTES :
+		Min(store->chunk_bytes, (Size) 2 * first_keys->last->size_bytes);
+	FmsFirstKeyChunk *chunk;
 
-	size = Max(size, sizeof(FmsFenceChunk) + bytes);
+	size = Max(size, sizeof(FmsFirstKeyChunk) + bytes);
 	if (store->memory_bytes + size > store->share_bytes)
 		return NULL;
 	chunk = MemoryContextAllocExtended(store->context, size, MCXT_ALLOC_HUGE);
 	init_chunk(store, chunk, 0, size);
 	store->memory_bytes += size;
 
-	if (fences->last)
-		fences->last->next = chunk;
+	if (first_keys->last)
+		first_keys->last->next = chunk;
 	else
-		fences->first = chunk;
-	fences->last = chunk;
+		first_keys->first = chunk;
+	first_keys->last = chunk;
 	return chunk;
 }
 
 static inline bool
-chunk_has_room(const FmsFenceChunk *chunk, Size bytes)
+chunk_has_room(const FmsFirstKeyChunk *chunk, Size bytes)
 {
 	return chunk->size_bytes - chunk->used_bytes >= bytes;
 }
 
-/* The chunk that takes the run's next fence of that size. */
-static FmsFenceChunk *
-chunk_for(FmsFenceStore *store, FmsFences *fences, Size bytes)
+/* The chunk that takes the run's next first key of that size. */
+static FmsFirstKeyChunk *
+chunk_for(FmsFirstKeyStore *store, FmsFirstKeys *first_keys, Size bytes)
 {
-	FmsFenceChunk *chunk;
+	FmsFirstKeyChunk *chunk;
 
-	if (fences->tape_bytes == 0)
+	if (first_keys->tape_bytes == 0)
 	{
-		if (fences->last && chunk_has_room(fences->last, bytes))
-			return fences->last;
-		chunk = new_memory_chunk(store, fences, bytes);
+		if (first_keys->last && chunk_has_room(first_keys->last, bytes))
+			return first_keys->last;
+		chunk = new_memory_chunk(store, first_keys, bytes);
 		if (chunk)
 			return chunk;
-		turn_to_tape(store, fences);
+		turn_to_tape(store, first_keys);
 		/* the true size is known when the run ends */
-		fences->tape_bytes = 1;
+		first_keys->tape_bytes = 1;
 	}
 
 	if (store->open && !chunk_has_room(store->open, bytes))
@@ -494,29 +499,29 @@ chunk_for(FmsFenceStore *store, FmsFences *fences, Size bytes)
 }
 
 const FmsRecord *
-fms_fences_key(const FmsFenceStore *store, const FmsRecord *record)
+fms_first_keys_key(const FmsFirstKeyStore *store, const FmsRecord *record)
 {
-	return fms_keys_make_fence(store->keys, record);
+	return fms_keys_make_first_key(store->keys, record);
 }
 
-/* The fence that the record makes: the record, or one of the keys' own. */
+/* The first key that the record makes: the record, or one of the keys' own. */
 static inline const FmsRecord *
-fence_of(FmsKeys *keys, const FmsRecord *record)
+first_key_of(FmsKeys *keys, const FmsRecord *record)
 {
 	return record->flags & FMS_RECORD_EXACT ? record :
-		fms_keys_make_fence(keys, record);
+		fms_keys_make_first_key(keys, record);
 }
 
 /* Its parts.  If the key is all there is to compare, its tuple is none. */
 static void
-take_apart(const FmsRecord *record, uint32 nblocks, FmsFence *fence)
+take_apart(const FmsRecord *record, uint32 nblocks, FmsFirstKey *first_key)
 {
 	bool		exact = (record->flags & FMS_RECORD_EXACT) != 0;
 
-	fence->nblocks = nblocks;
-	fence->tuple_bytes = exact ? 0 : record->tuple_bytes;
-	fence->key_bytes = record->key_bytes;
-	fence->tuple = (const char *) fms_record_tuple(record) +
+	first_key->nblocks = nblocks;
+	first_key->tuple_bytes = exact ? 0 : record->tuple_bytes;
+	first_key->key_bytes = record->key_bytes;
+	first_key->tuple = (const char *) fms_record_tuple(record) +
 		FMS_TUPLE_SKIPPED_BYTES;
 }
 
@@ -526,28 +531,29 @@ take_apart(const FmsRecord *record, uint32 nblocks, FmsFence *fence)
  * stores before it, the block's own among them.
  */
 static inline bool
-is_usual(const FmsFence *fence)
+is_usual(const FmsFirstKey *first_key)
 {
-	return fence->nblocks == 1 && fence->tuple_bytes == 0;
+	return first_key->nblocks == 1 && first_key->tuple_bytes == 0;
 }
 
 static inline Size
-packed_tuple_bytes(const FmsFence *fence)
+packed_tuple_bytes(const FmsFirstKey *first_key)
 {
-	return fence->tuple_bytes == 0 ? 0 :
-		fence->tuple_bytes - FMS_TUPLE_SKIPPED_BYTES;
+	return first_key->tuple_bytes == 0 ? 0 :
+		first_key->tuple_bytes - FMS_TUPLE_SKIPPED_BYTES;
 }
 
 /* What it takes in its chunk at most, with what copying it overwrites. */
 static inline Size
-largest_packed_bytes(const FmsFence *fence)
+largest_packed_bytes(const FmsFirstKey *first_key)
 {
-	return sizeof(uint16) + (is_usual(fence) ? 0 : sizeof(FmsFenceMiddle)) +
-		fence->key_bytes + packed_tuple_bytes(fence) + COPY_BYTES;
+	return sizeof(uint16) +
+		(is_usual(first_key) ? 0 : sizeof(FmsPackedExtra)) +
+		first_key->key_bytes + packed_tuple_bytes(first_key) + COPY_BYTES;
 }
 
 static inline void
-take_key(const FmsRecord *record, FmsFenceKey *key)
+take_key(const FmsRecord *record, FmsKeyWords *key)
 {
 	int			nwords = fms_record_key_words(record);
 	int			i;
@@ -560,7 +566,7 @@ take_key(const FmsRecord *record, FmsFenceKey *key)
 
 /* With how many bytes two keys of one length begin alike. */
 static inline Size
-shared_bytes(const FmsFenceKey *a, const FmsFenceKey *b)
+shared_bytes(const FmsKeyWords *a, const FmsKeyWords *b)
 {
 	Size		i;
 
@@ -579,7 +585,7 @@ shared_bytes(const FmsFenceKey *a, const FmsFenceKey *b)
 
 /* Its length without the zeros that it ends with. */
 static inline Size
-bytes_before_zeros(const FmsFenceKey *key)
+bytes_before_zeros(const FmsKeyWords *key)
 {
 	int			i;
 
@@ -592,7 +598,7 @@ bytes_before_zeros(const FmsFenceKey *key)
 
 /* Writes so many of its bytes from one on, and overwrites what follows. */
 static inline void
-write_key_part(const FmsFenceKey *key, Size from, Size bytes, char *at)
+write_key_part(const FmsKeyWords *key, Size from, Size bytes, char *at)
 {
 	int			shift = from % sizeof(uint64) * BITS_PER_BYTE;
 	const uint64 *words = &key->words[from / sizeof(uint64)];
@@ -655,24 +661,27 @@ read_key(char *key, int nwords, int shared, int given, const char *at)
 	}
 }
 
-/* Packs the fence of that key behind the one before; returns where it ends. */
+/*
+ * Packs the first key of that key behind the one before; returns where it
+ * ends.
+ */
 static inline char *
-pack(const FmsFence *fence, const FmsFenceKey *key, const FmsFenceKey *before,
-	 char *at)
+pack(const FmsFirstKey *first_key, const FmsKeyWords *key,
+	 const FmsKeyWords *before, char *at)
 {
 	Size		shared = shared_bytes(key, before);
 	Size		given = Max(shared, bytes_before_zeros(key)) - shared;
 	uint16		head = key->key_bytes / sizeof(uint64) |
-		(is_usual(fence) ? 0 : HEAD_HAS_MIDDLE) |
+		(is_usual(first_key) ? 0 : HEAD_HAS_MIDDLE) |
 		shared << HEAD_SHARED_SHIFT | given << HEAD_GIVEN_SHIFT;
 
 	memcpy(at, &head, sizeof(head));
 	at += sizeof(head);
-	if (!is_usual(fence))
+	if (!is_usual(first_key))
 	{
-		FmsFenceMiddle middle = {
-			.nblocks = fence->nblocks,
-			.tuple_bytes = fence->tuple_bytes
+		FmsPackedExtra middle = {
+			.nblocks = first_key->nblocks,
+			.tuple_bytes = first_key->tuple_bytes
 		};
 
 		memcpy(at, &middle, sizeof(middle));
@@ -680,25 +689,25 @@ pack(const FmsFence *fence, const FmsFenceKey *key, const FmsFenceKey *before,
 	}
 	write_key_part(key, shared, given, at);
 	at += given;
-	if (fence->tuple_bytes > 0)
-		memcpy(at, fence->tuple, packed_tuple_bytes(fence));
-	return at + packed_tuple_bytes(fence);
+	if (first_key->tuple_bytes > 0)
+		memcpy(at, first_key->tuple, packed_tuple_bytes(first_key));
+	return at + packed_tuple_bytes(first_key);
 }
 
-/* Head and middle part of a packed fence. */
-typedef struct FmsFenceStart
+/* Head and middle part of a packed first key. */
+typedef struct FmsPackedStart
 {
 	int			key_words;		/* FMS_KEY_LAST_BYTES come behind them */
 	int			shared;			/* bytes of the key before */
 	int			given;			/* bytes of the key that follow */
-} FmsFenceStart;
+} FmsPackedStart;
 
 /* Returns where what is given of the key begins. */
 static inline const char *
-unpack_start(const char *at, FmsFenceStart *start, FmsFence *fence)
+unpack_start(const char *at, FmsPackedStart *start, FmsFirstKey *first_key)
 {
 	uint16		head;
-	FmsFenceMiddle middle = {.nblocks = 1};
+	FmsPackedExtra middle = {.nblocks = 1};
 
 	memcpy(&head, at, sizeof(head));
 	at += sizeof(head);
@@ -710,44 +719,45 @@ unpack_start(const char *at, FmsFenceStart *start, FmsFence *fence)
 	start->key_words = head & HEAD_WORDS_MASK;
 	start->shared = (head >> HEAD_SHARED_SHIFT) & HEAD_BYTES_MASK;
 	start->given = (head >> HEAD_GIVEN_SHIFT) & HEAD_BYTES_MASK;
-	fence->nblocks = middle.nblocks;
-	fence->tuple_bytes = middle.tuple_bytes;
-	fence->key_bytes = start->key_words * sizeof(uint64) + FMS_KEY_LAST_BYTES;
-	fence->tuple = at + start->given;
-	Assert(start->shared + start->given <= (int) fence->key_bytes);
+	first_key->nblocks = middle.nblocks;
+	first_key->tuple_bytes = middle.tuple_bytes;
+	first_key->key_bytes =
+		start->key_words * sizeof(uint64) + FMS_KEY_LAST_BYTES;
+	first_key->tuple = at + start->given;
+	Assert(start->shared + start->given <= (int) first_key->key_bytes);
 	return at;
 }
 
 /*
  * The key before is in the buffer, and this one is then.  Returns where the
- * fence ends.
+ * first key ends.
  */
 static inline const char *
-unpack(const char *at, char *key, FmsFence *fence)
+unpack(const char *at, char *key, FmsFirstKey *first_key)
 {
-	FmsFenceStart start;
+	FmsPackedStart start;
 
-	at = unpack_start(at, &start, fence);
+	at = unpack_start(at, &start, first_key);
 	read_key(key, start.key_words + 1, start.shared, start.given, at);
-	return fence->tuple + packed_tuple_bytes(fence);
+	return first_key->tuple + packed_tuple_bytes(first_key);
 }
 
 void
-fms_fences_note(FmsFenceStore *store, FmsFences *fences,
+fms_first_keys_note(FmsFirstKeyStore *store, FmsFirstKeys *first_keys,
 				const FmsRecord *record, uint32 nblocks)
 {
-	FmsFence	fence;
-	FmsFenceChunk *chunk;
-	FmsFenceKey *key;
+	FmsFirstKey first_key;
+	FmsFirstKeyChunk *chunk;
+	FmsKeyWords *key;
 	char	   *end;
 
 	Assert(nblocks >= 1);
-	record = fence_of(store->keys, record);
-	take_apart(record, nblocks, &fence);
-	chunk = chunk_for(store, fences, largest_packed_bytes(&fence));
+	record = first_key_of(store->keys, record);
+	take_apart(record, nblocks, &first_key);
+	chunk = chunk_for(store, first_keys, largest_packed_bytes(&first_key));
 	key = &store->noted[1 - store->last_noted];
 	take_key(record, key);
-	end = pack(&fence, key, &store->noted[store->last_noted],
+	end = pack(&first_key, key, &store->noted[store->last_noted],
 			   (char *) chunk + chunk->used_bytes);
 	store->last_noted = 1 - store->last_noted;
 	chunk->used_bytes = end - (char *) chunk;
@@ -755,40 +765,40 @@ fms_fences_note(FmsFenceStore *store, FmsFences *fences,
 }
 
 void
-fms_fences_finish(FmsFenceStore *store, FmsFences *fences)
+fms_first_keys_finish(FmsFirstKeyStore *store, FmsFirstKeys *first_keys)
 {
-	if (fences->tape_bytes == 0)
+	if (first_keys->tape_bytes == 0)
 		return;
 	if (store->open)
 		close_chunk(store);
-	fences->tape_bytes = fms_write_buffer_position(store->stream) -
-		fences->tape_offset_bytes;
+	first_keys->tape_bytes = fms_write_buffer_position(store->stream) -
+		first_keys->tape_offset_bytes;
 	fms_write_buffer_end_page(store->stream);
 }
 
 void
-fms_fences_forget(FmsFenceStore *store, FmsFences *fences)
+fms_first_keys_forget(FmsFirstKeyStore *store, FmsFirstKeys *first_keys)
 {
-	FmsFenceChunk *chunk = fences->first;
+	FmsFirstKeyChunk *chunk = first_keys->first;
 	Size		touched_bytes = 0;
 
 	while (chunk)
 	{
-		FmsFenceChunk *next = chunk->next;
+		FmsFirstKeyChunk *next = chunk->next;
 
 		fms_interrupts_after(&touched_bytes, FMS_INTERRUPT_RECORD_BYTES);
 		/* an error in the next check finds only chunks that are there */
-		fences->first = next;
+		first_keys->first = next;
 		store->memory_bytes -= chunk->size_bytes;
 		pfree(chunk);
 		chunk = next;
 	}
-	memset(fences, 0, sizeof(*fences));
+	memset(first_keys, 0, sizeof(*first_keys));
 }
 
 /* Starts the reads that have been collected. */
 static void
-submit_requests(FmsFenceStore *store)
+submit_requests(FmsFirstKeyStore *store)
 {
 	int			n = store->nrequests;
 
@@ -798,9 +808,9 @@ submit_requests(FmsFenceStore *store)
 
 /* Reads the next chunk on tape, if there is one, into that slot, some day. */
 static void
-request_chunk(FmsFenceReader *reader, FmsChunkSlot *slot)
+request_chunk(FmsFirstKeyReader *reader, FmsChunkSlot *slot)
 {
-	FmsFenceStore *store = reader->store;
+	FmsFirstKeyStore *store = reader->store;
 	FmsIoRequest *request = &slot->request;
 
 	if (reader->tape->next_offset >= reader->tape->end_offset)
@@ -815,7 +825,7 @@ request_chunk(FmsFenceReader *reader, FmsChunkSlot *slot)
 
 /* That read is not wanted any more, if it has not been submitted. */
 static void
-forget_request(FmsFenceStore *store, const FmsIoRequest *request)
+forget_request(FmsFirstKeyStore *store, const FmsIoRequest *request)
 {
 	int			i;
 
@@ -831,7 +841,7 @@ forget_request(FmsFenceStore *store, const FmsIoRequest *request)
 
 /* Waits for a chunk that has been requested. */
 static void
-wait_for_chunk(FmsFenceStore *store, FmsChunkSlot *slot)
+wait_for_chunk(FmsFirstKeyStore *store, FmsChunkSlot *slot)
 {
 	/* idle: it has not been submitted */
 	if (slot->request.state == FMS_IO_IDLE)
@@ -840,10 +850,10 @@ wait_for_chunk(FmsFenceStore *store, FmsChunkSlot *slot)
 }
 
 /* The rest of a chunk that is larger than usual. */
-static const FmsFenceChunk *
-read_large_chunk(FmsFenceReader *reader, FmsChunkSlot *slot, Size size)
+static const FmsFirstKeyChunk *
+read_large_chunk(FmsFirstKeyReader *reader, FmsChunkSlot *slot, Size size)
 {
-	FmsFenceStore *store = reader->store;
+	FmsFirstKeyStore *store = reader->store;
 	FmsIoRequest *request = &slot->request;
 
 	slot->extra = fms_io_map(store->io, size);
@@ -853,11 +863,12 @@ read_large_chunk(FmsFenceReader *reader, FmsChunkSlot *slot, Size size)
 	request->offset_bytes = reader->tape->next_offset + store->chunk_bytes;
 	fms_tape_read(store->tape, &request, 1);
 	fms_tape_wait(store->tape, request);
-	return (const FmsFenceChunk *) slot->extra;
+	return (const FmsFirstKeyChunk *) slot->extra;
 }
 
 pg_noinline static void
-report_bad_chunk(const FmsFenceReader *reader, const FmsFenceChunk *chunk)
+report_bad_chunk(const FmsFirstKeyReader *reader,
+				 const FmsFirstKeyChunk *chunk)
 {
 	fms_tape_report_corrupted(reader->store->tape,
 							  psprintf(_("The block read order's chunk %u is wrong: number %u, magic %08X."),
@@ -869,10 +880,10 @@ report_bad_chunk(const FmsFenceReader *reader, const FmsFenceChunk *chunk)
  * The chunk's first part has arrived.  What it says of its size is needed
  * before all of it can be read, so the size is held against what was written.
  */
-static const FmsFenceChunk *
-check_chunk(FmsFenceReader *reader, FmsChunkSlot *slot)
+static const FmsFirstKeyChunk *
+check_chunk(FmsFirstKeyReader *reader, FmsChunkSlot *slot)
 {
-	const FmsFenceChunk *chunk = (const FmsFenceChunk *) slot->buffer;
+	const FmsFirstKeyChunk *chunk = (const FmsFirstKeyChunk *) slot->buffer;
 	Size		usual = reader->store->chunk_bytes;
 	Size		size = chunk->size_bytes;
 
@@ -886,15 +897,17 @@ check_chunk(FmsFenceReader *reader, FmsChunkSlot *slot)
 								 size) ||
 		chunk->magic != CHUNK_MAGIC || chunk->next != NULL ||
 		chunk->number != chunk_number(reader->tape->next_offset) ||
-		chunk->used_bytes < sizeof(FmsFenceChunk) ||
+		chunk->used_bytes < sizeof(FmsFirstKeyChunk) ||
 		chunk->used_bytes > size)
 		report_bad_chunk(reader, chunk);
 	return chunk;
 }
 
-/* Stands at the chunk's first fence, if it has any; NULL: after the last. */
+/*
+ * Stands at the chunk's first first key, if it has any; NULL: after the last.
+ */
 static void
-enter_chunk(FmsFenceReader *reader, const FmsFenceChunk *chunk)
+enter_chunk(FmsFirstKeyReader *reader, const FmsFirstKeyChunk *chunk)
 {
 	reader->chunk = chunk;
 	reader->at = chunk ? (const char *) (chunk + 1) : NULL;
@@ -906,10 +919,10 @@ enter_chunk(FmsFenceReader *reader, const FmsFenceChunk *chunk)
  * now.
  */
 static void
-enter_tape_chunk(FmsFenceReader *reader)
+enter_tape_chunk(FmsFirstKeyReader *reader)
 {
 	FmsTapeReader *tape = reader->tape;
-	bool		ahead = tape->reading == FMS_FENCES_AHEAD;
+	bool		ahead = tape->reading == FMS_FIRST_KEYS_AHEAD;
 	FmsChunkSlot *old = &tape->slots[tape->slot];
 	FmsChunkSlot *slot;
 
@@ -938,9 +951,9 @@ enter_tape_chunk(FmsFenceReader *reader)
 
 /* The chunk after the present one, if any. */
 static void
-enter_next_chunk(FmsFenceReader *reader)
+enter_next_chunk(FmsFirstKeyReader *reader)
 {
-	const FmsFenceChunk *next = reader->chunk ? reader->chunk->next : NULL;
+	const FmsFirstKeyChunk *next = reader->chunk ? reader->chunk->next : NULL;
 
 	if (next || reader->tape == NULL)
 		enter_chunk(reader, next);
@@ -948,51 +961,53 @@ enter_next_chunk(FmsFenceReader *reader)
 		enter_tape_chunk(reader);
 }
 
-/* Enters chunks until there is one with a fence left in it. */
+/* Enters chunks until there is one with a first key left in it. */
 static void
-skip_empty_chunks(FmsFenceReader *reader)
+skip_empty_chunks(FmsFirstKeyReader *reader)
 {
 	while (reader->chunk && reader->at == reader->end)
 		enter_next_chunk(reader);
 }
 
 static FmsTapeReader *
-open_tape_reader(FmsFenceStore *store, const FmsFences *fences,
-				 FmsFenceReading reading, char *buffer)
+open_tape_reader(FmsFirstKeyStore *store, const FmsFirstKeys *first_keys,
+				 FmsFirstKeyReading reading, char *buffer)
 {
 	FmsTapeReader *tape = palloc0(tape_reader_bytes(reading));
 	int			i;
 
 	tape->reading = reading;
-	tape->next_offset = fences->tape_offset_bytes;
-	tape->end_offset = fences->tape_offset_bytes + fences->tape_bytes;
+	tape->next_offset = first_keys->tape_offset_bytes;
+	tape->end_offset = first_keys->tape_offset_bytes + first_keys->tape_bytes;
 	for (i = 0; i < (int) reading; i++)
 		tape->slots[i].buffer = buffer + i * store->chunk_bytes;
 	return tape;
 }
 
-FmsFenceReader *
-fms_fence_reader_open(FmsFenceStore *store, const FmsFences *fences,
-					  FmsFenceReading reading, char *buffer)
+FmsFirstKeyReader *
+fms_first_key_reader_open(FmsFirstKeyStore *store,
+						  const FmsFirstKeys *first_keys,
+						  FmsFirstKeyReading reading, char *buffer)
 {
 	void	   *memory = palloc0(READER_BYTES);
-	FmsFenceReader *reader = (FmsFenceReader *) TYPEALIGN(LINE_BYTES, memory);
+	FmsFirstKeyReader *reader =
+		(FmsFirstKeyReader *) TYPEALIGN(LINE_BYTES, memory);
 
 	reader->context = CurrentMemoryContext;
 	reader->memory = memory;
 	reader->store = store;
-	if (fences->tape_bytes > 0)
+	if (first_keys->tape_bytes > 0)
 	{
-		reader->tape = open_tape_reader(store, fences, reading, buffer);
+		reader->tape = open_tape_reader(store, first_keys, reading, buffer);
 		request_chunk(reader, &reader->tape->slots[reading - 1]);
 		reader->tape->requested = true;
 	}
-	reader->first = fences->first;
+	reader->first = first_keys->first;
 	return reader;
 }
 
 void
-fms_fence_reader_start(FmsFenceReader *reader)
+fms_first_key_reader_start(FmsFirstKeyReader *reader)
 {
 	if (reader->first)
 		enter_chunk(reader, reader->first);
@@ -1002,7 +1017,7 @@ fms_fence_reader_start(FmsFenceReader *reader)
 }
 
 static void
-close_tape_reader(FmsFenceStore *store, FmsTapeReader *tape)
+close_tape_reader(FmsFirstKeyStore *store, FmsTapeReader *tape)
 {
 	int			i;
 
@@ -1016,7 +1031,7 @@ close_tape_reader(FmsFenceStore *store, FmsTapeReader *tape)
 }
 
 void
-fms_fence_reader_close(FmsFenceReader *reader)
+fms_first_key_reader_close(FmsFirstKeyReader *reader)
 {
 	if (reader->tape)
 		close_tape_reader(reader->store, reader->tape);
@@ -1027,7 +1042,7 @@ fms_fence_reader_close(FmsFenceReader *reader)
 
 /* Sees to it that there is room for such a record. */
 static void
-make_room(FmsFenceReader *reader, Size bytes)
+make_room(FmsFirstKeyReader *reader, Size bytes)
 {
 	if (reader->whole_bytes >= bytes &&
 		reader->whole_bytes <= Max(bytes, WHOLE_LONG_BYTES))
@@ -1042,36 +1057,37 @@ make_room(FmsFenceReader *reader, Size bytes)
 
 /* Its record, whose key is in the buffer. */
 static inline const FmsRecord *
-put_together(FmsFenceReader *reader, const FmsFence *fence)
+put_together(FmsFirstKeyReader *reader, const FmsFirstKey *first_key)
 {
-	FmsFenceKeyRecord *usual = &reader->usual;
+	FmsKeyRecord *usual = &reader->usual;
 
-	if (likely(fence->tuple_bytes == 0))
+	if (likely(first_key->tuple_bytes == 0))
 	{
 		usual->header.tuple_bytes = 0;
-		usual->header.key_bytes = fence->key_bytes;
-		usual->header.flags = FMS_RECORD_FENCE | FMS_RECORD_EXACT;
+		usual->header.key_bytes = first_key->key_bytes;
+		usual->header.flags = FMS_RECORD_FIRST_KEY | FMS_RECORD_EXACT;
 		return &usual->header;
 	}
-	make_room(reader, fms_record_size(fence->key_bytes, fence->tuple_bytes));
-	fms_record_write(reader->whole, usual->key, fence->key_bytes,
-					 FMS_RECORD_FENCE, fence->tuple - FMS_TUPLE_SKIPPED_BYTES,
-					 fence->tuple_bytes);
+	make_room(reader, fms_record_size(first_key->key_bytes,
+									  first_key->tuple_bytes));
+	fms_record_write(reader->whole, usual->key, first_key->key_bytes,
+					 FMS_RECORD_FIRST_KEY, first_key->tuple -
+					 FMS_TUPLE_SKIPPED_BYTES, first_key->tuple_bytes);
 	return reader->whole;
 }
 
 const FmsRecord *
-fms_fence_reader_next(FmsFenceReader *reader, uint32 *nblocks)
+fms_first_key_reader_next(FmsFirstKeyReader *reader, uint32 *nblocks)
 {
-	FmsFence	fence;
+	FmsFirstKey first_key;
 	const FmsRecord *record;
 
 	if (unlikely(reader->at == reader->end))
 		return NULL;
-	reader->at = unpack(reader->at, reader->usual.key, &fence);
+	reader->at = unpack(reader->at, reader->usual.key, &first_key);
 	Assert(reader->at <= reader->end);
-	record = put_together(reader, &fence);
-	*nblocks = fence.nblocks;
+	record = put_together(reader, &first_key);
+	*nblocks = first_key.nblocks;
 	/* the record is of no chunk, and stays */
 	if (unlikely(reader->at == reader->end))
 		skip_empty_chunks(reader);
@@ -1102,7 +1118,7 @@ store_prefix(char *key, uint128 prefix)
 
 /* Makes such a number of the one before. */
 static inline uint128
-next_prefix(uint128 key, const FmsFenceStart *start, const char *at)
+next_prefix(uint128 key, const FmsPackedStart *start, const char *at)
 {
 	int			shared_bits = start->shared * BITS_PER_BYTE;
 	uint128		given = (uint128) given_word(at, start->given) << 64 |
@@ -1112,37 +1128,37 @@ next_prefix(uint128 key, const FmsFenceStart *start, const char *at)
 }
 
 /*
- * Unpacks fences of the present chunk, up to n and one at least: as unpack()
- * does, but the key stays in the processor's registers meanwhile.
+ * Unpacks first keys of the present chunk, up to n and one at least: as
+ * unpack() does, but the key stays in the processor's registers meanwhile.
  */
 static inline int
-take_from_chunk(FmsFenceReader *reader, FmsEntry *entries, int n, uint64 back,
-				uint32 *nblocks)
+take_from_chunk(FmsFirstKeyReader *reader, FmsEntry *entries, int n,
+				uint64 back, uint32 *nblocks)
 {
 	const char *at = reader->at;
 	uint128		key = load_prefix(reader->usual.key);
 	int			taken = 0;
-	FmsFence	fence;
+	FmsFirstKey first_key;
 
 	do
 	{
-		FmsFenceStart start;
+		FmsPackedStart start;
 
-		at = unpack_start(at, &start, &fence);
-		Assert(fence.key_bytes <= FMS_PREFIX_BYTES);
+		at = unpack_start(at, &start, &first_key);
+		Assert(first_key.key_bytes <= FMS_PREFIX_BYTES);
 		key = next_prefix(key, &start, at);
-		at = fence.tuple + packed_tuple_bytes(&fence);
+		at = first_key.tuple + packed_tuple_bytes(&first_key);
 		entries[taken++] = fms_entry_of_key(key >> 48, back);
-	} while (taken < n && at != reader->end && fence.nblocks == 1);
+	} while (taken < n && at != reader->end && first_key.nblocks == 1);
 
 	store_prefix(reader->usual.key, key);
 	reader->at = at;
-	*nblocks = fence.nblocks;
+	*nblocks = first_key.nblocks;
 	return taken;
 }
 
 int
-fms_fence_reader_take(FmsFenceReader *reader, FmsEntry *entries, int n,
+fms_first_key_reader_take(FmsFirstKeyReader *reader, FmsEntry *entries, int n,
 					  uint64 back, uint32 *nblocks)
 {
 	int			taken;
@@ -1157,7 +1173,7 @@ fms_fence_reader_take(FmsFenceReader *reader, FmsEntry *entries, int n,
 }
 
 void
-fms_fence_reader_prefetch(const FmsFenceReader *reader)
+fms_first_key_reader_prefetch(const FmsFirstKeyReader *reader)
 {
 	__builtin_prefetch(reader->at);
 }
