@@ -1,13 +1,11 @@
-# fmsort: build, install and test with PGXS.
-#
-#   make, make install, make installcheck    as with every extension
-#   make demo, test, bench, lint, unit, ...  see DEVELOPING.md
+# fmsort: build, install and test with PGXS.  "make help" prints the commands
+# that have a "##" here.
 #
 # WERROR=1 makes warnings errors, ASSERT=1 compiles our assertions in; both
 # are for development.  PG_CONFIG=... chooses the server, and so does PG_MAJOR=17
 # among Debian's.
 
-all:
+all: ## build; PG_CONFIG=... names the server
 
 # The same choice as pg_config() of script/lib/common.sh: Debian's of PG_MAJOR,
 # or its newest, else the PATH's.
@@ -58,6 +56,10 @@ PGXS := $(wildcard $(shell $(PG_CONFIG) --pgxs 2>/dev/null))
 
 ifneq ($(PGXS),)
 include $(PGXS)
+
+install: ## install into the server of PG_CONFIG
+uninstall: ## remove from it
+installcheck: ## the regression tests on your own server, which has to run
 
 installcheck: export PGOPTIONS += -c session_preload_libraries=fmsort
 
@@ -136,10 +138,10 @@ unit_objects = $(if $(call unit_flags,$(1)),$(call unit_links,$(1)),\
 	$(patsubst src/%.c,build/unit/src/%.o,$(call unit_links,$(1))))
 
 ifneq ($(PGXS),)
-unit: $(UNIT_PROGRAMS)
+unit: $(UNIT_PROGRAMS) ## the unit tests, without a server
 	@if [ -z "$(UNIT_PROGRAMS)" ]; then \
 		echo "no unit tests in test/unit" >&2; exit 1; fi
-	PERL5LIB=script/lib prove --jobs 2 --harness TapTally --exec '' \
+	PERL5LIB=script/lib prove --jobs 2 --merge --harness TapTally --exec '' \
 		$(UNIT_PROGRAMS)
 
 # What has changed since is known from what the compiler noted (-MMD).
@@ -205,7 +207,8 @@ build/jumping_clock.so: test/faults/jumping_clock.c Makefile | build
 
 FUZZ_PROGRAMS = $(patsubst test/fuzz/%.c,build/fuzz/%,\
 	$(wildcard test/fuzz/fuzz_*.c))
-FUZZ_CC = clang-14
+FUZZ_CC := $(or $(shell command -v clang),\
+	$(lastword $(sort $(wildcard /usr/bin/clang-[0-9]*))))
 # Headers of the server, which gcc is happy with, are not clang's business.
 FUZZ_FLAGS = $(filter-out -Werror -O1,$(UNIT_FLAGS)) -O2 \
 	-Wno-ignored-attributes \
@@ -222,92 +225,68 @@ $(FUZZ_PROGRAMS): build/fuzz/%: test/fuzz/%.c $(SOURCES) \
 .PHONY: fuzz-programs
 endif
 
-# ---- everything else lives in script/ ---------------------------------------
+# ---- everything else lives in script/ and test/bench ------------------------
 
-demo:
+demo: ## sort TPC-H's orders with and without fmsort; SF=0.1 is quicker
 	@script/demo
 
-test:
+test: ## build with assertions, install, run the tests
 	@script/test
 
-test-matrix:
-	@script/test-matrix
+# make test-SUITE: one suite; script/test --list prints all.
+test-%: FORCE
+	@script/test $*
 
-test-neighbours:
-	@script/test-neighbours
+fuzz coverage: %: test-%
 
-test-packages:
-	@script/test-packages
-
-dist:
-	@script/dist
-
-deb:
-	@script/deb
-
-test-core:
-	@script/test-core
-
-test-sqlsmith:
-	@script/test-sqlsmith
-
-test-assert:
-	@script/test-assert
-
-test-valgrind:
-	@script/test-valgrind
-
-test-sanitize:
-	@script/test-sanitize
-
-test-breaks:
-	@script/test-breaks
-
-test-deep:
-	@script/test-deep
-
-coverage:
-	@script/test-coverage
-
-fuzz:
-	@script/fuzz
-
-lint:
+lint: ## check the sources without running them
 	@script/lint
 
-bench:
-	@set -e; for f in test/bench/*; do \
-		if [ -x "$$f" ] && [ -f "$$f" ]; then "$$f"; fi; done
+dist: ## PGXN's archive, in build/dist
+	@script/dist
 
-bench-tuplesort:
-	@test/bench/tuplesort/run
+deb: ## Debian packages, in build/deb
+	@script/deb
 
-bench-papers:
-	@test/bench/papers/run
+bench: bench-merge-phase ## measure the merge of each mode at equal memory
+
+BENCH_merge-phase = merge-phase
+BENCH_tuplesort = tuplesort/run
+BENCH_papers = papers/run
+BENCH_calibrate = calibrate/agree
+BENCH_auto = devices/auto
+BENCH_zoo = devices/zoo
+BENCH_progress = progress/watch
+BENCH_stat = stat/paired
+BENCH_cancel = cancel/moments
+
+bench-tuplesort: ## whole queries beside PostgreSQL's sort, an hour or two
+bench-zoo: ## the same on slowed devices, as root, half an hour
+bench-auto: ## automatic settings beside the best of a grid, 20 minutes
+bench-papers: ## the papers' experiments, hours
+bench-calibrate: ## fmsort_calibrate() beside fio
+bench-progress: ## the estimates of fmsort_progress, a minute
+bench-stat: ## what statistics cost, two minutes
+bench-cancel: ## how long a cancelled sort goes on, an hour
+
+bench-%: FORCE
+	@test/bench/$(or $(BENCH_$*),$(error there is no benchmark '$*'))
 
 bench-papers-quick:
 	@QUICK=1 test/bench/papers/run
 
-bench-calibrate:
-	@test/bench/calibrate/agree
-
-bench-auto:
-	@test/bench/devices/auto
-
-bench-zoo:
-	@test/bench/devices/zoo
-
-bench-progress:
-	@test/bench/progress/watch
-
-bench-stat:
-	@test/bench/stat/paired
-
-bench-cancel:
-	@test/bench/cancel/moments
-
-calibrate-report:
+calibrate-report: ## draw a device's profile, in build/calibrate.svg
 	@test/bench/calibrate/report
+
+clean: ## remove what was built here
+distclean: ## and build/, with its servers and environments
+
+help:
+	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/\1 \2/p' Makefile | \
+		while read -r name about; do \
+		printf '%-17s %s\n' "$$name" "$$about"; done
+	@printf '\ntest-SUITE: one of these\n'
+	@script/test --list
 
 clean-build:
 	rm -rf build
@@ -323,9 +302,5 @@ have-libraries:
 
 FORCE:
 
-.PHONY: demo test test-matrix test-neighbours test-packages test-core test-deep test-assert \
-	test-valgrind test-sanitize test-breaks test-sqlsmith coverage fuzz \
-	lint dist deb bench bench-tuplesort bench-papers bench-papers-quick \
-	bench-calibrate bench-auto bench-zoo bench-progress bench-stat \
-	bench-cancel \
-	calibrate-report clean-build have-libraries FORCE
+.PHONY: demo test fuzz coverage lint dist deb bench calibrate-report help \
+	bench-papers-quick clean-build have-libraries FORCE

@@ -53,11 +53,9 @@ typedef enum FmsDirectReason
 	FMS_DIRECT_SMALL,			/* cached: the page cache has room */
 	FMS_DIRECT_SLOW,			/* cached: the device is slow, and memory has
 								 * room */
-	FMS_DIRECT_NEARLY_OVER,		/* cached: only the end has no room */
 	FMS_DIRECT_EXPECTED,		/* direct: no room for the expected input */
 	FMS_DIRECT_CROWDED,			/* direct: no room beside the input's pages */
 	FMS_DIRECT_OUTGROWN,		/* direct: the room is used up */
-	FMS_DIRECT_CACHE_SLOW,		/* direct: the page cache took writes slowly */
 	FMS_DIRECT_FAST				/* direct: the device is as fast */
 } FmsDirectReason;
 
@@ -73,8 +71,7 @@ typedef enum FmsCompressReason
 
 /* Does the reason speak for the page cache? */
 #define FMS_DIRECT_IS_CACHED(reason) \
-	((reason) == FMS_DIRECT_SMALL || (reason) == FMS_DIRECT_SLOW || \
-	 (reason) == FMS_DIRECT_NEARLY_OVER)
+	((reason) == FMS_DIRECT_SMALL || (reason) == FMS_DIRECT_SLOW)
 
 /*
  * COUNTER(name, unit, combination, line, label, column)

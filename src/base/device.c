@@ -209,17 +209,19 @@ fms_device_enough_depth(const FmsDevice *device, uint32 block_bytes)
 }
 
 double
-fms_device_round_trip_mb(const FmsDevice *device, uint32 block_bytes)
+fms_device_round_trip_mb(const FmsDevice *device, uint32 block_bytes,
+						 bool async_reads)
 {
 	double		write_mb = device->write_mb;
-	double		read_mb = fms_device_best_mb(device, block_bytes);
+	double		read_mb = async_reads ?
+		fms_device_best_mb(device, block_bytes) :
+		fms_device_read_mb(device, block_bytes, 1);
 
 	if (write_mb <= 0)
 		return 0;
 	if (read_mb <= 0)
 		read_mb = write_mb;
-	return 1 / (1 / write_mb + 1 / read_mb +
-				(device->give_back_mb > 0 ? 1 / device->give_back_mb : 0));
+	return 1 / (1 / write_mb + 1 / read_mb);
 }
 
 /* All rates, so many times what they were. */

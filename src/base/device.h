@@ -85,13 +85,12 @@ extern uint32 fms_device_enough_depth(const FmsDevice *device,
 extern double fms_device_best_mb(const FmsDevice *device, uint32 block_bytes);
 
 /*
- * MB/s at which bytes get onto the device, in such blocks back again, and
- * their space to the file system, one after the other; 0: not known.  Where
- * reads are not known they count as fast as writes, and giving back as
- * nothing.
+ * MB/s of writing to the device and reading back in blocks of block_bytes, one
+ * after the other; 0: unknown.  Unknown reads count as fast as writes.
+ * async_reads: several reads are in flight at once.
  */
 extern double fms_device_round_trip_mb(const FmsDevice *device,
-									   uint32 block_bytes);
+									   uint32 block_bytes, bool async_reads);
 
 /* What a sort has seen of a device: its writes of so many bytes. */
 typedef struct FmsSeen

@@ -23,11 +23,9 @@ static const char *const direct_reasons[] = {
 	[FMS_DIRECT_AS_SET] = "as set",
 	[FMS_DIRECT_SMALL] = "it had room for what was spilled",
 	[FMS_DIRECT_SLOW] = "the device is slow, and memory had room",
-	[FMS_DIRECT_NEARLY_OVER] = "it had room for nearly all that was spilled",
 	[FMS_DIRECT_EXPECTED] = "far more was expected than the page cache has room for",
-	[FMS_DIRECT_CROWDED] = "memory does not hold what was expected beside its input",
+	[FMS_DIRECT_CROWDED] = "memory does not hold the expected spill and its input",
 	[FMS_DIRECT_OUTGROWN] = "the page cache had no more room",
-	[FMS_DIRECT_CACHE_SLOW] = "the page cache took it too slowly",
 	[FMS_DIRECT_FAST] = "the device is faster than the page cache"
 };
 

@@ -47,11 +47,9 @@
 #include "utils/memutils.h"
 
 #include "base/clock.h"
-#include "device/compression.h"
+#include "device/spill_policy.h"
 #include "io/huge_page.h"
-#include "device/medium.h"
 #include "sort/spill.h"
-#include "device/trial.h"
 
 /* Merges do not settle for less than the least work_mem. */
 #define MEMORY_MIN_BYTES	((Size) 64 * 1024)
@@ -74,9 +72,10 @@ struct FmsSpill
 	int			runs_size;
 	uint32		largest_bytes;	/* of any record in them */
 	uint32		next_run_id;
-	FmsMedium	medium;			/* of the run that is written next */
-	FmsTrial	trial;			/* of the device, if the medium wants one */
-	FmsCompression compression; /* likewise */
+	FmsSpillFacts facts;		/* until the last run */
+	FmsSpillChoice choice;		/* for the next run */
+	instr_time	run_began;		/* when that choice was made */
+	double		run_blocked_us; /* waiting for writes until then */
 
 	const FmsFormation *rest;	/* goes into the last merge; NULL: nothing */
 	FmsMergePlan plan;			/* of the merge going on */
@@ -92,66 +91,70 @@ close_io(void *arg)
 	fms_io_close(&((FmsSpill *) arg)->io);
 }
 
-/* For those who look on, and for whoever asks why. */
+/* Counts the choice, and begins to observe the run that it is about. */
 static void
-publish_choices(FmsSpill *spill)
+adopt_choice(FmsSpill *spill, FmsSpillChoice choice)
 {
 	FmsCounters *counters = spill->counters;
 
+	spill->choice = choice;
+	fms_count_set(counters, FMS_COUNT_DIRECT_REASON, choice.direct_reason);
 	fms_count_set(counters, FMS_COUNT_COMPRESS_REASON,
-				  spill->compression.reason);
-	fms_count_set(counters, FMS_COUNT_DIRECT_REASON, spill->medium.reason);
-	fms_count_set(counters, FMS_COUNT_DEVICE_KB,
-				  fms_medium_device_mb(&spill->medium) * 1000);
-	fms_count_set(counters, FMS_COUNT_DEVICE_SEEN, spill->medium.device_seen);
+				  choice.compress_reason);
+	fms_count_set(counters, FMS_COUNT_DEVICE_KB, choice.device_mb * 1000);
+	fms_count_set(counters, FMS_COUNT_DEVICE_SEEN, spill->facts.device_seen);
 	fms_count_set(counters, FMS_COUNT_DIRECT_IO,
 				  fms_tape_is_direct(spill->tape) ? FMS_YES : FMS_NO);
+	spill->run_began = fms_clock_now();
+	spill->run_blocked_us = fms_tape_use(spill->tape)->write_blocked_us;
 }
 
-/* What does the device make of what is in the page cache by now? */
+/* Brings the facts up to date after a run. */
 static void
-try_device(FmsSpill *spill)
+note_facts(FmsSpill *spill)
 {
-	FmsTrial   *trial = &spill->trial;
+	FmsSpillFacts *facts = &spill->facts;
+	const FmsTapeUse *use = fms_tape_use(spill->tape);
+	uint64		run_bytes = use->written_bytes - facts->written_bytes;
+	bool		corrected = spill->choice.direct &&
+		fms_spill_policy_observe(facts, run_bytes,
+								 fms_clock_since_us(spill->run_began),
+								 use->write_blocked_us -
+								 spill->run_blocked_us);
 
-	fms_trial_look(trial, &spill->io, spill->tape);
-	if (trial->failed)
-		fms_medium_end_trial(&spill->medium);
-	else
-		fms_medium_tried(&spill->medium, trial->tried_bytes, &trial->seen);
+	facts->written_bytes = use->written_bytes;
+	facts->cached_bytes = use->cached_bytes;
+	fms_run_compressed(spill->writer, &facts->compressible_bytes,
+					   &facts->compressed_bytes);
+	if (corrected || facts->written_bytes >= spill->choice.read_memory_bytes)
+		fms_spill_policy_read_memory(facts);
 }
 
-/*
- * A run is complete: where does the next one go, and is it compressed?  What
- * has been written stays as and where it is.
- */
+/* A run is complete: direct I/O and compression for the next one. */
 static void
 choose_anew(FmsSpill *spill)
 {
-	bool		was_cached = spill->medium.cached;
-	FmsCompressed compressed;
+	FmsSpillChoice choice;
 
-	if (spill->medium.on_trial)
-		try_device(spill);
-	fms_medium_next_run(&spill->medium, fms_tape_use(spill->tape));
-	if (spill->medium.cached != was_cached)
+	note_facts(spill);
+	choice = fms_spill_policy_choose(&spill->facts, &spill->choice);
+	if (choice.direct != spill->choice.direct)
 	{
 		fms_run_flush(spill->writer);
-		if (!fms_tape_set_direct(spill->tape, was_cached))
-			fms_medium_stay(&spill->medium, was_cached);
+		if (!fms_tape_set_direct(spill->tape, choice.direct))
+		{
+			spill->facts.direct_fixed = true;
+			choice = fms_spill_policy_choose(&spill->facts, &spill->choice);
+		}
 	}
-	fms_run_compressed(spill->writer, &compressed.record_bytes,
-					   &compressed.chunk_bytes);
-	fms_compression_next_run(&spill->compression, &spill->medium,
-							 fms_tape_use(spill->tape), &compressed);
-	publish_choices(spill);
+	adopt_choice(spill, choice);
 }
 
 /* Begins writing a run of its own. */
 static void
 begin_run(FmsSpill *spill, FmsRun *run, uint32 level)
 {
-	bool		compressed = spill->compression.on;
+	bool		compressed = spill->choice.compressed;
 
 	/* whoever merges it needs the memory, too */
 	spill->sizing->compressed |= compressed;
@@ -161,17 +164,23 @@ begin_run(FmsSpill *spill, FmsRun *run, uint32 level)
 static void
 open_files(FmsSpill *spill, const FmsOptions *options)
 {
-	FmsDirectChoice direct = options->direct_io;
 	FmsSizing  *sizing = spill->sizing;
 	FmsCounters *counters = spill->counters;
 	uint32		block_bytes = sizing->block_bytes;
+	FmsSpillChoice choice;
 
-	fms_medium_begin(&spill->medium, options, block_bytes);
-	if (spill->medium.cached)
-		direct = FMS_DIRECT_OFF;
 	fms_io_open(&spill->io, options->io_method);
-	spill->tape = fms_tape_open(&spill->io, direct, block_bytes,
-								options->checksums, counters);
+	fms_spill_policy_begin(&spill->facts, options, block_bytes,
+						   !spill->io.method->submit_blocks);
+	choice = fms_spill_policy_choose(&spill->facts, &spill->choice);
+	spill->tape = fms_tape_open(&spill->io, choice.direct ?
+								options->direct_io : FMS_DIRECT_OFF,
+								block_bytes, options->checksums, counters);
+	if (choice.direct && !fms_tape_is_direct(spill->tape))
+	{
+		choice.direct = false;
+		spill->facts.direct_fixed = true;
+	}
 	spill->first_keys = fms_first_keys_create(spill->keys, &spill->io,
 											  sizing->first_keys_bytes);
 	sizing->first_keys = spill->first_keys;
@@ -183,10 +192,7 @@ open_files(FmsSpill *spill, const FmsOptions *options)
 	fms_count_set(counters, FMS_COUNT_IO_METHOD,
 				  spill->io.method == &fms_io_uring_method ? FMS_IO_URING :
 				  FMS_IO_SYNC);
-	if (!spill->medium.cached && !fms_tape_is_direct(spill->tape))
-		fms_medium_stay(&spill->medium, true);
-	fms_compression_begin(&spill->compression, options, &spill->medium);
-	publish_choices(spill);
+	adopt_choice(spill, choice);
 	if (options->block_bytes > block_bytes)
 		ereport(DEBUG1,
 				(errmsg_internal("fmsort: work_mem holds no two runs' blocks of %u bytes, using %u",

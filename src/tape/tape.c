@@ -424,11 +424,8 @@ count_io_us(bool is_write, instr_time start)
 	return INSTR_TIME_GET_DOUBLE(spent) * 1e6;
 }
 
-/*
- * Counts the time since start as spent waiting for a read or a write.  Returns
- * it.
- */
-static double
+/* Counts the time since start as spent waiting for a read or a write. */
+static void
 count_blocked(FmsTape *tape, bool is_write, instr_time start)
 {
 	double		spent_us = count_io_us(is_write, start);
@@ -437,7 +434,6 @@ count_blocked(FmsTape *tape, bool is_write, instr_time start)
 		tape->use.write_blocked_us += spent_us;
 	else if (tape->counters)
 		fms_count_us(tape->counters, FMS_COUNT_BLOCKED_NS, spent_us);
-	return spent_us;
 }
 
 static void
@@ -451,7 +447,7 @@ start_write(FmsTape *tape, FmsIoRequest *request)
 	{
 		fms_io_submit(tape->io, &request, 1);
 		if (tape->io->method->submit_blocks)
-			(void) count_blocked(tape, true, start);
+			count_blocked(tape, true, start);
 		return;
 	}
 
@@ -462,7 +458,7 @@ start_write(FmsTape *tape, FmsIoRequest *request)
 	tape->use.cached_bytes += request->length_bytes;
 	count(tape, FMS_COUNT_CACHED_BYTES, request->length_bytes);
 	/* copying takes time, but is no waiting for a device */
-	tape->use.cached_us += count_io_us(true, start);
+	(void) count_io_us(true, start);
 }
 
 void
@@ -632,7 +628,7 @@ fms_tape_read(FmsTape *tape, FmsIoRequest **requests, int n)
 		n -= together;
 	}
 	if (tape->io->method->submit_blocks)
-		(void) count_blocked(tape, false, start);
+		count_blocked(tape, false, start);
 }
 
 void
@@ -714,7 +710,6 @@ static void
 wait_for_kernel(FmsTape *tape, FmsIoRequest *request)
 {
 	instr_time	start = fms_clock_now();
-	double		spent_us;
 
 	pgstat_report_wait_start(request->is_write ? WAIT_EVENT_BUFFILE_WRITE :
 							 WAIT_EVENT_BUFFILE_READ);
@@ -731,9 +726,7 @@ wait_for_kernel(FmsTape *tape, FmsIoRequest *request)
 	}
 	pgstat_report_wait_end();
 
-	spent_us = count_blocked(tape, request->is_write, start);
-	if (request->is_write && !is_direct_at(tape, request->offset_bytes))
-		tape->use.cached_us += spent_us;
+	count_blocked(tape, request->is_write, start);
 }
 
 /*

@@ -67,8 +67,6 @@ typedef struct FmsTapeUse
 	uint64		written_bytes;
 	uint64		cached_bytes;	/* of them, into the page cache */
 	double		write_blocked_us;	/* waiting for writes */
-	double		cached_us;		/* writing to the page cache: copying, and
-								 * waiting for those who copy */
 } FmsTapeUse;
 
 /*

@@ -77,7 +77,7 @@ PAPERS_ROOT=${PAPERS_DIR%/test/bench/*}
 . "$PAPERS_ROOT/script/lib/common.sh"
 . "$PAPERS_ROOT/script/lib/cluster.sh"
 . "$PAPERS_ROOT/script/lib/tpch.sh"
-. "$PAPERS_ROOT/script/lib/fio.sh"
+. "$PAPERS_ROOT/test/bench/fio.sh"
 . "$PAPERS_ROOT/script/lib/compare.sh"
 
 QUICK=${QUICK:-0}

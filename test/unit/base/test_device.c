@@ -100,18 +100,73 @@ check_nonsense(void)
 	shim_ok(device.known && device.write_mb == 250, "a rate is a rate");
 }
 
-/* 1,000 MB/s to write, 500 to read: 3 ms a MB, and what giving back takes. */
+/* 1,000 MB/s to write, 500 to read: 3 ms a MB */
 static void
 check_round_trip(void)
 {
 	memset(&device, 0, sizeof(device));
+	shim_ok(fms_device_round_trip_mb(&device, 4096, true) == 0,
+			"no round trip without a rate");
 	fms_device_note(&device, FMS_PATTERN_APPEND, 262144, 4, 1000);
-	fms_device_note(&device, FMS_PATTERN_RR, 4096, 1, 500);
-	shim_ok(fabs(fms_device_round_trip_mb(&device, 4096) - 1000 / 3.0) < 0.01,
-			"there and back takes both times");
-	fms_device_note(&device, FMS_PATTERN_GIVE_BACK, 4194304, 1, 500);
-	shim_ok(fabs(fms_device_round_trip_mb(&device, 4096) - 200) < 0.01,
-			"and the space has to go back");
+	shim_ok(fabs(fms_device_round_trip_mb(&device, 4096, true) - 500) < 0.01,
+			"reads that are not known are as fast as writes");
+	fms_device_note(&device, FMS_PATTERN_RR, 4096, 1, 250);
+	fms_device_note(&device, FMS_PATTERN_RR, 4096, 8, 500);
+	shim_ok(fabs(fms_device_round_trip_mb(&device, 4096, true) -
+				 1000 / 3.0) < 0.01, "there and back takes both times");
+	shim_ok(fabs(fms_device_round_trip_mb(&device, 4096, false) - 200) < 0.01,
+			"... longer with one read at a time");
+}
+
+static bool
+correct(double bytes, double elapsed_us, double blocked_us)
+{
+	FmsSeen		seen = {bytes, elapsed_us, blocked_us};
+
+	return fms_device_correct(&device, &seen);
+}
+
+static void
+set_rate(double mb)
+{
+	memset(&device, 0, sizeof(device));
+	fms_device_note(&device, FMS_PATTERN_APPEND, 262144, 4, mb);
+	fms_device_note(&device, FMS_PATTERN_RR, 65536, 8, mb);
+}
+
+/* Rates outside of the bounds move to them, and reads along. */
+static void
+check_bounds(void)
+{
+	set_rate(1000);
+	shim_ok(!correct(100e6, 1e6, 0.05e6),
+			"inside its bounds (100 to 2000 MB/s) a rate stays");
+	shim_ok(correct(100e6, 1e6, 0.125e6) && fabs(device.write_mb - 800) < 0.1,
+			"above them it falls to the upper");
+	shim_ok(fabs(fms_device_read_mb(&device, 65536, 8) - 800) < 0.1,
+			"... and reads with it");
+	shim_ok(correct(100e6, 0.1e6, 0) && fabs(device.write_mb - 1000) < 0.1,
+			"below them it rises to the lower");
+	shim_ok(correct(100e6, 1e6, 0.25e6) && !device.known &&
+			device.write_mb == 0 &&
+			fms_device_read_mb(&device, 65536, 8) == 0,
+			"far above wide ones it is forgotten");
+	set_rate(1000);
+	shim_ok(correct(100e6, 0.04e6, 0) && device.write_mb == 0,
+			"... and far below");
+	set_rate(1000);
+	shim_ok(correct(100e6, 1e6, 0.5e6) &&
+			fabs(device.write_mb - 141.4) < 0.1 &&
+			fms_device_read_mb(&device, 65536, 8) == 0,
+			"... but what narrow ones say is believed");
+	memset(&device, 0, sizeof(device));
+	shim_ok(!correct(100e6, 1e6, 0.1e6) && device.write_mb == 0,
+			"wide bounds say nothing of a device that is not known");
+	shim_ok(correct(100e6, 1e6, 0.9e6) &&
+			device.write_mb > 100 && device.write_mb < 112,
+			"narrow ones do");
+	shim_ok(!correct(0, 0, 0) && !correct(1, -1, -1),
+			"nonsense corrects nothing");
 }
 
 /* 1,000 MB/s at first, then 125 and 3,000 requests a second. */
@@ -151,6 +206,7 @@ main(void)
 {
 	check_points();
 	check_round_trip();
+	check_bounds();
 	check_lasting();
 	check_depths();
 	check_nonsense();
