@@ -2,35 +2,28 @@
  *
  * arena.c
  *	  Memory for items of any length and an index of them, which grows with
- *	  them.
+ *	  the items.
  *
  * A sort fills its memory with records and entries, whose proportion is known
  * only when it is full.  Each has a piece of memory (piece.c), and both share
- * one limit.  They start small and double, so a sort of a few rows takes a few
- * kB, whatever work_mem is:
+ * one limit.  The pieces start small and double:
  *
  *	  index  |e e e e e ....|			data  |r r r r r r r r r .......|
  *	  index  |e e e e e e e e e ......|		data  |r r r r r r r r r r ..
  *
- * Room is divided as the room before was used.  If the limit is reached and
- * one piece is full, what is left in the other one is divided again; each time
- * less is left.  Since the sizes of both together stay within the limit, so do
- * huge pages that are filled in part.
+ * New room is divided between the pieces as the room before was used.  If the
+ * limit is reached and one piece is full, the room left is divided again.
  *
- * Ownership: an arena's memory goes when the arena is freed or its context is
- * reset, whichever comes first; so nothing has to be done on ERROR.
+ * Memory: the pieces go when the arena is freed or its context is reset.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include <unistd.h>
-
-#include "formation/arena.h"
 #include "base/clock.h"
-#include "io/huge_page.h"
+#include "formation/arena.h"
 
-/* Of both pieces together, at first. */
+/* Initial size of both pieces together. */
 #define START_BYTES		((Size) 4 * 1024)
 
 static void
@@ -64,8 +57,8 @@ fms_arena_free(FmsArena *arena)
 }
 
 /*
- * The size of both pieces for needed_bytes: doubled, or the limit if that is
- * less or not far above.
+ * Returns the next size of both pieces, at least needed_bytes: the doubled
+ * size, or the limit if the doubled size would reach two thirds of it.
  */
 static Size
 next_size(const FmsArena *arena, Size needed_bytes, Size limit_bytes)
@@ -79,7 +72,7 @@ next_size(const FmsArena *arena, Size needed_bytes, Size limit_bytes)
 	return Max(Min(size, limit_bytes), needed_bytes);
 }
 
-/* One piece shrinks before the other one grows. */
+/* Resizes both pieces; one shrinks before the other one grows. */
 static bool
 resize(FmsArena *arena, FmsArenaBytes used, Size index_bytes, Size data_bytes)
 {
@@ -90,14 +83,14 @@ resize(FmsArena *arena, FmsArenaBytes used, Size index_bytes, Size data_bytes)
 		fms_piece_resize(&arena->index, used.index, index_bytes);
 }
 
-/* Room used since it was divided; all, if less is used than at that time. */
+/* Bytes used since the room was divided; all, if less is used than then. */
 static inline Size
 used_since(Size now_bytes, Size divided_bytes)
 {
 	return now_bytes > divided_bytes ? now_bytes - divided_bytes : now_bytes;
 }
 
-/* Divides a size between the pieces, of which so much is needed. */
+/* Divides size_bytes between the pieces, which need at least `needed`. */
 static bool
 divide(FmsArena *arena, FmsArenaBytes used, FmsArenaBytes needed,
 	   Size size_bytes)
@@ -161,16 +154,6 @@ fms_arena_report_refused(Size bytes)
 			 errmsg("out of memory"),
 			 errdetail("Failed on request of size %zu for the rows of a sort.",
 					   bytes)));
-}
-
-void
-fms_arena_want_head(FmsArena *arena, Size bytes)
-{
-	Size		page = sysconf(_SC_PAGESIZE);
-	Size		whole = TYPEALIGN(page, bytes);
-
-	/* larger ones have huge pages of their own */
-	arena->data.wanted_head_bytes = whole < FMS_HUGE_PAGE_BYTES ? whole : 0;
 }
 
 void

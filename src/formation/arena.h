@@ -2,7 +2,7 @@
  *
  * arena.h
  *	  Memory for items of any length and an index of them, which grows with
- *	  them.
+ *	  the items.
  *
  *-------------------------------------------------------------------------
  */
@@ -17,14 +17,14 @@ typedef struct FmsArena
 {
 	FmsPiece	index;
 	FmsPiece	data;
-	Size		index_divided;	/* used when the room was divided last */
+	Size		index_divided;	/* bytes used when room was divided last */
 	Size		data_divided;
-	bool		refused;		/* the system has no more memory for it */
+	bool		refused;		/* the system has refused more memory */
 	MemoryContextCallback on_reset;
 	double		make_room_us;	/* all time in fms_arena_make_room() */
 } FmsArena;
 
-/* Bytes of an arena's pieces: in use, or wanted in addition. */
+/* Bytes of an arena's pieces: in use, or needed in addition. */
 typedef struct FmsArenaBytes
 {
 	Size		index;
@@ -32,22 +32,22 @@ typedef struct FmsArenaBytes
 } FmsArenaBytes;
 
 /*
- * An empty arena that goes with the current context, in which it must also
- * lie itself.
+ * Makes an empty arena that goes with the current context, in which the struct
+ * must lie, too.
  */
 extern void fms_arena_init(FmsArena *arena);
 
 /* Frees the memory; the arena is empty then. */
 extern void fms_arena_free(FmsArena *arena);
 
-/* For fms_arena_extend(). */
+/* Slow path of fms_arena_extend(). */
 extern bool fms_arena_make_room(FmsArena *arena, FmsArenaBytes used,
 								FmsArenaBytes more, Size limit_bytes);
 
 /*
- * Sees to it that both pieces have room behind the bytes used, while both
- * together keep within limit_bytes.  The pieces may move.  Returns false if
- * the limit or the system does not allow it; what is used stays as it is.
+ * Makes room for `more` behind the bytes used, with both pieces together
+ * within limit_bytes.  The pieces may move.  Returns false if the limit or the
+ * system does not allow it; the bytes used stay as they are.
  */
 static inline bool
 fms_arena_extend(FmsArena *arena, FmsArenaBytes used, FmsArenaBytes more,
@@ -59,20 +59,14 @@ fms_arena_extend(FmsArena *arena, FmsArenaBytes used, FmsArenaBytes more,
 	return fms_arena_make_room(arena, used, more, limit_bytes);
 }
 
-/* Raises out of memory, for so many bytes. */
+/* Raises an out-of-memory error for a request of `bytes`. */
 extern void fms_arena_report_refused(Size bytes)
 			__attribute__((noreturn));
 
-/*
- * Somebody wants so many bytes, made up to whole pages, in front of the data,
- * to share a huge page with them.  To be said before the arena grows.
- */
-extern void fms_arena_want_head(FmsArena *arena, Size bytes);
-
-/* Gives what is not used back to the system, if it is worth it. */
+/* Gives unused memory back to the system. */
 extern void fms_arena_trim(FmsArena *arena, FmsArenaBytes used);
 
-/* Both pieces together. */
+/* Size of both pieces, in bytes. */
 static inline Size
 fms_arena_size(const FmsArena *arena)
 {

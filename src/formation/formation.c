@@ -60,7 +60,6 @@ struct FmsFormation
 	uint64		bound;			/* tuples wanted; 0: all */
 	FmsRecordBuffer cutoff;		/* the last of the tuples wanted; no record:
 								 * not known yet */
-	uint64		cutoff_prefix;	/* fms_record_prefix() of it */
 	double		shrink_us;		/* total time in shrink() */
 };
 
@@ -127,7 +126,7 @@ fms_formation_create(FmsKeys *keys)
 void
 fms_formation_want_head(FmsFormation *formation, Size bytes)
 {
-	fms_arena_want_head(&formation->arena, bytes);
+	fms_piece_want_head(&formation->arena.data, bytes);
 }
 
 char *
@@ -204,7 +203,6 @@ set_cutoff(FmsFormation *formation, const FmsRecord *record)
 													 formation->context,
 													 bytes),
 						   record, bytes);
-	formation->cutoff_prefix = fms_record_prefix(record);
 }
 
 /* Closes the gaps between the records of entries in order of arrival. */
@@ -248,7 +246,7 @@ shrink(FmsFormation *formation)
 
 /* Are there enough tuples beyond the bound to drop them? */
 static inline bool
-worth_shrinking(const FmsFormation *formation)
+is_worth_shrinking(const FmsFormation *formation)
 {
 	return formation->bound > 0 &&
 		formation->count >= Max(2 * formation->bound,
@@ -267,16 +265,16 @@ frees_enough(const FmsFormation *formation)
 static inline bool
 is_beyond_cutoff(const FmsFormation *formation, const FmsKeyImage *image)
 {
-	uint64		prefix;
+	const FmsRecord *cutoff = formation->cutoff.record;
+	uint64		prefix = fms_record_prefix(&image->record);
 
-	if (formation->cutoff.record == NULL)
+	if (cutoff == NULL)
 		return false;
-	prefix = fms_record_prefix(&image->record);
-	if (prefix != formation->cutoff_prefix)
-		return prefix > formation->cutoff_prefix;
+	if (prefix != fms_record_prefix(cutoff))
+		return prefix > fms_record_prefix(cutoff);
 	return fms_keys_prefix_decides(formation->keys) &&
 		fms_record_prefix_rest(&image->record) >=
-		fms_record_prefix_rest(formation->cutoff.record);
+		fms_record_prefix_rest(cutoff);
 }
 
 /* Removes the last record if it is not less than the cutoff. */
@@ -286,7 +284,7 @@ drop_if_beyond_cutoff(FmsFormation *formation)
 	const FmsEntry *entry = &entries_of(formation)[formation->count - 1];
 	const FmsRecord *record = record_of(formation, entry);
 
-	if (entry->prefix == formation->cutoff_prefix &&
+	if (entry->prefix == fms_record_prefix(formation->cutoff.record) &&
 		fms_keys_compare_rest(formation->keys, record,
 							  formation->cutoff.record) >= 0)
 	{
@@ -361,7 +359,7 @@ fms_formation_put(FmsFormation *formation, TupleTableSlot *slot,
 	fms_keys_encode(formation->keys, slot, &image);
 	if (!is_beyond_cutoff(formation, &image))
 	{
-		if (worth_shrinking(formation))
+		if (is_worth_shrinking(formation))
 			shrink(formation);
 		fits = add_tuple(formation, slot, &image, budget_bytes);
 		if (!fits && frees_enough(formation))

@@ -1,33 +1,26 @@
 /*-------------------------------------------------------------------------
  *
  * piece.c
- *	  One piece of memory that grows in place of being copied.
+ *	  A piece of memory that grows.
  *
  *	  up to PALLOC_MAX_BYTES	palloc'd; growing copies it
  *	  beyond					mapped; growing moves its pages (mremap)
- *	  from a huge page on		begins where a huge page does, and asks for
+ *	  from a huge page on		begins where a huge page can, and asks for
  *								huge pages
  *
- * A mapping that moves keeps its pages, so growing copies nothing and never
- * takes the memory twice.  Huge pages stay whole, since a mapping of that size
- * moves from one multiple of their size to another.
+ * Growing a mapping copies nothing and never needs the memory twice.
  *
- * Huge pages cost one page fault instead of 512, and few TLB entries.  But the
- * kernel makes them of memory that has been free for long, and a virtual
- * machine may have handed that back to its host: getting it again can take
- * fifty times as long.  So pages are asked for in steps, a huge page or some
- * small ones at a time, and the steps are timed.  If the huge pages of a piece
- * take longer than small pages would, the rest becomes small pages.
+ * A huge page costs one page fault instead of 512 and fewer TLB entries.  But
+ * on a virtual machine that has given free memory back to its host, getting a
+ * huge page can take fifty times as long.  So the piece gets its pages in
+ * steps and times the huge ones: if they take longer than small pages would,
+ * the rest are small pages.
  *
- * The system may refuse memory: RLIMIT_AS, or strict overcommit.  A piece
- * grows only if some more than that is to be had, since whoever stops growing
- * has to write what he has, and needs buffers for that.
+ * In front of a mapped piece there may be a head, which shares the first huge
+ * page: address space for the write buffers (io/buffers.c).
  *
- * In front of a mapped piece there may be a head: address space that somebody
- * else takes for his buffers (io.c), to share the first huge page.
- *
- * Ownership: the piece's owner frees it.  On ERROR his context's reset
- * callback calls fms_piece_unmap().
+ * Memory: the owner frees the piece.  On an error the reset callback of the
+ * owner's context calls fms_piece_unmap().
  *
  *-------------------------------------------------------------------------
  */
@@ -36,30 +29,31 @@
 #include "utils/memutils.h"
 
 #include "base/clock.h"
-#include "io/huge_page.h"
 #include "base/interrupts.h"
 #include "formation/piece.h"
+#include "io/huge_page.h"
 
-/* Below malloc()'s own threshold for mapping. */
+/* Largest palloc'd piece; malloc() maps from twice this size on. */
 #define PALLOC_MAX_BYTES	((Size) 64 * 1024)
 
-/* Left for others when a piece grows: this part of its size, between these. */
+/*
+ * A piece grows only if the system has a margin beyond: this part of its size,
+ * within these bounds.  A sort that cannot grow spills, and needs buffers.
+ */
 #define MARGIN_FRACTION		4
 #define MARGIN_MIN_BYTES	((Size) 1024 * 1024)
 #define MARGIN_MAX_BYTES	((Size) 8 * 1024 * 1024)
 
-/* Time for as many small pages as a huge one, and what is borne beyond. */
+/*
+ * Huge pages may take SMALL_PAGES_US each, measured for 512 small pages, and
+ * PATIENCE_US in all.
+ */
 #define SMALL_PAGES_US		500.0
 #define PATIENCE_US			10000.0
 
-/* Small pages are asked for in steps of a part of the piece, up to this. */
+/* Step in which a piece gets small pages: a part of its size, up to this. */
 #define STEP_FRACTION		4
 #define STEP_MAX_BYTES		((Size) 256 * 1024)
-
-/* Since Linux 5.14; older headers do not know it, older kernels refuse it. */
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
-#endif
 
 void
 fms_piece_init(FmsPiece *piece, MemoryContext context)
@@ -76,7 +70,6 @@ whole_pages(Size bytes)
 	return TYPEALIGN(page, bytes);
 }
 
-/* Where the mapping begins, and its size. */
 static inline char *
 mapping_of(const FmsPiece *piece)
 {
@@ -89,9 +82,9 @@ mapping_bytes(const FmsPiece *piece, Size size_bytes)
 	return whole_pages(piece->head_bytes + size_bytes);
 }
 
-/* Would the system map more_bytes, for a piece of size_bytes, and a margin? */
+/* Would the system map more_bytes and the margin of a piece of size_bytes? */
 static bool
-is_to_be_had(Size more_bytes, Size size_bytes)
+is_available(Size more_bytes, Size size_bytes)
 {
 	Size		margin = Min(MARGIN_MAX_BYTES, size_bytes / MARGIN_FRACTION);
 
@@ -99,7 +92,7 @@ is_to_be_had(Size more_bytes, Size size_bytes)
 								   Max(MARGIN_MIN_BYTES, margin));
 }
 
-/* The mapping has become that large. */
+/* Notes the mapping of a piece of size_bytes; asks for huge pages. */
 static void
 set_mapping(FmsPiece *piece, char *mapping, Size size_bytes)
 {
@@ -130,7 +123,7 @@ resize_small(FmsPiece *piece, Size used_bytes, Size size_bytes)
 	return true;
 }
 
-/* A small piece, or none, becomes a mapped one. */
+/* Makes a small or empty piece a mapped one. */
 static bool
 map(FmsPiece *piece, Size used_bytes, Size size_bytes)
 {
@@ -138,7 +131,7 @@ map(FmsPiece *piece, Size used_bytes, Size size_bytes)
 	char	   *small = piece->base;
 	char	   *mapping;
 
-	if (!is_to_be_had(bytes, size_bytes))
+	if (!is_available(bytes, size_bytes))
 		return false;
 	mapping = fms_huge_page_map(bytes, bytes >= FMS_HUGE_PAGE_BYTES,
 								PROT_READ | PROT_WRITE);
@@ -158,8 +151,8 @@ map(FmsPiece *piece, Size used_bytes, Size size_bytes)
 }
 
 /*
- * Moves a mapping to where a huge page begins.  Needs address space for both
- * places.  MAP_FAILED: it stays where it is.
+ * Moves a mapping to where a huge page can begin.  MAP_FAILED: the mapping
+ * stays where it is.
  */
 static char *
 move_aligned(char *mapping, Size bytes, Size new_bytes)
@@ -186,7 +179,7 @@ remap(FmsPiece *piece, Size size_bytes)
 
 	if (new_bytes == bytes)
 		moved = mapping;
-	if (new_bytes > bytes && !is_to_be_had(new_bytes - bytes, size_bytes))
+	if (new_bytes > bytes && !is_available(new_bytes - bytes, size_bytes))
 		return false;
 	if (new_bytes > bytes && new_bytes >= FMS_HUGE_PAGE_BYTES)
 		moved = move_aligned(mapping, bytes, new_bytes);
@@ -199,9 +192,8 @@ remap(FmsPiece *piece, Size size_bytes)
 }
 
 /*
- * Gives the pages behind from_bytes back.  Gigabytes take long: in parts, with
- * a check for interrupts before each.  After an error the mapping is still the
- * piece's.
+ * Frees the pages behind from_bytes, in steps with checks for interrupts.  The
+ * piece keeps the mapping.
  */
 static void
 give_back_pages(FmsPiece *piece, Size from_bytes)
@@ -234,7 +226,7 @@ fms_piece_resize(FmsPiece *piece, Size used_bytes, Size size_bytes)
 	return resize_small(piece, used_bytes, size_bytes);
 }
 
-/* If huge pages take too long, what is still to come is small pages. */
+/* Gives up huge pages for the pages to come, if they take too long. */
 static void
 judge_huge_pages(FmsPiece *piece, double took_us)
 {
@@ -265,12 +257,20 @@ fms_piece_reach(FmsPiece *piece, Size upto_bytes)
 	upto = huge ? (char *) TYPEALIGN(step, upto) : Max(upto, from + step);
 	upto = Min(upto, end);
 	start = fms_clock_now();
-	/* a kernel that cannot do that gets the pages at the first write */
+	/* before Linux 5.14, the first write gets a page */
 	if (madvise(from, whole_pages(upto - from), MADV_POPULATE_WRITE) != 0)
 		*(volatile char *) (piece->base + piece->reached_bytes) = 0;
 	piece->reached_bytes = upto - piece->base;
 	if (huge)
 		judge_huge_pages(piece, fms_clock_since_us(start));
+}
+
+void
+fms_piece_want_head(FmsPiece *piece, Size bytes)
+{
+	Size		whole = whole_pages(bytes);
+
+	piece->wanted_head_bytes = whole < FMS_HUGE_PAGE_BYTES ? whole : 0;
 }
 
 char *

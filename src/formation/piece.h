@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * piece.h
- *	  One piece of memory that grows in place of being copied.
+ *	  A piece of memory that grows.
  *
  *-------------------------------------------------------------------------
  */
@@ -14,7 +14,7 @@
  *			base									 base + size_bytes
  *	 | head |  used  |  reached, not used  |  not reached  |
  *
- * The owner knows how much is used.
+ * Only the owner knows how much is used.
  */
 typedef struct FmsPiece
 {
@@ -23,40 +23,46 @@ typedef struct FmsPiece
 	Size		size_bytes;
 	Size		reached_bytes;	/* from base on, known to have pages */
 	Size		head_bytes;		/* mapped in front of base */
-	Size		wanted_head_bytes;	/* of head, once the piece is mapped */
+	Size		wanted_head_bytes;	/* head_bytes once the piece is mapped */
 	bool		mapped;			/* else palloc'd */
 	bool		huge;			/* asks for huge pages */
-	uint32		touches;		/* of huge pages */
+	uint32		touches;		/* huge pages obtained */
 	double		touch_us;		/* time that these took */
 } FmsPiece;
 
-/* An empty piece.  Small sizes are palloc'd in the context. */
+/* Makes an empty piece.  Small sizes are palloc'd in the context. */
 extern void fms_piece_init(FmsPiece *piece, MemoryContext context);
 
 /*
- * Makes the piece larger or smaller; the first used_bytes keep their values.
- * Returns false, with nothing changed, if the system refuses the memory or
- * has little more than that.
+ * Changes the size; the first used_bytes keep their values.  Returns false,
+ * with nothing changed, if the system refuses the memory or would have little
+ * left.
  */
 extern bool fms_piece_resize(FmsPiece *piece, Size used_bytes,
 							 Size size_bytes);
 
 /*
- * Gets pages for the first upto_bytes.  The values of bytes behind
- * reached_bytes are lost.
+ * Gets pages for the first upto_bytes.  Bytes behind reached_bytes lose their
+ * values.
  */
 extern void fms_piece_reach(FmsPiece *piece, Size upto_bytes);
 
 /*
- * Hands the head over: the caller unmaps it.  NULL: the piece has none, or is
- * smaller than a huge page.
+ * Reserves a head of `bytes`, rounded up to pages, unless it is as large as a
+ * huge page of its own.  Call it before the piece grows.
+ */
+extern void fms_piece_want_head(FmsPiece *piece, Size bytes);
+
+/*
+ * Returns the head, which the caller must unmap, and its size.  NULL: the
+ * piece has no head or is smaller than a huge page.
  */
 extern char *fms_piece_take_head(FmsPiece *piece, Size *bytes);
 
-/* Frees the memory.  The piece is empty then. */
+/* Frees the memory; the piece is empty then. */
 extern void fms_piece_free(FmsPiece *piece);
 
-/* The same where the context is being reset, which frees small pieces. */
+/* The same in the context's reset callback: small pieces go with it. */
 extern void fms_piece_unmap(FmsPiece *piece);
 
 #endif							/* FMS_PIECE_H */

@@ -55,30 +55,25 @@ struct FmsRunWriter
 	FmsRecordBuffer last_key;	/* its key, if the record cannot be read */
 };
 
-/* Size of one of the writer's buffers. */
+/* Returns the size of one of the writer's buffers, their number in *count. */
 static Size
-one_buffer_bytes(Size output_bytes, uint32 block_bytes)
+choose_buffers(Size output_bytes, uint32 block_bytes, int *count)
 {
 	Size		share = output_bytes / FMS_WRITE_BUFFERS_MAX;
+	Size		bytes = Max(Min(FMS_IO_ALIGN_DOWN(share), BUFFER_MAX_BYTES),
+							FMS_WRITE_BUFFER_BYTES(block_bytes));
 
-	return Max(Min(FMS_IO_ALIGN_DOWN(share), BUFFER_MAX_BYTES),
-			   FMS_WRITE_BUFFER_BYTES(block_bytes));
-}
-
-static int
-buffer_count(Size output_bytes, uint32 block_bytes)
-{
-	Size		count = output_bytes /
-		one_buffer_bytes(output_bytes, block_bytes);
-
-	return Max(FMS_WRITE_BUFFERS_MIN, Min(FMS_WRITE_BUFFERS_MAX, count));
+	*count = Max(FMS_WRITE_BUFFERS_MIN,
+				 Min(FMS_WRITE_BUFFERS_MAX, output_bytes / bytes));
+	return bytes;
 }
 
 Size
 fms_run_writer_bytes(Size output_bytes, uint32 block_bytes)
 {
-	return buffer_count(output_bytes, block_bytes) *
-		one_buffer_bytes(output_bytes, block_bytes);
+	int			count;
+
+	return choose_buffers(output_bytes, block_bytes, &count) * count;
 }
 
 FmsRunWriter *
@@ -87,17 +82,17 @@ fms_run_writer_create(FmsIo *io, FmsTape *tape, FmsFirstKeyStore *first_keys,
 					  uint32 block_bytes, Size output_bytes)
 {
 	FmsRunWriter *writer = palloc0(sizeof(FmsRunWriter));
+	int			nbuffers;
+	Size		buffer_bytes = choose_buffers(output_bytes, block_bytes,
+											  &nbuffers);
 
 	writer->tape = tape;
 	writer->first_keys = first_keys;
 	writer->order = order;
 	writer->counters = counters;
 	writer->block_bytes = block_bytes;
-	writer->buffer = fms_write_buffer_create(io, tape,
-									   one_buffer_bytes(output_bytes,
-														   block_bytes),
-									   buffer_count(output_bytes,
-													block_bytes), true);
+	writer->buffer = fms_write_buffer_create(io, tape, buffer_bytes, nbuffers,
+											 true);
 	return writer;
 }
 
@@ -234,21 +229,22 @@ begin_extent(FmsRun *run, uint64 offset_bytes)
 static void
 open_block(FmsRunWriter *writer, uint32 magic)
 {
-	uint64		offset_bytes;
+	FmsRun	   *run = writer->run;
+	char	   *buffer = fms_write_buffer_piece(writer->buffer,
+												writer->block_bytes);
+	uint64		offset_bytes = fms_write_buffer_position(writer->buffer);
 
-	writer->block = (FmsBlockHeader *) fms_write_buffer_piece(writer->buffer,
-														writer->block_bytes);
-	writer->block->magic = magic;
-	writer->block->run = writer->run->id;
-	writer->block->number = writer->run->nblocks;
-	writer->block->used_bytes = sizeof(FmsBlockHeader);
-	writer->block->continued_bytes = 0;
-	writer->block->records = 0;
-	offset_bytes = fms_write_buffer_position(writer->buffer);
-	if (writer->run->nblocks == 0 || offset_bytes != writer->next_bytes)
-		begin_extent(writer->run, offset_bytes);
+	writer->block = (FmsBlockHeader *) buffer;
+	*writer->block = (FmsBlockHeader) {
+		.magic = magic,
+		.run = run->id,
+		.number = run->nblocks,
+		.used_bytes = sizeof(FmsBlockHeader)
+	};
+	if (run->nblocks == 0 || offset_bytes != writer->next_bytes)
+		begin_extent(run, offset_bytes);
 	writer->next_bytes = offset_bytes + writer->block_bytes;
-	writer->run->nblocks++;
+	run->nblocks++;
 }
 
 static void
@@ -309,12 +305,11 @@ note_first_key(FmsRunWriter *writer, const FmsRecord *record)
 {
 	uint32		room = fms_block_room(writer->block_bytes);
 	uint32		bytes = fms_record_bytes(record);
-	const FmsRecord *key = record;
+	const FmsRecord *key = writer->order == FMS_ORDER_BY_LAST_KEYS &&
+		writer->run->nblocks > 0 ? writer->last : record;
 
-	if (writer->order == FMS_ORDER_BY_LAST_KEYS && writer->run->nblocks > 0)
-		key = writer->last;
 	fms_first_keys_note(writer->first_keys, &writer->run->first_keys, key,
-					likely(bytes <= room) ? 1 : (bytes + room - 1) / room);
+						likely(bytes <= room) ? 1 : (bytes + room - 1) / room);
 }
 
 /* By last keys: copies the key of the record appended last. */
@@ -371,15 +366,6 @@ end_chunk(FmsRunWriter *writer)
 		keep_last_key(writer, fms_compressor_last(writer->compressor));
 }
 
-static void
-append_to_chunk(FmsRunWriter *writer, const FmsRecord *record)
-{
-	if (fms_compressor_add(writer->compressor, record))
-		return;
-	end_chunk(writer);
-	(void) fms_compressor_add(writer->compressor, record);
-}
-
 static inline void
 append_to_block(FmsRunWriter *writer, const FmsRecord *record, uint32 bytes)
 {
@@ -410,7 +396,11 @@ fms_run_append(FmsRunWriter *writer, const FmsRecord *record)
 	{
 		if (fms_compressor_takes(writer->compressor, record))
 		{
-			append_to_chunk(writer, record);
+			if (!fms_compressor_add(writer->compressor, record))
+			{
+				end_chunk(writer);
+				(void) fms_compressor_add(writer->compressor, record);
+			}
 			return;
 		}
 		end_chunk(writer);

@@ -1,16 +1,15 @@
 /*-------------------------------------------------------------------------
  *
  * huge_page.h
- *	  Memory that begins where a huge page does.
+ *	  Mappings that begin where a huge page can.
  *
- * The kernel makes a huge page only of memory that begins at a multiple of its
- * size and reaches to the next one.  mmap() promises pages, so more is mapped
- * than is wanted, and what is in front and behind is given back:
+ * A huge page begins at a multiple of its size.  mmap() aligns to pages only,
+ * so more is mapped than needed, and the ends are unmapped:
  *
  *	  |.......|<-------- bytes -------->|......|
  *	          ^ a multiple of FMS_HUGE_PAGE_BYTES
  *
- * Where huge pages have another size, this begins somewhere, and that is all.
+ * On systems with huge pages of another size the alignment has no effect.
  *
  *-------------------------------------------------------------------------
  */
@@ -22,11 +21,24 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+/* Size of a huge page on x86-64, and on arm64 with pages of 4 kB. */
 #define FMS_HUGE_PAGE_BYTES ((Size) 2 * 1024 * 1024)
 
 /*
- * Maps so many bytes, made up to whole pages, private and zeroed, with that
- * protection; begins as above if aligned.  MAP_FAILED: there is no memory.
+ * Linux 5.14: get pages now; Linux 6.1: make small pages a huge one.  Older
+ * headers do not define them, older kernels return EINVAL.
+ */
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
+
+/*
+ * Maps bytes, rounded up to whole pages, private and zeroed, with that
+ * protection; where a huge page can begin if aligned.  Returns MAP_FAILED if
+ * there is no memory.
  */
 static inline char *
 fms_huge_page_map(Size bytes, bool aligned, int protection)

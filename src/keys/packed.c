@@ -44,15 +44,18 @@ StaticAssertDecl(sizeof(FmsEntry) == 2 * sizeof(uint64),
 				 "packed entries leave room for as many words again");
 
 static inline int
-compare_words(const uint64 *a, const uint64 *b)
+compare_numbers(const FmsEntry *a, const FmsEntry *b)
 {
-	return *a < *b ? -1 : *a > *b;
+	CHECK_FOR_INTERRUPTS();
+	if (a->prefix != b->prefix)
+		return a->prefix < b->prefix ? -1 : 1;
+	return a->tail < b->tail ? -1 : a->tail > b->tail;
 }
 
-#define ST_SORT sort_words
-#define ST_ELEMENT_TYPE uint64
-#define ST_COMPARE(a, b) compare_words(a, b)
-#define ST_SCOPE static
+#define ST_SORT fms_entries_sort_by_prefix
+#define ST_ELEMENT_TYPE FmsEntry
+#define ST_COMPARE(a, b) compare_numbers(a, b)
+#define ST_SCOPE extern
 #define ST_DEFINE
 #include "lib/sort_template.h"
 
@@ -222,12 +225,14 @@ fms_packed_sort(const FmsPacking *packing, FmsEntry *entries, Size count,
 
 	if (in_arrival && packing->key_bits == 0)
 		return;
+	if (count < DEAL_MIN_WORDS)
+	{
+		fms_entries_sort_by_prefix(entries, count);
+		return;
+	}
 	pack(packing, entries, words, count);
-	if (count >= DEAL_MIN_WORDS)
-		words = deal_all(first_bit,
-						 packing->offset_bits + packing->key_bits - first_bit,
-						 words, words + count, count);
-	else
-		sort_words(words, count);
+	words = deal_all(first_bit,
+					 packing->offset_bits + packing->key_bits - first_bit,
+					 words, words + count, count);
 	unpack_all(packing, entries, words, count);
 }

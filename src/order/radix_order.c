@@ -77,20 +77,6 @@ number_of(const FmsEntry *entry)
 	return (uint128) entry->prefix << 64 | entry->tail;
 }
 
-static inline int
-compare_numbers(const FmsEntry *a, const FmsEntry *b)
-{
-	CHECK_FOR_INTERRUPTS();
-	return number_of(a) < number_of(b) ? -1 : number_of(a) > number_of(b);
-}
-
-#define ST_SORT sort_numbers
-#define ST_ELEMENT_TYPE FmsEntry
-#define ST_COMPARE(a, b) compare_numbers(a, b)
-#define ST_SCOPE static
-#define ST_DEFINE
-#include "lib/sort_template.h"
-
 /* An entry's way to its run: packed.c wants it to be a multiple of that. */
 static inline uint64
 back_of_run(int run)
@@ -254,7 +240,7 @@ sort_due(FmsEntry *due, int count)
 	if (fms_packing_fits(&packing))
 		fms_packed_sort(&packing, due, count, true);
 	else
-		sort_numbers(due, count);
+		fms_entries_sort_by_prefix(due, count);
 }
 
 int

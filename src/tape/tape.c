@@ -287,7 +287,7 @@ open_direct(FmsTape *tape)
 												  O_RDWR | PG_O_DIRECT);
 	if (tape->direct_file <= 0)
 		elog(ERROR, "sort temporary file \"%s\" has disappeared", path);
-	fms_io_pin(tape->io);
+	fms_io_expect_direct(tape->io);
 	return true;
 }
 

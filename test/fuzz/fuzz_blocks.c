@@ -1,4 +1,4 @@
-/* links: order/ keys/packed merge/merge merge/modes/ merge/pool */
+/* links: order/ keys/packed merge/ merge/modes/ */
 /* links: formation/run tape/compressed_chunk tape/write_buffer */
 /* links: tape/tape tape/space base/checksum io/ */
 /*

@@ -1,11 +1,10 @@
-/* links: io/io io/io_uring io/io_pinned io/io_sync formation/piece */
+/* links: io/ formation/piece */
 /*
  * Channels on a temporary file, by both methods: what is written comes back,
  * whatever the order of waiting; errors are results; closing drains.
  *
  * Seen to fail with: fms_io_complete() without the group; drain() returning at
- * once; uring_submit() giving up when the submission ring is full; a slot that
- * keeps its buffer when that is unmapped; no regard to the limit; parts of a
+ * once; uring_submit() giving up when the submission ring is full; parts of a
  * joined read all given its whole result; room given twice, or kept when its
  * buffer goes; a piece that unmaps its head after it was taken.
  */
@@ -16,21 +15,17 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "utils/memutils.h"
 
 #include "io/huge_page.h"
 #include "io/io.h"
-#include "io/io_pinned.h"
 #include "formation/piece.h"
 #include "shim.h"
 
 #define PIECES		700			/* more than a submission ring takes */
 #define PIECE_BYTES ((Size) 4096)
-#define PINNED_BYTES	((Size) 64 * 1024)
-#define PINNED_BUFFERS	40		/* more than a ring has slots */
 
 static const FmsIoMethod *method;
 static FmsIoChoice choice;
@@ -410,61 +405,6 @@ goes_and_comes(FmsIo *io, char *buffer, int number)
 	return request.result == (int) PIECE_BYTES && holds(buffer, number, 3);
 }
 
-/* Buffers by the dozen, some mapped before pinning and some after. */
-static void
-test_pinned_within(rlim_t limit_bytes, int expected)
-{
-	FmsIo		io;
-	struct rlimit before;
-	struct rlimit limit;
-	char	   *buffers[PINNED_BUFFERS];
-	int			pinned = 0;
-	bool		good = true;
-	int			i;
-
-	getrlimit(RLIMIT_MEMLOCK, &before);
-	limit = before;
-	limit.rlim_cur = Min(limit_bytes, before.rlim_max);
-	setrlimit(RLIMIT_MEMLOCK, &limit);
-	fms_io_open(&io, choice);
-	for (i = 0; i < PINNED_BUFFERS; i++)
-	{
-		if (i == 2)
-			fms_io_pin(&io);
-		buffers[i] = fms_io_map(&io, PINNED_BYTES);
-	}
-	for (i = 0; i < PINNED_BUFFERS; i++)
-	{
-		if (fms_io_pinned_find(buffers[i], PINNED_BYTES) >= 0)
-			pinned++;
-		good = good &&
-			fms_io_pinned_find(buffers[i] + 1, PINNED_BYTES) == -1 &&
-			goes_and_comes(&io, buffers[i] + PINNED_BYTES - PIECE_BYTES, i);
-	}
-	shim_ok(good, "%s: transfers, the buffer pinned or not", method->name);
-	shim_ok(pinned == expected, "%s: %d buffers are pinned, expected %d",
-			method->name, pinned, expected);
-
-	fms_io_unmap(&io, buffers[0]);
-	shim_ok(fms_io_pinned_find(buffers[0], 1) == -1,
-			"%s: unmapped, so not pinned", method->name);
-	buffers[0] = fms_io_map(&io, PINNED_BYTES);
-	shim_ok(goes_and_comes(&io, buffers[0], 1),
-			"%s: another buffer in its place", method->name);
-	fms_io_close(&io);
-	setrlimit(RLIMIT_MEMLOCK, &before);
-}
-
-static void
-test_pinned(void)
-{
-	bool		uring = method == &fms_io_uring_method;
-
-	test_pinned_within(8 * 1024 * 1024, uring ? 16 : 0);
-	test_pinned_within(2 * 3 * PINNED_BYTES, uring ? 3 : 0);
-	test_pinned_within(0, 0);
-}
-
 /* Written through the page cache, and from there to the device. */
 static void
 test_write_out(void)
@@ -526,7 +466,7 @@ test_room(void)
 	char	   *other;
 
 	fms_io_open(&io, choice);
-	fms_io_pin(&io);
+	fms_io_expect_direct(&io);
 	front = fms_io_map_with_room(&io, bytes, room);
 	buffer = fms_io_map_in_room(&io, room);
 	shim_ok(buffer == front + bytes, "%s: room is behind the buffer",
@@ -600,7 +540,7 @@ test_adopted(bool closes)
 	fms_io_open(&io, choice);
 	fms_io_adopt(&io, head, FMS_IO_ROOM_BYTES(3 * PIECE_BYTES));
 	buffer = fms_io_map_in_room(&io, 3 * PIECE_BYTES);
-	fms_io_pin(&io);
+	fms_io_expect_direct(&io);
 	shim_ok(buffer == head && goes_and_comes(&io, buffer, 3),
 			"%s: ... to be used for a buffer", method->name);
 	shim_ok(is_as_filled(&piece), "%s: what is behind it stays",
@@ -650,7 +590,6 @@ test_method(const FmsIoMethod *which, FmsIoChoice how)
 	test_close();
 	test_joined();
 	test_files();
-	test_pinned();
 	test_room();
 	test_adopted(false);
 	test_adopted(true);

@@ -1,4 +1,4 @@
-/* links: io/io io/io_uring io/io_pinned io/io_sync io/io_direct */
+/* links: io/ */
 /*
  * A kernel that refuses a part of what asynchronous or direct I/O needs, at
  * the beginning or in the middle.  Each situation has a process of its own,
@@ -26,7 +26,6 @@
 
 #include "io/io.h"
 #include "io/io_direct.h"
-#include "io/io_pinned.h"
 #include "shim.h"
 
 #define BUFFER_BYTES ((Size) 256 * 1024)
@@ -142,22 +141,6 @@ with_shared_memory(int call, int error)
 		logged += WEXITSTATUS(status);
 	}
 	CHECK(logged == 1);
-}
-
-static void
-without_registering(int call, int error)
-{
-	FmsIo		io;
-	char	   *buffer;
-
-	refuse(call, error);
-	fms_io_open(&io, FMS_IO_AUTO);
-	CHECK(io.method == &fms_io_uring_method);
-	fms_io_pin(&io);
-	buffer = fms_io_map(&io, BUFFER_BYTES);
-	CHECK(fms_io_pinned_find(buffer, 1) == -1);
-	fms_io_close(&io);
-	CHECK(shim_logged == 0);
 }
 
 /* ---- refused while reads are in flight ---- */
@@ -321,10 +304,6 @@ main(void)
 		alone(without_ring, SYS_io_uring_enter, ENOSYS, "enter: ENOSYS");
 		alone(without_ring, SYS_io_uring_enter, EACCES, "enter: EACCES");
 		alone(without_ring, SYS_io_uring_enter, ENOMEM, "enter: ENOMEM");
-		alone(without_registering, SYS_io_uring_register, EPERM,
-			  "register: EPERM");
-		alone(without_registering, SYS_io_uring_register, ENOMEM,
-			  "register: ENOMEM");
 		alone(losing_ring, SYS_io_uring_enter, EPERM,
 			  "enter: EPERM, while reads are in flight");
 	}

@@ -1,5 +1,5 @@
-/* links: order/ keys/packed sort/sizing merge/merge merge/modes/ */
-/* links: merge/pool formation/run tape/compressed_chunk tape/write_buffer */
+/* links: order/ keys/packed sort/sizing merge/ merge/modes/ */
+/* links: formation/run tape/compressed_chunk tape/write_buffer */
 /* links: io/ base/device */
 /*
  * The invariants of sizing.c over a grid of settings: no more memory than
