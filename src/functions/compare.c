@@ -97,7 +97,7 @@ static const Contender known[] = {
 	{"double_buffering", FMS_MODE_DOUBLE_BUFFERING,
 	&fms_mode_double_buffering},
 	{"fmsort", FMS_MODE_FMSORT, &fms_mode_fmsort},
-	{"single_block", FMS_MODE_SINGLE_BLOCK, &fms_mode_traditional},
+	{"single_block", FMS_MODE_TRADITIONAL, &fms_mode_traditional},
 	{"multi_block", FMS_MODE_MULTI_BLOCK, &fms_mode_multi_block},
 	{"flash", FMS_MODE_FLASH, &fms_mode_flash}
 };

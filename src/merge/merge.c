@@ -59,7 +59,7 @@ struct FmsMerge
 };
 
 Size
-fms_merge_bytes(const FmsMode *mode, const FmsFirstKeyStore *first_keys,
+fms_merge_bytes(const FmsMode *mode, const FmsFirstKeyMemory *first_keys,
 				int nruns, uint32 assist_blocks, uint32 block_bytes,
 				uint32 largest_bytes, bool compressed)
 {
@@ -70,7 +70,7 @@ fms_merge_bytes(const FmsMode *mode, const FmsFirstKeyStore *first_keys,
 	if (compressed)
 		per_run += fms_compressed_chunk_capacity(block_bytes);
 	return sizeof(FmsMerge) + nruns * per_run +
-		(mode->order != FMS_ORDER_NONE && first_keys ?
+		(mode->order != FMS_ORDER_NONE && first_keys->share_bytes > 0 ?
 		 fms_read_order_bytes(first_keys, mode->order, nruns) : 0) +
 		fms_mode_private_bytes(mode, nruns, assist_blocks) +
 		fms_input_bytes(nruns, mode->blocks(nruns, assist_blocks),

@@ -24,11 +24,10 @@ fms_merge_positions(int nruns)
 /*
  * Memory of a merge of nruns runs, in bytes: input buffer, tree, block read
  * order, assembly buffers for records of up to largest_bytes and, if
- * compressed, buffers for unpacked chunks.  first_keys may be NULL before the
- * first run is written.
+ * compressed, buffers for unpacked chunks.
  */
 extern Size fms_merge_bytes(const FmsMode *mode,
-							const FmsFirstKeyStore *first_keys, int nruns,
+							const FmsFirstKeyMemory *first_keys, int nruns,
 							uint32 assist_blocks, uint32 block_bytes,
 							uint32 largest_bytes, bool compressed);
 

@@ -303,23 +303,25 @@ fms_first_keys_destroy(FmsFirstKeyStore *store)
 	pfree(store);
 }
 
-Size
-fms_first_keys_memory_bytes(const FmsFirstKeyStore *store)
+FmsFirstKeyMemory
+fms_first_keys_memory(const FmsFirstKeyStore *store)
 {
-	return store->memory_bytes +
-		(store->stream ? fms_write_buffer_bytes(store->stream) : 0);
+	FmsFirstKeyMemory memory = {
+		.share_bytes = store->share_bytes,
+		.memory_bytes = store->memory_bytes +
+		(store->stream ? fms_write_buffer_bytes(store->stream) : 0),
+		.largest_bytes = store->largest_bytes,
+		.on_tape = store->tape != NULL,
+		.prefix_decides = fms_keys_prefix_decides(store->keys)
+	};
+
+	return memory;
 }
 
 FmsIo *
 fms_first_keys_io(const FmsFirstKeyStore *store)
 {
 	return store->io;
-}
-
-const FmsKeys *
-fms_first_keys_keys(const FmsFirstKeyStore *store)
-{
-	return store->keys;
 }
 
 Size
@@ -336,14 +338,15 @@ fms_first_key_reader_buffer_bytes(const FmsFirstKeyStore *store,
 }
 
 Size
-fms_first_key_reader_bytes(const FmsFirstKeyStore *store,
+fms_first_key_reader_bytes(const FmsFirstKeyMemory *memory,
 						   FmsFirstKeyReading reading)
 {
-	if (store->tape == NULL)
+	Size		chunk_bytes = chunk_bytes_for(memory->share_bytes);
+
+	if (!memory->on_tape)
 		return READER_BYTES;
-	return READER_BYTES + tape_reader_bytes(reading) +
-		fms_first_key_reader_buffer_bytes(store, reading) +
-		(store->largest_bytes > store->chunk_bytes ? store->largest_bytes : 0);
+	return READER_BYTES + tape_reader_bytes(reading) + reading * chunk_bytes +
+		(memory->largest_bytes > chunk_bytes ? memory->largest_bytes : 0);
 }
 
 void

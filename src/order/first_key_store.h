@@ -54,8 +54,17 @@ extern void fms_first_keys_destroy(FmsFirstKeyStore *store);
 extern Size fms_first_keys_run_bytes(Size share_bytes);
 extern Size fms_first_keys_tape_bytes(void);
 
-/* Memory taken now. */
-extern Size fms_first_keys_memory_bytes(const FmsFirstKeyStore *store);
+/* The numbers of a store that decide how much memory a merge needs. */
+typedef struct FmsFirstKeyMemory
+{
+	Size		share_bytes;	/* as created; 0: there is no store yet */
+	Size		memory_bytes;	/* taken now */
+	Size		largest_bytes;	/* largest first key on tape */
+	bool		on_tape;		/* some first keys are on tape */
+	bool		prefix_decides; /* see fms_keys_prefix_decides() */
+} FmsFirstKeyMemory;
+
+extern FmsFirstKeyMemory fms_first_keys_memory(const FmsFirstKeyStore *store);
 
 /* Adds what the store's own tape did, and how long that took. */
 extern void fms_first_keys_count(FmsFirstKeyStore *store,
@@ -99,14 +108,13 @@ typedef enum FmsFirstKeyReading
 } FmsFirstKeyReading;
 
 /* What it may take, its buffer included. */
-extern Size fms_first_key_reader_bytes(const FmsFirstKeyStore *store,
-								   FmsFirstKeyReading reading);
+extern Size fms_first_key_reader_bytes(const FmsFirstKeyMemory *memory,
+									   FmsFirstKeyReading reading);
 
 /* Size of that buffer; 0 while all first keys are in memory. */
 extern Size fms_first_key_reader_buffer_bytes(const FmsFirstKeyStore *store,
 										  FmsFirstKeyReading reading);
 extern FmsIo *fms_first_keys_io(const FmsFirstKeyStore *store);
-extern const FmsKeys *fms_first_keys_keys(const FmsFirstKeyStore *store);
 
 /* What it was created with. */
 extern Size fms_first_keys_share_bytes(const FmsFirstKeyStore *store);

@@ -159,17 +159,17 @@ together_for(int nruns)
 }
 
 Size
-fms_read_order_bytes(const FmsFirstKeyStore *store, FmsOrderBy by, int nruns)
+fms_read_order_bytes(const FmsFirstKeyMemory *memory, FmsOrderBy by, int nruns)
 {
 	Size		run_bytes = sizeof(uint32) + sizeof(FmsFirstKeyReader *) +
-		fms_first_key_reader_bytes(store, FMS_FIRST_KEYS_AHEAD);
+		fms_first_key_reader_bytes(memory, FMS_FIRST_KEYS_AHEAD);
 
 	if (by == FMS_ORDER_BY_FIRST_KEYS)
 		run_bytes += sizeof(FmsFirstKeyReader *) +
-			fms_first_key_reader_bytes(store, FMS_FIRST_KEYS_BEHIND);
+			fms_first_key_reader_bytes(memory, FMS_FIRST_KEYS_BEHIND);
 	return sizeof(FmsReadOrder) + nruns * run_bytes +
-		(fms_keys_prefix_decides(fms_first_keys_keys(store)) ?
-		 fms_radix_order_bytes(nruns, fms_first_keys_share_bytes(store)) :
+		(memory->prefix_decides ?
+		 fms_radix_order_bytes(nruns, memory->share_bytes) :
 		 together_for(nruns) * sizeof(int) +
 		 nruns * (sizeof(FmsReadOrderLeaf) + sizeof(FmsLoserNode)));
 }

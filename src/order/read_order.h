@@ -64,8 +64,8 @@ extern FmsReadOrder *
 extern void fms_read_order_end(FmsReadOrder *order);
 
 /* Bytes that takes; more if keys are long. */
-extern Size fms_read_order_bytes(const FmsFirstKeyStore *store, FmsOrderBy by,
-							int nruns);
+extern Size fms_read_order_bytes(const FmsFirstKeyMemory *memory,
+								 FmsOrderBy by, int nruns);
 
 /*
  * The run whose next block comes next, or -1 after the last block.  This

@@ -39,9 +39,6 @@
 #include "sort/sort.h"
 #include "sort/spill.h"
 
-/* The first so many runs are parts of memory (1/8 1/8 1/4 1/2), then all. */
-#define FIRST_RUNS		4
-
 /*
  * The counters may be shared memory, a page of which nothing else is used: so
  * a store for every tuple costs some per cent of sorting.
@@ -50,9 +47,6 @@
 
 /* The least work_mem. */
 #define MEMORY_MIN_BYTES	((Size) 64 * 1024)
-
-/* Less than this part of the tuples in memory is not kept for the merge. */
-#define REST_FRACTION	4
 
 struct FmsSort
 {
@@ -96,7 +90,6 @@ mode_of(FmsModeChoice choice)
 		case FMS_MODE_DOUBLE_BUFFERING:
 			return &fms_mode_double_buffering;
 		case FMS_MODE_TRADITIONAL:
-		case FMS_MODE_SINGLE_BLOCK:
 			return &fms_mode_traditional;
 		case FMS_MODE_MULTI_BLOCK:
 			return &fms_mode_multi_block;
@@ -174,7 +167,7 @@ start(FmsSort *sort, const FmsOptions *options)
 	sort->mark_position = 0;
 	sort->mark_at_end = false;
 	fms_formation_set_bound(sort->formation, options->bound);
-	fms_sizing_init(&sort->sizing, mode_of(options->mode), options);
+	sort->sizing = fms_sizing_choose(mode_of(options->mode), options);
 	fms_formation_want_head(sort->formation,
 							FMS_IO_ROOM_BYTES(sort->sizing.writer_bytes));
 	sort->began = fms_sampler_begin(&sort->putting, measured_us(sort));
@@ -219,20 +212,12 @@ fms_sort_reset(FmsSort *sort, const FmsOptions *options)
 	MemoryContextSwitchTo(caller);
 }
 
-/*
- * Memory is full: how much of it is to become free?  Little at first, since
- * the input may end soon; the parts grow, so that a large input has only a
- * few runs more.
- */
+/* Memory is full: how much of it is to become free? */
 static Size
 spill_bytes(const FmsSort *sort)
 {
-	Size		used = fms_formation_memory_bytes(sort->formation);
-	int			runs = sort->runs;
-
-	if (sort->sizing.block_was_set || runs >= FIRST_RUNS)
-		return used;
-	return used >> (FIRST_RUNS - Max(runs, 1));
+	return fms_sizing_run_bytes(&sort->sizing, sort->runs,
+								fms_formation_memory_bytes(sort->formation));
 }
 
 /*
@@ -251,7 +236,7 @@ begin_spill(FmsSort *sort)
 	if (sort->find_device)
 		sort->find_device(&options->device);
 	if (options->device.known || refused_at > 0)
-		fms_sizing_init(&sort->sizing, mode_of(options->mode), options);
+		sort->sizing = fms_sizing_choose(mode_of(options->mode), options);
 	sort->spill = fms_spill_begin(sort->keys, options, &sort->sizing,
 								  sort->counters, sort->formation);
 }
@@ -340,24 +325,21 @@ static const FmsFormation *
 write_last_run(FmsSort *sort)
 {
 	Size		used = fms_formation_memory_bytes(sort->formation);
-	Size		rest = fms_spill_rest_bytes(sort->spill);
+	Size		keep =
+		fms_sizing_keep_bytes(used,
+							  fms_spill_in_memory_run_bytes(sort->spill));
 
-	if (used > rest)
-	{
-		/* a run for less than that is not worth it: all or a good part */
-		if (rest < used / REST_FRACTION)
-			rest = 0;
-		write_run(sort, used - rest);
-	}
+	if (keep < used)
+		write_run(sort, used - keep);
 	if (fms_formation_count(sort->formation) == 0)
 	{
 		fms_formation_give_back(sort->formation);
 		return NULL;
 	}
 	sort->count += fms_formation_count(sort->formation);
-	rest = fms_formation_memory_bytes(sort->formation);
-	fms_count_set(sort->counters, FMS_COUNT_KEPT_BYTES, rest);
-	sort->input_bytes += rest;
+	keep = fms_formation_memory_bytes(sort->formation);
+	fms_count_set(sort->counters, FMS_COUNT_KEPT_BYTES, keep);
+	sort->input_bytes += keep;
 	fms_formation_sort(sort->formation);
 	fms_formation_trim(sort->formation);
 	return sort->formation;

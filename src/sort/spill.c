@@ -59,8 +59,9 @@ struct FmsSpill
 	MemoryContext context;
 	MemoryContextCallback on_reset;
 	FmsKeys    *keys;
-	FmsSizing  *sizing;
+	const FmsSizing *sizing;
 	const FmsOptions *options;
+	Size		refused_bytes;	/* of its memory, by the system */
 	FmsCounters *counters;		/* written only */
 
 	FmsIo		io;
@@ -71,6 +72,7 @@ struct FmsSpill
 	int			nruns;
 	int			runs_size;
 	uint32		largest_bytes;	/* of any record in them */
+	bool		compressed;		/* some have compressed chunks */
 	uint32		next_run_id;
 	FmsSpillFacts facts;		/* until the last run */
 	FmsSpillChoice choice;		/* for the next run */
@@ -89,6 +91,31 @@ static void
 close_io(void *arg)
 {
 	fms_io_close(&((FmsSpill *) arg)->io);
+}
+
+/* What merges have to deal with by now. */
+static FmsMergeInput
+merge_input(const FmsSpill *spill)
+{
+	FmsMergeInput input = {
+		.first_keys = fms_first_keys_memory(spill->first_keys),
+		.in_memory_run_bytes = spill->rest ?
+		fms_formation_memory_bytes(spill->rest) : 0,
+		.refused_bytes = spill->refused_bytes,
+		.largest_bytes = spill->largest_bytes,
+		.compressed = spill->compressed
+	};
+
+	return input;
+}
+
+/* Runs that one merge can take. */
+static int
+fan_in(const FmsSpill *spill, bool writes)
+{
+	FmsMergeInput input = merge_input(spill);
+
+	return fms_sizing_fan_in(spill->sizing, &input, writes);
 }
 
 /* Counts the choice, and begins to observe the run that it is about. */
@@ -156,15 +183,14 @@ begin_run(FmsSpill *spill, FmsRun *run, uint32 level)
 {
 	bool		compressed = spill->choice.compressed;
 
-	/* whoever merges it needs the memory, too */
-	spill->sizing->compressed |= compressed;
+	spill->compressed |= compressed;
 	fms_run_begin(spill->writer, run, spill->next_run_id++, level, compressed);
 }
 
 static void
 open_files(FmsSpill *spill, const FmsOptions *options)
 {
-	FmsSizing  *sizing = spill->sizing;
+	const FmsSizing *sizing = spill->sizing;
 	FmsCounters *counters = spill->counters;
 	uint32		block_bytes = sizing->block_bytes;
 	FmsSpillChoice choice;
@@ -183,7 +209,6 @@ open_files(FmsSpill *spill, const FmsOptions *options)
 	}
 	spill->first_keys = fms_first_keys_create(spill->keys, &spill->io,
 											  sizing->first_keys_bytes);
-	sizing->first_keys = spill->first_keys;
 	spill->writer = fms_run_writer_create(&spill->io, spill->tape,
 										  spill->first_keys,
 										  sizing->mode->order, counters,
@@ -211,8 +236,9 @@ adopt_head(FmsSpill *spill, FmsFormation *formation)
 }
 
 FmsSpill *
-fms_spill_begin(FmsKeys *keys, const FmsOptions *options, FmsSizing *sizing,
-				FmsCounters *counters, FmsFormation *formation)
+fms_spill_begin(FmsKeys *keys, const FmsOptions *options,
+				const FmsSizing *sizing, FmsCounters *counters,
+				FmsFormation *formation)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
 												  "fmsort spill",
@@ -227,6 +253,7 @@ fms_spill_begin(FmsKeys *keys, const FmsOptions *options, FmsSizing *sizing,
 	spill->keys = keys;
 	spill->sizing = sizing;
 	spill->options = options;
+	spill->compressed = options->compression == FMS_COMPRESS_ON;
 	spill->counters = counters;
 	open_files(spill, options);
 	adopt_head(spill, formation);
@@ -327,6 +354,8 @@ begin_merge(FmsSpill *spill, int first, int n, bool writes,
 			const FmsPosition *from)
 {
 	FmsMergePlan *plan = &spill->plan;
+	FmsMergeInput input = merge_input(spill);
+	FmsMergeSize size = fms_sizing_merge(spill->sizing, &input, n, writes);
 
 	plan->mode = spill->sizing->mode;
 	plan->keys = spill->keys;
@@ -338,18 +367,15 @@ begin_merge(FmsSpill *spill, int first, int n, bool writes,
 	plan->in_memory_run = writes ? NULL : spill->rest;
 	plan->frees = writes;
 	plan->writer_bytes = writes ? spill->sizing->writer_bytes : 0;
-	plan->assist_blocks =
-		fms_sizing_assist(spill->sizing, n, spill->largest_bytes, writes);
+	plan->assist_blocks = size.assist_blocks;
 	while (spill->sizing->assist_wanted == 0 && plan->assist_blocks > 1 &&
 		   !could_map_blocks(spill->sizing, n, plan->assist_blocks))
 		plan->assist_blocks /= 2;
-	plan->assist_first = fms_sizing_assist_first(spill->sizing,
-												 plan->assist_blocks);
+	plan->assist_first = Min(size.assist_first, plan->assist_blocks);
 	fms_count_set(spill->counters, FMS_COUNT_ASSIST_BLOCKS,
 				  plan->assist_blocks);
 	spill->io.spare_bytes = fms_sizing_rounding_bytes(spill->sizing) +
-		fms_sizing_spare(spill->sizing, n, plan->assist_blocks,
-						 spill->largest_bytes, writes);
+		size.spare_bytes;
 	announce_merge(spill, first, n, writes, from);
 	spill->merge = fms_merge_begin(plan, n, &spill->runs[first], from);
 }
@@ -430,27 +456,30 @@ fms_spill_flush(FmsSpill *spill)
 }
 
 Size
-fms_spill_rest_bytes(const FmsSpill *spill)
+fms_spill_in_memory_run_bytes(const FmsSpill *spill)
 {
+	FmsMergeInput input = merge_input(spill);
+
 	/* several passes need all memory */
 	if (spill->options->materialize ||
-		spill->nruns >= fms_sizing_fan_in(spill->sizing,
-										  spill->largest_bytes, false))
+		spill->nruns >= fms_sizing_fan_in(spill->sizing, &input, false))
 		return 0;
-	return fms_sizing_rest(spill->sizing, spill->nruns,
-						   spill->largest_bytes);
+	return fms_sizing_in_memory_run(spill->sizing, &input, spill->nruns);
 }
 
 /* With which memory would it have been easier? */
 static void
 advise(FmsSpill *spill, uint64 input_bytes)
 {
+	FmsMergeInput input = merge_input(spill);
+	FmsAdvice	advice = fms_sizing_advise(spill->sizing->mode,
+										   spill->options, &input,
+										   input_bytes);
+
 	fms_count_set(spill->counters, FMS_COUNT_ONE_PASS_BYTES,
-				  fms_sizing_for_one_pass(spill->sizing, spill->options,
-										  input_bytes, spill->largest_bytes));
+				  advice.one_pass_bytes);
 	fms_count_set(spill->counters, FMS_COUNT_IN_MEMORY_BYTES,
-				  fms_sizing_for_memory(spill->sizing, spill->options,
-										input_bytes));
+				  advice.in_memory_bytes);
 }
 
 /*
@@ -461,8 +490,7 @@ static int
 runs_to_leave(const FmsSpill *spill)
 {
 	bool		materialize = spill->options->materialize;
-	int			most = fms_sizing_fan_in(spill->sizing, spill->largest_bytes,
-										 materialize);
+	int			most = fan_in(spill, materialize);
 
 	return materialize && spill->nruns <= most ? 1 : most;
 }
@@ -475,32 +503,30 @@ runs_to_leave(const FmsSpill *spill)
 static void
 settle_for_less(FmsSpill *spill)
 {
-	FmsSizing  *sizing = spill->sizing;
+	const FmsSizing *sizing = spill->sizing;
+	Size		memory_bytes = sizing->memory_bytes;
 
-	while (sizing->memory_bytes > MEMORY_MIN_BYTES)
+	while (memory_bytes > MEMORY_MIN_BYTES)
 	{
-		int			n = Min(spill->nruns,
-							fms_sizing_fan_in(sizing, spill->largest_bytes,
-											  false));
-		uint32		assist = fms_sizing_assist(sizing, n,
-											   spill->largest_bytes, false);
+		FmsMergeInput input = merge_input(spill);
+		int			n = Min(spill->nruns, fan_in(spill, false));
+		FmsMergeSize size = fms_sizing_merge(sizing, &input, n, false);
 
-
-		if (could_map_blocks(sizing, n, assist))
+		if (could_map_blocks(sizing, n, size.assist_blocks))
 			break;
-		sizing->memory_bytes -= sizing->memory_bytes / 4;
+		memory_bytes -= memory_bytes / 4;
+		spill->refused_bytes = sizing->memory_bytes - memory_bytes;
 	}
 }
 
 static void
 announce_merges(FmsSpill *spill)
 {
-	int			fan_in = fms_sizing_fan_in(spill->sizing,
-										   spill->largest_bytes, false);
-	int			last = spill->options->materialize ? 1 : fan_in;
+	int			most = fan_in(spill, false);
+	int			last = spill->options->materialize ? 1 : most;
 
 	fms_counters_begin_change(spill->counters);
-	fms_count_set(spill->counters, FMS_COUNT_FAN_IN, fan_in);
+	fms_count_set(spill->counters, FMS_COUNT_FAN_IN, most);
 	fms_count_set(spill->counters, FMS_COUNT_RUNS_AT_FIRST, spill->nruns);
 	fms_count_set(spill->counters, FMS_COUNT_RUNS_TOO_MANY,
 				  Max(spill->nruns, last) - last);
@@ -512,10 +538,8 @@ fms_spill_reduce(FmsSpill *spill, const FmsFormation *rest,
 				 uint64 input_bytes)
 {
 	MemoryContext caller = MemoryContextSwitchTo(spill->context);
-	FmsSizing  *sizing = spill->sizing;
 
 	spill->rest = rest;
-	sizing->rest_bytes = rest ? fms_formation_memory_bytes(rest) : 0;
 	settle_for_less(spill);
 	announce_merges(spill);
 	for (;;)
@@ -525,8 +549,7 @@ fms_spill_reduce(FmsSpill *spill, const FmsFormation *rest,
 
 		if (spill->nruns <= last)
 			break;
-		n = Min(fms_sizing_fan_in(sizing, spill->largest_bytes, true),
-				spill->nruns - last + 1);
+		n = Min(fan_in(spill, true), spill->nruns - last + 1);
 		merge_into_run(spill, smallest_neighbours(spill, n), n);
 	}
 	fms_run_writer_destroy(spill->writer);
@@ -628,6 +651,5 @@ fms_spill_end(FmsSpill *spill)
 		fms_first_keys_destroy(spill->first_keys);
 	if (spill->tape)
 		fms_tape_close(spill->tape);
-	spill->sizing->first_keys = NULL;
 	MemoryContextDelete(spill->context);
 }

@@ -25,7 +25,8 @@ typedef struct FmsSpill FmsSpill;
  * arguments must stay while it is used.
  */
 extern FmsSpill *fms_spill_begin(FmsKeys *keys, const FmsOptions *options,
-								 FmsSizing *sizing, FmsCounters *counters,
+								 const FmsSizing *sizing,
+								 FmsCounters *counters,
 								 FmsFormation *formation);
 
 /*
@@ -38,8 +39,8 @@ extern void fms_spill_run(FmsSpill *spill, FmsFormation *formation,
 /* Waits until all runs are on disk. */
 extern void fms_spill_flush(FmsSpill *spill);
 
-/* How much memory tuples may keep that are not written; see sizing.h. */
-extern Size fms_spill_rest_bytes(const FmsSpill *spill);
+/* Bytes that tuples may keep that are not written; see sizing.h. */
+extern Size fms_spill_in_memory_run_bytes(const FmsSpill *spill);
 
 /*
  * There will be no more runs: merges some until one merge can take all that

@@ -416,8 +416,8 @@ count_io_us(bool is_write, instr_time start)
 	INSTR_TIME_SUBTRACT(spent, start);
 	if (track_io_timing)
 	{
-		instr_time *total = is_write ? fms_temp_write_time() :
-			fms_temp_read_time();
+		instr_time *total = is_write ? &pgBufferUsage.temp_blk_write_time :
+			&pgBufferUsage.temp_blk_read_time;
 
 		INSTR_TIME_ADD(*total, spent);
 	}

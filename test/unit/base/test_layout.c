@@ -44,7 +44,7 @@ ShmemInitStruct(const char *name, Size size, bool *found)
 int
 main(void)
 {
-	FmsLayout	ours = fms_layout(1000, 2000);
+	FmsLayout	ours = fms_layout(1000, 2000, 16);
 	FmsLayout	other = ours;
 	int			logged;
 
@@ -60,10 +60,12 @@ main(void)
 	other = ours;
 	other.counters_bytes += 8;
 	shim_ok(!fms_layout_claim(&other), "nor one with other counters");
-	other = fms_layout(1000, 2008);
+	other = fms_layout(1000, 2008, 16);
 	shim_ok(!fms_layout_claim(&other), "nor one with another area");
-	other = fms_layout(992, 2000);
+	other = fms_layout(992, 2000, 16);
 	shim_ok(!fms_layout_claim(&other), "... either of them");
+	other = fms_layout(1000, 2000, 24);
+	shim_ok(!fms_layout_claim(&other), "... nor that of I/O");
 	shim_ok(fms_layout_is(&memory, &ours), "and the stamp stays");
 	return shim_done();
 }

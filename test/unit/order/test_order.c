@@ -568,13 +568,15 @@ goes_well(uint32 range, bool chains, bool long_keys, Size share_bytes)
 	static const int distances[] = {0, 1, 7, 1000};
 	const FmsFirstKeys *all[MAX_RUNS];
 	bool		passed = true;
+	Size		taken_bytes;
 	int			i;
 
 	make_runs(range, chains, long_keys, share_bytes);
-	if (fms_first_keys_memory_bytes(store) > share_bytes && tapes_open == 0)
+	taken_bytes = fms_first_keys_memory(store).memory_bytes;
+	if (taken_bytes > share_bytes && tapes_open == 0)
 	{
-		shim_note("%zu bytes are more than the share of %zu",
-				  fms_first_keys_memory_bytes(store), share_bytes);
+		shim_note("%zu bytes are more than the share of %zu", taken_bytes,
+				  share_bytes);
 		passed = false;
 	}
 	for (i = 0; i < nruns; i++)

@@ -7,10 +7,11 @@
  *
  * Seen to fail with: fits() without the writer; the search for the fan-in
  * ending one too high; halving a block of 2560 bytes to 1280; automatic l not
- * falling where the memory is small; fms_sizing_rest() for a run less, or
- * without the first keys; with a device: its sizes not held to block_share();
- * advice: a step less, a step more, without the first runs' parts, without the
- * largest record; a rest that leaves blocks small pages.
+ * falling where the memory is small; fms_sizing_in_memory_run() for a run
+ * less, or without the first keys; with a device: its sizes not held to
+ * block_share(); advice: a step less, a step more, without the first runs'
+ * parts, without the largest record; an in-memory run that leaves blocks small
+ * pages.
  */
 #include "postgres.h"
 
@@ -191,6 +192,7 @@ static const double expectations[] = {0, 1e5, 1e8, 1e13};
 
 static FmsOptions options;
 static FmsSizing sizing;
+static FmsMergeInput input;
 static const char *broken;		/* the first rule that did not hold */
 
 #define HOLDS(rule) \
@@ -199,12 +201,34 @@ static const char *broken;		/* the first rule that did not hold */
 			broken = #rule; \
 	} while (0)
 
+static int
+fan_in(uint32 largest_bytes, bool writes)
+{
+	input.largest_bytes = largest_bytes;
+	return fms_sizing_fan_in(&sizing, &input, writes);
+}
+
+static FmsMergeSize
+merge_size(int nruns, uint32 largest_bytes, bool writes)
+{
+	input.largest_bytes = largest_bytes;
+	return fms_sizing_merge(&sizing, &input, nruns, writes);
+}
+
+static void
+choose(const FmsMode *mode)
+{
+	memset(&input, 0, sizeof(input));
+	input.compressed = options.compression == FMS_COMPRESS_ON;
+	sizing = fms_sizing_choose(mode, &options);
+}
+
 static Size
 bytes_needed(int nruns, uint32 assist, uint32 block_bytes,
 			 uint32 largest_bytes, bool writes)
 {
-	return fms_merge_bytes(sizing.mode, NULL, nruns, assist, block_bytes,
-						   largest_bytes, sizing.compressed) +
+	return fms_merge_bytes(sizing.mode, &input.first_keys, nruns, assist,
+						   block_bytes, largest_bytes, input.compressed) +
 		(writes || sizing.mode->fills_memory ?
 		 fms_run_writer_bytes(sizing.output_bytes, block_bytes) : 0) +
 		sizing.first_keys_bytes;
@@ -245,8 +269,8 @@ static void
 check_merge(uint32 largest, bool writes)
 {
 	bool		assists = sizing.mode->assists;
-	int			n = fms_sizing_fan_in(&sizing, largest, writes);
-	uint32		l = fms_sizing_assist(&sizing, n, largest, writes);
+	int			n = fan_in(largest, writes);
+	uint32		l = merge_size(n, largest, writes).assist_blocks;
 	uint32		fewest = sizing.assist_wanted > 0 ? sizing.assist_wanted : l;
 
 	HOLDS(n >= 2);
@@ -269,24 +293,25 @@ check_merge(uint32 largest, bool writes)
 
 	/* fewer runs leave room for as many assist blocks or more */
 	if (n > 2)
-		HOLDS(fms_sizing_assist(&sizing, 2, largest, writes) >= l);
+		HOLDS(merge_size(2, largest, writes).assist_blocks >= l);
 	/* who writes beside merging has less for merging */
 	if (!writes)
-		HOLDS(fms_sizing_fan_in(&sizing, largest, true) <= n);
+		HOLDS(fan_in(largest, true) <= n);
 	/* long tuples take room */
-	HOLDS(fms_sizing_fan_in(&sizing, 0, writes) >= n);
+	HOLDS(fan_in(0, writes) >= n);
 }
 
 /* Can its blocks, if they are more than one huge page, be whole ones? */
 static bool
-can_be_huge_pages(int n, uint32 l, uint32 largest)
+can_be_huge_pages(int n, uint32 largest)
 {
-	Size		bytes = (Size) sizing.mode->blocks(n, l) * sizing.block_bytes;
+	FmsMergeSize size = merge_size(n, largest, false);
+	Size		bytes = (Size) sizing.mode->blocks(n, size.assist_blocks) *
+		sizing.block_bytes;
 
 	return bytes <= FMS_HUGE_PAGE_BYTES ||
 		TYPEALIGN(FMS_HUGE_PAGE_BYTES, bytes) - bytes <=
-		fms_sizing_rounding_bytes(&sizing) +
-		fms_sizing_spare(&sizing, n, l, largest, false);
+		fms_sizing_rounding_bytes(&sizing) + size.spare_bytes;
 }
 
 /*
@@ -294,27 +319,29 @@ can_be_huge_pages(int n, uint32 l, uint32 largest)
  * needed for its blocks to be huge pages.
  */
 static void
-check_rest(uint32 largest)
+check_in_memory_run(uint32 largest)
 {
 	int			n;
 
 	for (n = 1; n <= 20; n++)
 	{
-		Size		rest = fms_sizing_rest(&sizing, n, largest);
+		Size		kept;
 		uint32		l;
 
-		HOLDS(rest < sizing.memory_bytes);
-		HOLDS(rest == 0 || options.block_bytes == 0);
-		if (rest == 0)
+		input.largest_bytes = largest;
+		kept = fms_sizing_in_memory_run(&sizing, &input, n);
+		HOLDS(kept < sizing.memory_bytes);
+		HOLDS(kept == 0 || options.block_bytes == 0);
+		if (kept == 0)
 			continue;
-		sizing.rest_bytes = rest;
-		HOLDS(fms_sizing_fan_in(&sizing, largest, false) >= n + 1);
-		l = fms_sizing_assist(&sizing, n + 1, largest, false);
+		input.in_memory_run_bytes = kept;
+		HOLDS(fan_in(largest, false) >= n + 1);
+		l = merge_size(n + 1, largest, false).assist_blocks;
 		HOLDS(bytes_needed(n + 1, l, sizing.block_bytes, largest, false) +
-			  rest <= sizing.memory_bytes);
+			  kept <= sizing.memory_bytes);
 		HOLDS(!sizing.mode->assists || l >= 4 || sizing.assist_wanted > 0);
-		HOLDS(!sizing.mode->assists || can_be_huge_pages(n + 1, l, largest));
-		sizing.rest_bytes = 0;
+		HOLDS(!sizing.mode->assists || can_be_huge_pages(n + 1, largest));
+		input.in_memory_run_bytes = 0;
 	}
 }
 
@@ -324,8 +351,8 @@ check_settings(void)
 	int			i;
 
 	check_block_size();
-	check_rest(0);
-	check_rest(9000);
+	check_in_memory_run(0);
+	check_in_memory_run(9000);
 	for (i = 0; i < (int) lengthof(largests); i++)
 	{
 		check_merge(largests[i], false);
@@ -347,8 +374,8 @@ check_growth(const FmsMode *mode, uint32 largest)
 		int			n;
 
 		options.memory_bytes = memories_kb[i] * 1024;
-		fms_sizing_init(&sizing, mode, &options);
-		n = fms_sizing_fan_in(&sizing, largest, false);
+		choose(mode);
+		n = fan_in(largest, false);
 		if (options.block_bytes > 0)
 		{
 			HOLDS(sizing.block_bytes >= block_before);
@@ -384,7 +411,7 @@ check_mode(const FmsMode *mode)
 				for (m = 0; m < (int) lengthof(memories_kb); m++)
 				{
 					options.memory_bytes = memories_kb[m] * 1024;
-					fms_sizing_init(&sizing, mode, &options);
+					choose(mode);
 					check_settings();
 					if (broken)
 						return;
@@ -439,8 +466,7 @@ check_devices(void)
 
 			options.memory_bytes = memories_kb[m] * 1024;
 			options.expected_bytes = (double) options.memory_bytes * runs;
-			memset(&sizing, 0, sizeof(sizing));
-			fms_sizing_init(&sizing, &fms_mode_fmsort, &options);
+			choose(&fms_mode_fmsort);
 			HOLDS(sizing.block_bytes <= 16 * 1024 ||
 				  (uint64) sizing.block_bytes * (runs + 4 + 8) <=
 				  options.memory_bytes);
@@ -457,8 +483,8 @@ check_devices(void)
 #define STEP_BYTES		65536
 
 /*
- * Runs that so much input makes with that memory; the rest that the last merge
- * takes from memory is one.  Written anew: sort.c does it with tuples.
+ * Runs that so much input makes with that memory; those that the last
+ * merge takes from memory are one.  Written anew: sort.c does it with tuples.
  */
 static int
 count_runs(uint64 input_bytes)
@@ -489,11 +515,11 @@ does(Size memory_bytes, bool all, uint64 input_bytes, uint32 largest)
 
 	options.memory_bytes = memory_bytes;
 	options.expected_bytes = (double) input_bytes;
-	fms_sizing_init(&sizing, sizing.mode, &options);
+	choose(sizing.mode);
 	runs = count_runs(input_bytes);
 	if (all || runs == 0)
 		return runs == 0;
-	return runs <= fms_sizing_fan_in(&sizing, largest, false);
+	return runs <= fan_in(largest, false);
 }
 
 /* By trying one size after the other. */
@@ -510,14 +536,16 @@ least_that_does(bool all, uint64 input_bytes, uint32 largest)
 static void
 check_advice_for(uint64 input_bytes, uint32 largest)
 {
-	const FmsSizing done = sizing;
 	const FmsOptions asked = options;
+	FmsAdvice	advice;
 	Size		all;
 	Size		one_pass;
 	int			i;
 
-	all = fms_sizing_for_memory(&done, &asked, input_bytes);
-	one_pass = fms_sizing_for_one_pass(&done, &asked, input_bytes, largest);
+	input.largest_bytes = largest;
+	advice = fms_sizing_advise(sizing.mode, &asked, &input, input_bytes);
+	all = advice.in_memory_bytes;
+	one_pass = advice.one_pass_bytes;
 	HOLDS(all % STEP_BYTES == 0 && one_pass % STEP_BYTES == 0);
 	HOLDS(one_pass <= all);
 
@@ -551,9 +579,7 @@ check_advice(void)
 			set_assists[shim_below(lengthof(set_assists))];
 		options.compression = shim_below(2) ? FMS_COMPRESS_ON :
 			FMS_COMPRESS_OFF;
-		memset(&sizing, 0, sizeof(sizing));
-		fms_sizing_init(&sizing, modes[shim_below(lengthof(modes))],
-						&options);
+		choose(modes[shim_below(lengthof(modes))]);
 		/* 100 kB to 200 MB */
 		check_advice_for((uint64) (100 * 1024) << shim_below(11) |
 						 shim_below(100000), largests[shim_below(3)]);
