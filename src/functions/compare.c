@@ -186,8 +186,9 @@ static void
 set_times(Times *times, double total_us, const FmsCounters *counters)
 {
 	times->total_us = total_us;
-	times->formation_us = Min(total_us, counter_us(counters, FMS_COUNT_FORMATION_NS) -
-							  counter_us(counters, FMS_COUNT_INPUT_NS));
+	times->formation_us =
+		Min(total_us, counter_us(counters, FMS_COUNT_FORMATION_NS) -
+			counter_us(counters, FMS_COUNT_INPUT_NS));
 	times->merge_us = Min(total_us - times->formation_us,
 						  counter_us(counters, FMS_COUNT_MERGE_NS));
 	times->blocked_us = Min(times->merge_us,

@@ -118,7 +118,7 @@ fms_counters_performed(const FmsCounters *counters)
 		FMS_METHOD_STILL_LOADING;
 }
 
-/* Raises an error if there is no shared memory; what: the function that asks. */
+/* Raises an error without shared memory; what: the function that asks. */
 extern void fms_require_shared(const void *shared, const char *what);
 
 /* A row of a SQL function; columns are filled by name. */
