@@ -171,12 +171,15 @@ endif
 
 # ---- what the tests put between fmsort and the kernel -----------------------
 
-build/faulty_io.so: test/faults/faulty_io.c Makefile | build have-libraries
-	$(CC) -std=gnu11 -O1 -Wall -Wextra -Werror -fPIC -shared -o $@ $< \
+FAULT_FLAGS = -std=gnu11 -O1 -Wall -Wextra -Werror
+
+build/faulty_io.so build/jumping_clock.so: build/%.so: test/faults/%.c Makefile \
+		| build have-libraries
+	$(CC) $(FAULT_FLAGS) -fPIC -shared -o $@ $< \
 		$(shell pkg-config --cflags --libs liburing) -ldl
 
 build/reaper build/refuse: build/%: test/faults/%.c Makefile | build
-	$(CC) -std=gnu11 -O1 -Wall -Wextra -Werror -o $@ $<
+	$(CC) $(FAULT_FLAGS) -o $@ $<
 
 # The library with plans that this one does not know.
 build/fmsort_other.so: src/executor/node.c $(OBJS) Makefile | build
@@ -199,9 +202,6 @@ build/fmsort_counters.so: $(SOURCES) $(FMSORT_HEADERS) Makefile | build have-lib
 	$(CC) $(CFLAGS) -O0 -Wno-error -Ibuild/counters \
 		$(filter-out -MMD -MP -Isrc,$(CPPFLAGS)) -U_FORTIFY_SOURCE -fPIC \
 		-shared -o $@ $(SOURCES:src/%=build/counters/%) $(LDFLAGS) $(SHLIB_LINK)
-
-build/jumping_clock.so: test/faults/jumping_clock.c Makefile | build
-	$(CC) -std=gnu11 -O1 -Wall -Wextra -Werror -fPIC -shared -o $@ $<
 
 # ---- fuzz targets: test/fuzz/fuzz_*.c, built like unit tests ----------------
 

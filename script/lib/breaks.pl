@@ -2,7 +2,8 @@
 #
 #   breaks.pl list ROOT                names, one a line
 #   breaks.pl show ROOT NAME FIELD     one field of a break
-#   breaks.pl apply ROOT NAME          breaks the tree, prints which file
+#   breaks.pl apply ROOT NAME          breaks a file, prints its name; what it
+#                                      was is in FILE.sound then
 #   breaks.pl check ROOT               fails if a text is not there exactly once
 
 use strict;
@@ -18,6 +19,16 @@ sub slurp
 	open my $file, '<', $path or die "$path: $!\n";
 	local $/ = undef;
 	return scalar <$file>;
+}
+
+sub spew
+{
+	my ($path, $text) = @_;
+
+	open my $file, '>', $path or die "$path: $!\n";
+	print $file $text;
+	close $file or die "$path: $!\n";
+	return;
 }
 
 my $last;
@@ -94,10 +105,9 @@ else
 		  unless @places == 1;
 		my ($path, $offset, $length) = @{ $places[0] };
 
+		spew("$path.sound", $text{$path});
 		substr $text{$path}, $offset, $length, $break->{replace};
-		open my $file, '>', $path or die "$path: $!\n";
-		print $file $text{$path};
-		close $file or die "$path: $!\n";
+		spew($path, $text{$path});
 		print substr($path, length($root) + 1), "\n";
 	}
 	else { die "there is no command '$command'\n" }

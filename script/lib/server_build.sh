@@ -15,7 +15,7 @@ server_build() {
     shift 2
 
     prefix=$FMSORT_ROOT/build/server/$name
-    server_source_all
+    server_source "$FMSORT_ROOT/build/server" configure
     wanted=$(printf '%s\n' "$(<"$SERVER_SOURCE/version")" "$flags" "$@" \
         "$(declare -f server_make)")
     if [[ ! -e $prefix/built || $(<"$prefix/built") != "$wanted" ]]; then

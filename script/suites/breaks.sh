@@ -77,7 +77,8 @@ break_one() {
         FAILED=$((FAILED + 1))
         failures <<<"$name: ${test[*]} $said; the log is $log" >/dev/null
     fi
-    cp "$FMSORT_ROOT/$file" "$COPY/$file"
+    mv "$COPY/$file.sound" "$COPY/$file"
+    touch "$COPY/$file"
 }
 
 run() {

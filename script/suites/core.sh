@@ -4,12 +4,11 @@
 # statement what they print with what they print without fmsort under the same
 # settings.  The closing line counts tests, each once for each of its rounds.
 #
-#   script/test core [--tests NAME,...] [--accept] [--library FILE]
+#   script/test core [--tests NAME,...] [--accept]
 #
 #   --tests    only these, and what has to run before them
 #   --accept   takes every difference there is into test/core/accepted, where
 #              a reason is to be written to each (test/core/README.md)
-#   --library  this fmsort.so, and not one built here with assertions
 #
 # Nothing is installed but packages.  What the tests need of PostgreSQL's
 # source comes from where the server's package came from, and stays in
@@ -21,7 +20,6 @@
 CORE=$FMSORT_ROOT/build/core
 RESULTS=$CORE/results
 ACCEPTED=$FMSORT_ROOT/test/core/accepted
-BUILD=(WERROR=1 ASSERT=1)
 
 # 64 kB makes nearly every sort spill; 4 MB is the default.
 WORK_MEMS=(64kB 4MB)
@@ -40,7 +38,6 @@ SORT_OPTIONS='-c enable_hashjoin=off -c enable_nestloop=off
     -c enable_bitmapscan=off -c enable_hashagg=off'
 
 ACCEPT=()
-LIBRARY=
 WANTED=()
 REGRESS_TESTS=()
 ISOLATION_TESTS=()
@@ -51,10 +48,6 @@ parse() {
         --accept) ACCEPT=(--accept) ;;
         --tests)
             IFS=', ' read -ra WANTED <<<"${2:?names are missing}"
-            shift
-            ;;
-        --library)
-            LIBRARY=$(realpath "${2:?a file is missing}")
             shift
             ;;
         *) die "there is no option '$1'" ;;
@@ -156,11 +149,6 @@ END
     make -s -C "$modules" PGXS="$(pg_config --pgxs)"
 }
 
-build_library() {
-    LIBRARY=$FMSORT_ROOT/fmsort.so
-    step "Building with assertions" make -s -C "$FMSORT_ROOT" "${BUILD[@]}"
-}
-
 # A copy for the server's user, who may not get at ours; and one that nobody
 # changes meanwhile.
 copy_input() {
@@ -169,7 +157,7 @@ copy_input() {
     mkdir -p "$work/lib" "$work/out"
     cp -r "$SERVER_SOURCE"/src/test/{regress,isolation} "$work"
     cp "$CORE"/modules/*.so "$work/lib"
-    cp "$LIBRARY" "$work/lib/fmsort.so"
+    cp "$FMSORT_ROOT/fmsort.so" "$work/lib"
     for spec in "$FMSORT_ROOT"/test/core/specs/*.spec; do
         cp "$spec" "$work/isolation/specs"
         # pg_regress wants something to compare with
@@ -315,10 +303,12 @@ verdict() {
 
 run() {
     parse "$@"
-    server_source
+    server_source "$CORE/source" src/test/regress/parallel_schedule \
+        '*/src/test/regress' '*/src/test/isolation' '*/contrib/spi'
     choose_tests
     step "Building what the tests load" build_modules
-    [[ -n $LIBRARY ]] || build_library
+    step "Building with assertions" make -s -C "$FMSORT_ROOT" WERROR=1 \
+        ASSERT=1
     cluster_make_dir
     step "Copying the tests to $CLUSTER_DIR" copy_input
     rm -rf "$RESULTS"

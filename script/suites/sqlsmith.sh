@@ -10,7 +10,6 @@
 #     of a sort, and nothing lies around in the end
 #
 #   script/test sqlsmith            MINUTES=10, SEED=number, KEEP=1
-#   LIBRARY=/path/to/fmsort.so     tests that one; nothing is built, installed
 #
 # What is found goes to build/log/sqlsmith, statements included.  The same
 # seed gives other statements where timeouts fall differently.
@@ -18,7 +17,6 @@
 MINUTES=${MINUTES:-10}
 SEED=${SEED:-$RANDOM}
 SAMPLE_TRIES=60
-LIBRARY=${LIBRARY:-}
 FAILED=0
 FOUND=$FMSORT_ROOT/build/log/sqlsmith
 
@@ -43,29 +41,6 @@ SETTINGS=(
 # What caches and the allocator explain of a session's memory; the shared buffers
 # that it touches alone are in it, hence few.
 IDLE_PRIVATE_MAX_KB=262144
-
-server_settings() {
-    cat <<EOF
-session_preload_libraries = '${LIBRARY:-fmsort},auto_explain'
-work_mem = 64kB
-shared_buffers = 8MB
-max_parallel_workers_per_gather = 0
-restart_after_crash = on
-log_statement = all
-logging_collector = on
-log_destination = jsonlog
-log_directory = log
-log_filename = 'server.log'
-log_rotation_age = 0
-log_rotation_size = 0
-log_error_verbosity = verbose
-auto_explain.log_min_duration = 0
-auto_explain.log_analyze = on
-auto_explain.log_timing = off
-auto_explain.log_buffers = on
-auto_explain.log_verbose = on
-EOF
-}
 
 sql() { psql -X -q -A -t -v ON_ERROR_STOP=1 "$@"; }
 
@@ -196,41 +171,9 @@ run_legs() {
 
 # ---- what came of it --------------------------------------------------------
 
-# The server's log as a table.  JSON escapes what the quotes here are.
 load_log() {
-    sql <<EOF
-CREATE TABLE raw (line jsonb);
-COPY raw FROM '$CLUSTER_DIR/data/log/server.json'
-  (FORMAT csv, QUOTE E'\\x01', DELIMITER E'\\x02');
-CREATE TABLE log AS SELECT row_number() OVER () AS id,
-  line ->> 'error_severity' AS severity, line ->> 'state_code' AS state,
-  line ->> 'message' AS message, line ->> 'detail' AS detail,
-  line ->> 'statement' AS statement, line ->> 'user' AS role,
-  line ->> 'file_name' AS file, line ->> 'func_name' AS function,
-  (line ->> 'application_name' = 'sqlsmith::dut' AND
-   line ->> 'backend_type' = 'client backend') AS smith
-FROM raw;
-DROP TABLE raw;
-CREATE VIEW done AS SELECT role, message LIKE '%Custom Scan (FMSort)%' AS sorted,
-  message LIKE '%Merge Mode: %' AS spilled
-FROM log WHERE smith AND severity = 'LOG' AND message LIKE 'duration: %plan:%';
-CREATE VIEW errors AS SELECT * FROM log
-WHERE smith AND severity IN ('ERROR', 'FATAL') AND statement IS NOT NULL;
--- What a statement must not give: internal errors and want of resources.
-CREATE TABLE suspects AS
-SELECT min(id) AS id, state, role, statement, min(message) AS message,
-  min(file || ', ' || function) AS place
-FROM errors WHERE left(state, 2) IN ('XX', '53', '54', '58')
-GROUP BY state, role, statement
-UNION ALL
-SELECT c.id, 'crash', s.role, substr(s.message, length('statement: ') + 1),
-  c.message, NULL
-FROM log c, LATERAL (SELECT * FROM log l WHERE l.id < c.id AND smith
-    AND message LIKE 'statement: %' AND message !~ ': (BEGIN|ROLLBACK);'
-    ORDER BY id DESC LIMIT 1) s
-WHERE c.message ~ 'was terminated by signal'
-  AND c.detail LIKE 'Failed process was running: %';
-EOF
+    sql -v log="$CLUSTER_DIR/data/log/server.json" \
+        -f "$FMSORT_ROOT/test/sqlsmith/log.sql"
 }
 
 save_logs() {
@@ -398,8 +341,8 @@ run() {
     [[ $MINUTES =~ ^[1-9][0-9]*$ ]] || die "MINUTES=$MINUTES is no number"
     rm -rf "$FOUND"
     mkdir -p "$FOUND"
-    [[ -n $LIBRARY ]] || with_assertions
-    mapfile -t settings < <(server_settings)
+    with_assertions
+    mapfile -t settings <"$FMSORT_ROOT/test/sqlsmith/server.conf"
     cluster_start "${settings[@]}"
     step "Making tables, views and roles" make_database
     run_legs

@@ -111,7 +111,6 @@ FmsSortKeys
 fms_sort_keys_of(Oid collation)
 {
 	FmsSortKeys keys = {0};
-
 	UCollator  *collator;
 
 	if (ucol_getAttribute == NULL || ucol_getReorderCodes == NULL ||

@@ -49,8 +49,7 @@ typedef struct FmsColumn
 	SortSupportData comparator;
 	AttrNumber	attno;			/* in the tuples */
 	uint8		invert;			/* 0xFF if descending */
-	uint8		null_byte;		/* first byte of a null */
-	uint8		value_byte;		/* first byte of any value */
+	uint8		null_byte;		/* of a null: less or more than VALUE_BYTE */
 	FmsEncodeDatum encode;		/* NULL: the column is not in the key */
 	FmsSortKeys sort_keys;		/* for encode() */
 } FmsColumn;

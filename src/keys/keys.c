@@ -30,6 +30,9 @@
 #include "keys/key_columns.h"
 #include "keys/keys.h"
 
+/* First byte of a column that is not null. */
+#define VALUE_BYTE	1
+
 /* The encoding of a column, or NULL.  Fills in sort_keys. */
 static const FmsKeyType *
 find_type(Oid operator, Oid collation, FmsSortKeys *sort_keys)
@@ -70,8 +73,7 @@ init_column(FmsColumn *column, const FmsKeySpec *spec, int i)
 
 	column->attno = spec->attnos[i];
 	column->invert = comparator->ssup_reverse ? 0xFF : 0;
-	column->null_byte = spec->nulls_first[i] ? 0 : 2;
-	column->value_byte = 1;
+	column->null_byte = spec->nulls_first[i] ? VALUE_BYTE - 1 : VALUE_BYTE + 1;
 	column->encode = type ? type->encode : NULL;
 	return type;
 }
@@ -151,7 +153,7 @@ fms_keys_encode(FmsKeys *keys, TupleTableSlot *slot, FmsKeyImage *image)
 			fms_encode_byte(&writer, column->null_byte);
 		else
 		{
-			fms_encode_byte(&writer, column->value_byte);
+			fms_encode_byte(&writer, VALUE_BYTE);
 			writer.invert = column->invert;
 			column->encode(&writer, value, &column->sort_keys);
 		}

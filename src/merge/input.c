@@ -21,7 +21,7 @@
 Size
 fms_input_bytes(int nruns, uint32 nframes, uint32 block_bytes)
 {
-	return nruns * (sizeof(FmsRun *) + sizeof(uint32)) +
+	return nruns * (FMS_RUN_BYTES + sizeof(uint32)) +
 		nframes * (block_bytes + sizeof(FmsFrame) + sizeof(FmsFrame *) +
 				   sizeof(FmsIoRequest *));
 }
