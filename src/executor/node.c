@@ -33,12 +33,7 @@
 #include "executor/settings.h"
 #include "executor/workers.h"
 #include "keys/record.h"
-#include "observe/counters.h"
-#include "observe/explain.h"
-#include "observe/last_sort.h"
-#include "observe/progress.h"
-#include "observe/slow_log.h"
-#include "observe/stat.h"
+#include "observe/reports.h"
 #include "sort/sort.h"
 
 /*

@@ -3,43 +3,24 @@
  * compare.c
  *	  One query under several ways of sorting: fmsort_compare().
  *
- * Equal memory is what makes ways of merging comparable (Table 5 of Lee, Roh,
- * Park).  With n runs and l assist blocks, the input buffer of every mode is
- * the n blocks of s bytes that the traditional merge has:
+ * All merge modes get the same input buffer (Table 5 of Lee, Roh, Park): the n
+ * blocks of s bytes that the traditional merge of n runs has, l assist blocks
+ * included.
  *
- *	  traditional		n	  blocks of s, single_block likewise
+ *	  traditional		n	  blocks of s
  *	  double buffering	2n	  blocks of s / 2
  *	  fmsort, flash		n + l blocks of n s / (n + l), multi_block likewise
  *
- * How many blocks a mode has is the mode's own answer (mode.h), so this file
- * only divides.  n is known after a first run, which is not measured and also
- * warms the caches for all that follow.
- *
  *	  first run --> n --> round 1: A B C --> round 2: B C A --> .. medians
  *
- * Two contenders stand outside: "stock" is PostgreSQL's sort, "automatic" is
- * what a session gets that sets nothing but work_mem.  They use work_mem as
- * they like.
+ * "stock" is PostgreSQL's sort, "automatic" a session that sets nothing but
+ * work_mem.  Both use work_mem as they like.
  *
- * What a query may do.  It runs with the caller's rights and search_path,
- * may only be a SELECT, and runs in a subtransaction that is read-only and
- * rolled back at its end.  So a function in it that writes to a table fails,
- * and what a read-only transaction lets through (temporary tables, settings,
- * cursors) is undone before the next contender.  What a rollback does not
- * undo is refused (leftovers.c).  The same subtransaction takes the settings
- * back, whether the query ends well or not.  C, since then there is no SQL
- * of our own that a search_path could lead astray.
+ * The query runs with the caller's rights in a read-only subtransaction that
+ * is rolled back, which also takes back the settings.  leftovers.c refuses
+ * what a rollback does not undo.
  *
- * Its rows are read and dropped, in one process: what is compared is sorting,
- * not sending, and how parallel workers share is the planner's business.
- *
- * Times are those of the run with the median total, all of one run, so that
- * they add up.  Of several sorts in a query, one may be the input of
- * another: so formation is counted without its input, and the sum is no more
- * than the total.
- *
- * Memory: the caller's context, for some kB a contender.  On ERROR the
- * subtransaction is rolled back here and the error goes on.
+ * Times are those of the run with the median total.
  *
  *-------------------------------------------------------------------------
  */
@@ -61,8 +42,7 @@
 #include "utils/resowner.h"
 
 #include "base/clock.h"
-#include "observe/counters.h"
-#include "observe/last_sort.h"
+#include "observe/reports.h"
 #include "functions/leftovers.h"
 #include "merge/mode.h"
 #include "executor/settings.h"

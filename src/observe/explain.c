@@ -27,9 +27,7 @@
 #include "utils/typcache.h"
 
 #include "base/compat.h"
-#include "observe/counters.h"
-#include "observe/explain.h"
-#include "observe/why.h"
+#include "observe/reports.h"
 
 /* COLLATE, DESC or USING, NULLS: whatever is not the type's default. */
 static void

@@ -19,9 +19,7 @@
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 
-#include "observe/counters.h"
-#include "observe/last_sort.h"
-#include "observe/why.h"
+#include "observe/reports.h"
 
 /* Sorts kept of one statement. */
 #define KEPT_SORTS	64

@@ -42,7 +42,7 @@
 
 #include "base/clock.h"
 #include "observe/estimate.h"
-#include "observe/progress.h"
+#include "observe/reports.h"
 
 /* Sorts that a backend can show at once. */
 #define SLOTS			8

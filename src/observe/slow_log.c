@@ -16,9 +16,7 @@
 
 #include "lib/stringinfo.h"
 
-#include "observe/counters.h"
-#include "observe/slow_log.h"
-#include "observe/why.h"
+#include "observe/reports.h"
 
 static void
 append_external(StringInfo line, const FmsCounters *counters)

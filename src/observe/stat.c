@@ -39,8 +39,7 @@
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
-#include "observe/counters.h"
-#include "observe/stat.h"
+#include "observe/reports.h"
 
 /* Rows; the last one is of all databases that have none. */
 #define DATABASES		256

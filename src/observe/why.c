@@ -16,8 +16,7 @@
 
 #include "lib/stringinfo.h"
 
-#include "observe/counters.h"
-#include "observe/why.h"
+#include "observe/reports.h"
 
 static const char *const direct_reasons[] = {
 	[FMS_DIRECT_AS_SET] = "as set",

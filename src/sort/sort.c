@@ -318,8 +318,8 @@ finish_in_memory(FmsSort *sort)
 }
 
 /*
- * Writes what the last merge cannot keep in memory.  Returns the rest, sorted,
- * or NULL if there is none.
+ * Writes what the last merge cannot keep in memory.  Returns the
+ * in-memory run, or NULL.
  */
 static const FmsFormation *
 write_last_run(FmsSort *sort)
@@ -349,12 +349,12 @@ write_last_run(FmsSort *sort)
 static void
 finish_spilling(FmsSort *sort)
 {
-	const FmsFormation *rest = write_last_run(sort);
+	const FmsFormation *in_memory_run = write_last_run(sort);
 
 	fms_spill_flush(sort->spill);
 	fms_count_set_us(sort->counters, FMS_COUNT_FORMATION_NS,
 					 fms_clock_since_us(sort->began));
-	fms_spill_reduce(sort->spill, rest, sort->input_bytes);
+	fms_spill_reduce(sort->spill, in_memory_run, sort->input_bytes);
 	if (sort->options.backward || sort->options.marks)
 		sort->history = fms_history_create(sort->spill,
 										   sort->sizing.history_bytes,

@@ -8,36 +8,21 @@
  *	     \      |      /
  *	      last merge ----> tuples	never written
  *
- * Passes.  The last merge feeds the parent and is never written (ActiveSort).
- * If there are more runs than it can take, some are merged into one first:
- * as few as will do, and those that are smallest together, so little is
- * written twice.  Only neighbours are merged, and the result takes their
- * place: ties leave in the order of the runs, so that order must stay the
- * order of arrival.
+ * Passes.  The last merge feeds the parent and is never written.  If it cannot
+ * take all runs, earlier merges turn some into one: as few runs as necessary,
+ * the smallest, and only neighbours.  The result takes their position, because
+ * ties leave in the order of the runs, which is the order of arrival.
  *
  *	  runs   0  1  2  3  4  5  6		the last merge takes 5
  *	         0  1 [2  3  4] 5  6		merge 3 neighbours
  *	         0  1     7     5  6
  *
- * The rest.  Tuples that are still in memory when the input ends need not be
- * written, if the last merge can spare the memory: it takes them from there,
- * as if they were the last run.
+ * The in-memory run: tuples still in memory when the input ends.  If the last
+ * merge can spare their memory, it takes them from there, as its last run.
  *
- * The result as a run.  What a sort would cost that writes its result before
- * anybody reads it can be measured: then there is one merge more, into a run
- * that the last merge merely reads (options.materialize).
- *
- * The last merge can be begun again, at its start or anywhere it has been
- * before: the runs are still there.  In every merge before it, what has been
- * read is free to be written again, so that no more than the tuples once is on
- * the disk.
- *
- * Ownership.  Everything lies in one memory context of its own, a child of
- * the one current at the beginning.  Its reset callback closes the I/O
- * channel, which drains what is in flight and unmaps the buffers, so it may
- * simply be forgotten on ERROR; requests and frames are in that very context
- * (not in a child, which would be freed before the callback runs).  The
- * resource owner deletes the files, before or after that.
+ * Ownership.  Everything is in one memory context, whose reset callback closes
+ * the I/O channel, drains it and unmaps its buffers; requests and frames are
+ * in that context, not in a child.  The resource owner deletes the files.
  *
  *-------------------------------------------------------------------------
  */
@@ -79,7 +64,7 @@ struct FmsSpill
 	instr_time	run_began;		/* when that choice was made */
 	double		run_blocked_us; /* waiting for writes until then */
 
-	const FmsFormation *rest;	/* goes into the last merge; NULL: nothing */
+	const FmsFormation *in_memory_run;	/* or NULL */
 	FmsMergePlan plan;			/* of the merge going on */
 	FmsMerge   *merge;			/* NULL: none */
 	FmsSampler	stepping;		/* divides the last merge's time between it
@@ -99,8 +84,8 @@ merge_input(const FmsSpill *spill)
 {
 	FmsMergeInput input = {
 		.first_keys = fms_first_keys_memory(spill->first_keys),
-		.in_memory_run_bytes = spill->rest ?
-		fms_formation_memory_bytes(spill->rest) : 0,
+		.in_memory_run_bytes = spill->in_memory_run ?
+		fms_formation_memory_bytes(spill->in_memory_run) : 0,
 		.refused_bytes = spill->refused_bytes,
 		.largest_bytes = spill->largest_bytes,
 		.compressed = spill->compressed
@@ -364,7 +349,7 @@ begin_merge(FmsSpill *spill, int first, int n, bool writes,
 	plan->first_keys = spill->first_keys;
 	plan->counters = spill->counters;
 	plan->block_bytes = spill->sizing->block_bytes;
-	plan->in_memory_run = writes ? NULL : spill->rest;
+	plan->in_memory_run = writes ? NULL : spill->in_memory_run;
 	plan->frees = writes;
 	plan->writer_bytes = writes ? spill->sizing->writer_bytes : 0;
 	plan->assist_blocks = size.assist_blocks;
@@ -533,12 +518,12 @@ announce_merges(FmsSpill *spill)
 }
 
 void
-fms_spill_reduce(FmsSpill *spill, const FmsFormation *rest,
+fms_spill_reduce(FmsSpill *spill, const FmsFormation *in_memory_run,
 				 uint64 input_bytes)
 {
 	MemoryContext caller = MemoryContextSwitchTo(spill->context);
 
-	spill->rest = rest;
+	spill->in_memory_run = in_memory_run;
 	settle_for_less(spill);
 	announce_merges(spill);
 	for (;;)
