@@ -4,8 +4,8 @@
  *	  The asynchronous I/O method: Linux io_uring.
  *
  * A process has one ring, from its first spilling sort to the end of its last
- * one.  Its sorts share the ring by request: who waits completes the other
- * sorts' requests, too.
+ * one.  Its sorts share the ring: a sort that waits completes the others'
+ * requests, too.
  *
  *	  sort A --+                               +--> request->state
  *	  sort B --+--> submission queue --> kernel --> completion queue

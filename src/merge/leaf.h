@@ -72,7 +72,7 @@ extern void fms_leaf_report_bad_block(const FmsLeaf *leaf)
 			__attribute__((noreturn, cold));
 
 /* Makes the next record of the leaf's block its head. */
-static inline void
+static pg_attribute_always_inline void
 fms_leaf_take_record(FmsLeaves *leaves, int run)
 {
 	FmsLeaf    *leaf = &leaves->leaf[run];
@@ -104,7 +104,7 @@ fms_leaf_take_record(FmsLeaves *leaves, int run)
 }
 
 /* Moves on from the head, whose record has left. */
-static inline void
+static pg_attribute_always_inline void
 fms_leaf_advance(FmsLeaves *leaves, int run)
 {
 	if (unlikely(run == leaves->input.nruns))

@@ -81,7 +81,7 @@ fms_merge_bytes(const FmsMode *mode, const FmsFirstKeyMemory *first_keys,
  * The node of a leaf: its key prefix if prefixes decide, else the offset-value
  * code of its key against the key that left last.
  */
-static inline FmsLoserNode
+static pg_attribute_always_inline FmsLoserNode
 leaf_node(void *arg, int run)
 {
 	const FmsMerge *merge = arg;
@@ -183,7 +183,7 @@ play_by(FmsMerge *merge, int run, FmsTieLoser tie_loser)
 }
 
 /* The same; tie_loser becomes a constant, for the compiler to inline. */
-static inline void
+static void
 play(FmsMerge *merge, int run)
 {
 	if (merge->prefix_decides)
@@ -205,7 +205,7 @@ close_record(FmsMerge *merge)
 }
 
 /* Moves on from the record handed out last, unless that has been done. */
-static inline void
+static pg_attribute_always_inline void
 move_on(FmsMerge *merge)
 {
 	int			run = fms_losertree_winner(&merge->tree);

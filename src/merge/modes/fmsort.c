@@ -102,17 +102,6 @@ is_late(FmsInput *input, const FmsFrame *frame)
 	return frame->request.state == FMS_IO_IN_FLIGHT;
 }
 
-/* Doubles the reads in flight, up to l, since the merge has to wait. */
-static inline void
-read_further_ahead(FmsInput *input)
-{
-	FmsQueue   *queue = queue_of(input);
-
-	queue->unwaited = 0;
-	queue->depth = Min(2 * queue->depth, input->plan->assist_blocks);
-	input->assist_used = queue->depth;
-}
-
 /* Appends the upcoming block to the queue. */
 static void
 enqueue(FmsInput *input)
@@ -234,7 +223,12 @@ fmsort_next(FmsInput *input, int run)
 	queue->unwaited++;
 	waited = is_late(input, frame);
 	if (waited)
-		read_further_ahead(input);
+	{
+		/* more reads in flight may spare the merge the next wait */
+		queue->unwaited = 0;
+		queue->depth = Min(2 * queue->depth, input->plan->assist_blocks);
+		input->assist_used = queue->depth;
+	}
 	fms_input_wait(input, frame);
 
 	/* a read has finished, so another one may start */
