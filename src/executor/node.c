@@ -46,6 +46,10 @@
  */
 #define GROUP_MIN_TUPLES	32
 
+/* What is asked of the sort, and not of its child. */
+#define FLAGS_OF_SORTS \
+	(EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK)
+
 typedef struct FmsSortState
 {
 	CustomScanState css;		/* must be first */
@@ -53,10 +57,7 @@ typedef struct FmsSortState
 	FmsGroups  *groups;			/* NULL: the input is in no order */
 	int			presorted;		/* columns */
 
-	/* what the parents may ask for */
-	bool		rewindable;
-	bool		backward;
-	bool		marks;
+	int			eflags;			/* what the parents may ask for */
 	const LimitState *limit;	/* NULL: see bound */
 	uint64		bound;			/* tuples, or 0: all */
 
@@ -88,13 +89,9 @@ begin_node(CustomScanState *css, EState *estate, int eflags)
 	TupleDesc	desc;
 
 	state->presorted = fms_plan_read(plan, &state->spec);
-	state->rewindable = (eflags & EXEC_FLAG_REWIND) != 0;
-	state->backward = (eflags & EXEC_FLAG_BACKWARD) != 0;
-	state->marks = (eflags & EXEC_FLAG_MARK) != 0;
+	state->eflags = eflags & FLAGS_OF_SORTS;
 	outerPlanState(css) = ExecInitNode(outerPlan(plan), estate,
-									   eflags & ~(EXEC_FLAG_REWIND |
-												  EXEC_FLAG_BACKWARD |
-												  EXEC_FLAG_MARK));
+									   eflags & ~FLAGS_OF_SORTS);
 	desc = ExecGetResultType(outerPlanState(css));
 
 	/*
@@ -112,7 +109,8 @@ begin_node(CustomScanState *css, EState *estate, int eflags)
 		state->groups = fms_groups_create(&css->ss.ps, desc, &state->spec,
 										  state->presorted);
 	/* the planner asks neither of an Incremental Sort */
-	Assert(state->groups == NULL || (!state->backward && !state->marks));
+	Assert(state->groups == NULL ||
+		   !(state->eflags & (EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK)));
 }
 
 /* ---- counters ---- */
@@ -194,8 +192,8 @@ prepare_sort(FmsSortState *state)
 	/* a plan begun before fmsort.mode was set to off goes on as it was */
 	if (options.mode == FMS_MODE_OFF)
 		options.mode = FMS_MODE_FMSORT;
-	options.backward = state->backward;
-	options.marks = state->marks;
+	options.backward = (state->eflags & EXEC_FLAG_BACKWARD) != 0;
+	options.marks = (state->eflags & EXEC_FLAG_MARK) != 0;
 	options.bound = state->loaded_bound;
 	if (options.bound > 0)
 		options.bound = Max(options.bound, state->returned + 1) -
@@ -335,8 +333,7 @@ can_rewind(const FmsSortState *state)
 	uint64		bound = current_bound(state);
 
 	return state->loaded && state->input_done && state->groups == NULL &&
-		outerPlanState(state)->chgParam == NULL &&
-		(state->rewindable || state->backward || state->marks) &&
+		outerPlanState(state)->chgParam == NULL && state->eflags != 0 &&
 		(state->loaded_bound == 0 ||
 		 (bound > 0 && bound <= state->loaded_bound));
 }

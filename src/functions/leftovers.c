@@ -17,11 +17,12 @@
  */
 #include "postgres.h"
 
+#include "access/transam.h"
 #include "catalog/objectaccess.h"
 #include "catalog/pg_proc.h"
 #include "nodes/parsenodes.h"
 #include "tcop/utility.h"
-#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
 
 #include "functions/leftovers.h"
 
@@ -45,31 +46,20 @@ refuse(const char *what)
 static const char *
 left_by_function(Oid function)
 {
-	switch (function)
-	{
-		case F_PG_ADVISORY_LOCK_INT8:
-		case F_PG_ADVISORY_LOCK_INT4_INT4:
-		case F_PG_ADVISORY_LOCK_SHARED_INT8:
-		case F_PG_ADVISORY_LOCK_SHARED_INT4_INT4:
-		case F_PG_TRY_ADVISORY_LOCK_INT8:
-		case F_PG_TRY_ADVISORY_LOCK_INT4_INT4:
-		case F_PG_TRY_ADVISORY_LOCK_SHARED_INT8:
-		case F_PG_TRY_ADVISORY_LOCK_SHARED_INT4_INT4:
-			return "takes a session's advisory lock";
-		case F_PG_ADVISORY_UNLOCK_INT8:
-		case F_PG_ADVISORY_UNLOCK_INT4_INT4:
-		case F_PG_ADVISORY_UNLOCK_SHARED_INT8:
-		case F_PG_ADVISORY_UNLOCK_SHARED_INT4_INT4:
-		case F_PG_ADVISORY_UNLOCK_ALL:
-			return "releases a session's advisory lock";
-		case F_NEXTVAL:
-		case F_SETVAL_REGCLASS_INT8:
-		case F_SETVAL_REGCLASS_INT8_BOOL:
-			return "changes a sequence";
-		case F_SETSEED:
-			return "sets the seed of random()";
-	}
-	return NULL;
+	const char *name = function < FirstNormalObjectId ?
+		get_func_name(function) : NULL;
+
+	if (name == NULL)
+		return NULL;
+	if (strcmp(name, "nextval") == 0 || strcmp(name, "setval") == 0)
+		return "changes a sequence";
+	if (strcmp(name, "setseed") == 0)
+		return "sets the seed of random()";
+	/* locks of a transaction go with it */
+	if (strstr(name, "_advisory_") == NULL || strstr(name, "_xact_") != NULL)
+		return NULL;
+	return strstr(name, "unlock") ? "releases a session's advisory lock" :
+		"takes a session's advisory lock";
 }
 
 /* What the command leaves behind, or NULL. */

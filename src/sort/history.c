@@ -111,12 +111,6 @@ fms_history_destroy(FmsHistory *history)
 
 /* ---- the window ---- */
 
-static inline Size *
-offsets_of(const FmsGeneration *generation)
-{
-	return (Size *) generation->arena.index.base;
-}
-
 static inline Size
 generation_size(const FmsGeneration *generation)
 {
@@ -127,12 +121,14 @@ generation_size(const FmsGeneration *generation)
 static inline MinimalTuple
 generation_get(const FmsGeneration *generation, uint64 position)
 {
+	const Size *offset;
+
 	if (position < generation->first ||
 		position - generation->first >= generation->count)
 		return NULL;
-	return (MinimalTuple) (generation->arena.data.base +
-						   offsets_of(generation)[position -
-												  generation->first]);
+	offset = (Size *) generation->arena.index.base +
+		(position - generation->first);
+	return (MinimalTuple) (generation->arena.data.base + *offset);
 }
 
 static void
@@ -157,7 +153,7 @@ generation_add(FmsGeneration *generation, MinimalTuple tuple,
 	if (!fms_arena_extend(&generation->arena, used, more,
 						  Max(limit_bytes, needed)))
 		return false;
-	offsets_of(generation)[generation->count++] = used.data;
+	((Size *) generation->arena.index.base)[generation->count++] = used.data;
 	memcpy(generation->arena.data.base + used.data, tuple, tuple->t_len);
 	generation->tuples_bytes += more.data;
 	return true;
@@ -175,14 +171,10 @@ thin_out(FmsHistory *history, int first)
 	for (i = first + (history->ncheckpoints - first + 1) % 2;
 		 i < history->ncheckpoints; i += 2)
 	{
-		if (i != kept)
-		{
-			FmsCheckpoint given_up = history->checkpoints[kept];
+		FmsCheckpoint given_up = history->checkpoints[kept];
 
-			history->checkpoints[kept] = history->checkpoints[i];
-			history->checkpoints[i] = given_up;
-		}
-		kept++;
+		history->checkpoints[kept++] = history->checkpoints[i];
+		history->checkpoints[i] = given_up;
 	}
 	history->ncheckpoints = kept;
 }
@@ -191,19 +183,11 @@ thin_out(FmsHistory *history, int first)
 static int
 checkpoints_until(const FmsHistory *history, uint64 position)
 {
-	int			low = 0;
-	int			high = history->ncheckpoints;
+	int			n = history->ncheckpoints;
 
-	while (low < high)
-	{
-		int			middle = low + (high - low) / 2;
-
-		if (history->checkpoints[middle].position <= position)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	while (n > 0 && history->checkpoints[n - 1].position > position)
+		n--;
+	return n;
 }
 
 /* The last checkpoint at or before a position, or NULL: the beginning. */

@@ -27,28 +27,25 @@
 #include "io/huge_page.h"
 #include "sort/sizing.h"
 
-/*
- * Bytes of an automatic block: a page at least.  SSDs read 256 kB about as
- * fast as larger pieces; disks do not, but these have to be measured.
- */
+/* Bytes of an automatic block: a page at least. */
 #define AUTO_BLOCK_MIN_BYTES	((uint32) 4 * 1024)
+/* ... at most, on a device that was not measured: SSDs gain nothing by more */
 #define AUTO_BLOCK_USUAL_BYTES	((uint32) 256 * 1024)
+/* ... at most, on one that was: disks gain */
 #define AUTO_BLOCK_MAX_BYTES	((uint32) 1024 * 1024)
 
 /*
- * A block of this many bytes costs little processor time for its read.  So
- * smaller ones are not chosen because the device reads them as fast.
+ * Half as large a block is as good if it is read at this rate of the whole,
+ * and has so many bytes: fewer cost too much processor time a byte.
  */
-#define CHEAP_BLOCK_BYTES		((uint32) 32 * 1024)
-
-/* Half as large a block is as good if it is read at this rate of the whole. */
 #define NEARLY_AS_FAST			0.95
+#define CHEAP_BLOCK_BYTES		((uint32) 32 * 1024)
 
 /* Automatic l: more reads at once do not make a device faster. */
 #define AUTO_ASSIST_MAX			128
-/* ... that a merge has on a device that was not measured */
+/* ... on a device that was not measured */
 #define AUTO_ASSIST_USUAL		32
-/* ... with which a merge begins, and that a measured device has at least */
+/* ... at the start of a merge, and at least on a measured device */
 #define AUTO_ASSIST_FEW			8
 /* ... that the fan-in leaves room for */
 #define AUTO_ASSIST_MIN			4
@@ -62,15 +59,12 @@
 #define RUNS_UNKNOWN			32
 
 /*
- * Runs to be prepared for, as a multiple of those expected.  Smaller blocks
- * slow down the whole merge, and a few more runs cost only a merge of these.
+ * Runs to be prepared for, as a multiple of those expected.  More are merged
+ * first, but smaller blocks would slow down the whole merge.
  */
 #define RUNS_SPARE				1.1
 
-/*
- * The first runs are 1/8, 1/8, 1/4 and 1/2 of memory: the input may end soon,
- * and what is in memory then need not be written.
- */
+/* The first runs are 1/8, 1/8, 1/4, 1/2 of memory: the input may end soon. */
 #define FIRST_RUNS				4
 
 /* Tuples are kept for the last merge if they are this part of all, or more. */
@@ -79,26 +73,16 @@
 /* Bytes of a run in a merge besides its block and readers of first keys. */
 #define RUN_OVERHEAD_BYTES		512
 
-/*
- * Output buffers take this part of memory, and at most that part of the
- * expected input: tuples that fit into memory need not be written.
- */
+/* Parts of memory: output buffers (and of the expected input, too) */
 #define OUTPUT_FRACTION			8
 #define OUTPUT_EXPECTED_FRACTION	32
-
-/* First keys take this part of memory; the others go to a tape. */
+/* ... first keys; the others go to a tape */
 #define FIRST_KEYS_FRACTION		32
-
-/* Beside an in-memory run, assist blocks take this part of memory at most. */
+/* ... assist blocks beside an in-memory run */
 #define READ_AHEAD_FRACTION		8
-
-/* Going back in the last merge takes this part of memory. */
+/* ... what going back in the last merge needs */
 #define HISTORY_FRACTION		4
-
-/*
- * To consist of whole huge pages, a merge's buffers may take this part of
- * memory beyond work_mem, between these bounds.
- */
+/* ... what whole huge pages may take beyond work_mem, between these bounds */
 #define ROUNDING_FRACTION		16
 #define ROUNDING_MIN_BYTES		((Size) 512 * 1024)
 #define ROUNDING_MAX_BYTES		FMS_HUGE_PAGE_BYTES
@@ -106,8 +90,7 @@
 /* Advice is in steps of the least work_mem, up to 64 TB. */
 #define ADVICE_STEP_BYTES		((Size) 64 * 1024)
 #define ADVICE_MAX_BYTES		((Size) 1 << 46)
-
-/* Run formation leaves some memory unused: so many more runs, a part of n. */
+/* ... for this part of the runs more: formation leaves some memory unused */
 #define ADVICE_RUNS_FRACTION	8
 
 #define FAN_IN_MIN				2
@@ -162,7 +145,7 @@ block_share(const FmsOptions *options, uint32 assist)
 static bool
 half_is_as_fast(const FmsDevice *device, uint32 block_bytes, uint32 assist)
 {
-	return device->known && block_bytes > CHEAP_BLOCK_BYTES &&
+	return block_bytes / 2 >= CHEAP_BLOCK_BYTES &&
 		fms_device_read_mb(device, block_bytes / 2, assist) >=
 		NEARLY_AS_FAST * fms_device_read_mb(device, block_bytes, assist);
 }
@@ -170,7 +153,9 @@ half_is_as_fast(const FmsDevice *device, uint32 block_bytes, uint32 assist)
 static uint32
 automatic_block_bytes(const FmsOptions *options)
 {
-	uint32		bytes = options->device.known ? AUTO_BLOCK_MAX_BYTES :
+	bool		measured = fms_device_enough_depth(&options->device,
+												   AUTO_BLOCK_USUAL_BYTES) > 0;
+	uint32		bytes = measured ? AUTO_BLOCK_MAX_BYTES :
 		AUTO_BLOCK_USUAL_BYTES;
 
 	for (; bytes > AUTO_BLOCK_MIN_BYTES; bytes /= 2)
@@ -178,7 +163,7 @@ automatic_block_bytes(const FmsOptions *options)
 		uint32		assist = expected_assist(options, bytes);
 
 		if (bytes <= block_share(options, assist) &&
-			!half_is_as_fast(&options->device, bytes, assist))
+			!(measured && half_is_as_fast(&options->device, bytes, assist)))
 			break;
 	}
 	return bytes;
@@ -280,19 +265,20 @@ fms_sizing_choose(const FmsMode *mode, const FmsOptions *options)
 	return sizing;
 }
 
-int
-fms_sizing_fan_in(const FmsSizing *sizing, const FmsMergeInput *input,
-				  bool writes)
+/*
+ * The most runs, if nruns is 0, or else assist blocks that fit beside the
+ * other number: from `low`, which need not fit, to `high` - 1.
+ */
+static uint32
+most_that_fit(const FmsSizing *sizing, const FmsMergeInput *input, int nruns,
+			  bool writes, uint32 low, uint32 high)
 {
-	int			low = FAN_IN_MIN;
-	int			high = FAN_IN_MAX;
-
-	/* low always may be, high is the first that may not */
 	while (high - low > 1)
 	{
-		int			middle = low + (high - low) / 2;
+		uint32		middle = low + (high - low) / 2;
 
-		if (fits(sizing, input, middle, assist_floor(sizing), writes))
+		if (nruns > 0 ? fits(sizing, input, nruns, middle, writes) :
+			fits(sizing, input, middle, assist_floor(sizing), writes))
 			low = middle;
 		else
 			high = middle;
@@ -300,40 +286,44 @@ fms_sizing_fan_in(const FmsSizing *sizing, const FmsMergeInput *input,
 	return low;
 }
 
-/* The most assist blocks for which there is memory. */
-static uint32
-assist_that_fits(const FmsSizing *sizing, const FmsMergeInput *input,
-				 int nruns, bool writes)
+int
+fms_sizing_fan_in(const FmsSizing *sizing, const FmsMergeInput *input,
+				  bool writes)
 {
-	uint32		low = 1;
-	uint32		high = AUTO_ASSIST_MAX + 1;
+	return most_that_fit(sizing, input, 0, writes, FAN_IN_MIN, FAN_IN_MAX);
+}
+
+/* Assist blocks of a merge. */
+static uint32
+assist_blocks(const FmsSizing *sizing, const FmsMergeInput *input, int nruns,
+			  bool writes)
+{
+	uint32		most = AUTO_ASSIST_MAX;
 
 	if (!sizing->mode->assists)
 		return 0;
 	if (sizing->assist_wanted > 0)
 		return sizing->assist_wanted;
 	if (sizing->mode->fills_memory)
-		high = Max(high, Min(memory_of(sizing, input) / sizing->block_bytes,
-							 FILL_ASSIST_MAX) + 1);
+		most = Max(most, Min(memory_of(sizing, input) / sizing->block_bytes,
+							 FILL_ASSIST_MAX));
+	return most_that_fit(sizing, input, nruns, writes, 1, most + 1);
+}
 
-	/* low always may be, high is the first that may not */
-	while (high - low > 1)
-	{
-		uint32		middle = low + (high - low) / 2;
-
-		if (fits(sizing, input, nruns, middle, writes))
-			low = middle;
-		else
-			high = middle;
-	}
-	return low;
+/* Bytes beyond work_mem that buffers may take to be whole huge pages. */
+static Size
+rounding_bytes(const FmsSizing *sizing)
+{
+	return Max(ROUNDING_MIN_BYTES,
+			   Min(ROUNDING_MAX_BYTES,
+				   sizing->memory_bytes / ROUNDING_FRACTION));
 }
 
 FmsMergeSize
 fms_sizing_merge(const FmsSizing *sizing, const FmsMergeInput *input,
 				 int nruns, bool writes)
 {
-	uint32		assist = assist_that_fits(sizing, input, nruns, writes);
+	uint32		assist = assist_blocks(sizing, input, nruns, writes);
 	uint32		first = Max(AUTO_ASSIST_FEW,
 							FIRST_READ_AHEAD_BYTES / sizing->block_bytes);
 	Size		memory = memory_of(sizing, input);
@@ -342,7 +332,8 @@ fms_sizing_merge(const FmsSizing *sizing, const FmsMergeInput *input,
 		.assist_blocks = assist,
 		.assist_first = sizing->assist_wanted > 0 ? assist :
 		Min(assist, first),
-		.spare_bytes = memory > taken ? memory - taken : 0
+		.spare_bytes = rounding_bytes(sizing) +
+		(memory > taken ? memory - taken : 0)
 	};
 
 	return size;
@@ -378,14 +369,6 @@ assist_beside_tuples(const FmsSizing *sizing)
 			   Min(useful_assist(sizing->device_depth), most));
 }
 
-Size
-fms_sizing_rounding_bytes(const FmsSizing *sizing)
-{
-	return Max(ROUNDING_MIN_BYTES,
-			   Min(ROUNDING_MAX_BYTES,
-				   sizing->memory_bytes / ROUNDING_FRACTION));
-}
-
 /*
  * Blocks that make whole huge pages of `blocks` blocks, if they are more than
  * one huge page.  Small pages slow down some devices by more than the tuples
@@ -396,7 +379,7 @@ to_huge_pages(const FmsSizing *sizing, uint32 blocks)
 {
 	Size		bytes = (Size) blocks * sizing->block_bytes;
 	Size		rounding = TYPEALIGN(FMS_HUGE_PAGE_BYTES, bytes) - bytes;
-	Size		beyond = fms_sizing_rounding_bytes(sizing);
+	Size		beyond = rounding_bytes(sizing);
 
 	if (bytes <= FMS_HUGE_PAGE_BYTES || rounding <= beyond)
 		return 0;

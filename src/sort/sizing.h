@@ -43,7 +43,8 @@ typedef struct FmsMergeSize
 {
 	uint32		assist_blocks;	/* at least 1; 0 if the mode has none */
 	uint32		assist_first;	/* of them, used until the merge has to wait */
-	Size		spare_bytes;	/* what the merge leaves of the memory */
+	Size		spare_bytes;	/* for whole huge pages: what the merge leaves
+								 * of the memory, and some beyond it */
 } FmsMergeSize;
 
 /* The runs that an input becomes. */
@@ -105,9 +106,6 @@ extern int	fms_sizing_fan_in(const FmsSizing *sizing,
 extern FmsMergeSize fms_sizing_merge(const FmsSizing *sizing,
 									 const FmsMergeInput *input, int nruns,
 									 bool writes);
-
-/* Bytes beyond the memory that a merge may take for whole huge pages. */
-extern Size fms_sizing_rounding_bytes(const FmsSizing *sizing);
 
 /* The runs of input_bytes, tuples and entries. */
 extern FmsForecast fms_sizing_forecast(const FmsSizing *sizing,

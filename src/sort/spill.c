@@ -368,8 +368,7 @@ begin_merge(FmsSpill *spill, int first, int n, bool writes,
 		plan->assist_blocks /= 2;
 	plan->assist_first = Min(size.assist_first, plan->assist_blocks);
 	spill->counters->assist_blocks = plan->assist_blocks;
-	spill->io.spare_bytes = fms_sizing_rounding_bytes(spill->sizing) +
-		size.spare_bytes;
+	spill->io.spare_bytes = size.spare_bytes;
 	announce_merge(spill, first, n, writes, from);
 	spill->merge = fms_merge_begin(plan, n, &spill->runs[first], from);
 }

@@ -123,7 +123,7 @@ my %wide_keys = (wide_c => 'pay COLLATE "C"', wide_default => 'pay DESC');
 
 my %factors = (
 	mode   => [
-		qw(fmsort double_buffering traditional single_block multi_block flash)
+		qw(fmsort double_buffering traditional multi_block flash)
 	],
 	block  => [ 512, 2560, 4096, 16384, 65536, 262144, 0 ],
 	assist => [ 1, 3, 8, 64, 0 ],

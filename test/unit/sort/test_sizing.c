@@ -302,8 +302,7 @@ can_be_huge_pages(int n, uint32 largest)
 		sizing.block_bytes;
 
 	return bytes <= FMS_HUGE_PAGE_BYTES ||
-		TYPEALIGN(FMS_HUGE_PAGE_BYTES, bytes) - bytes <=
-		fms_sizing_rounding_bytes(&sizing) + size.spare_bytes;
+		TYPEALIGN(FMS_HUGE_PAGE_BYTES, bytes) - bytes <= size.spare_bytes;
 }
 
 /*
@@ -449,6 +448,23 @@ check_devices(void)
 	int			m;
 
 	options.block_bytes = options.assist_blocks = 0;
+
+	/* a device of which only writes are known is like an unknown one */
+	memset(&options.device, 0, sizeof(options.device));
+	for (m = 0; m < (int) lengthof(memories_kb); m++)
+	{
+		uint32		unknown;
+
+		options.memory_bytes = memories_kb[m] * 1024;
+		options.device.known = false;
+		choose(&fms_mode_fmsort);
+		unknown = sizing.block_bytes;
+		fms_device_note(&options.device, FMS_PATTERN_APPEND,
+						FMS_DEVICE_BLOCK_BYTES(0), FMS_DEVICE_DEPTH(0), 100);
+		choose(&fms_mode_fmsort);
+		HOLDS(options.device.known && sizing.block_bytes == unknown);
+	}
+
 	for (i = 0; i < 300; i++)
 	{
 		invent_device();
