@@ -105,6 +105,7 @@ set_mapping(FmsPiece *piece, char *mapping, Size size_bytes)
 		piece->huge = madvise(mapping, bytes, MADV_HUGEPAGE) == 0;
 }
 
+/* Resizes a palloc'd or empty piece. */
 static bool
 resize_small(FmsPiece *piece, Size used_bytes, Size size_bytes)
 {
@@ -169,6 +170,7 @@ move_aligned(char *mapping, Size bytes, Size new_bytes)
 	return moved;
 }
 
+/* Resizes a mapped piece. */
 static bool
 remap(FmsPiece *piece, Size size_bytes)
 {

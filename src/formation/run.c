@@ -28,8 +28,9 @@
  */
 #include "postgres.h"
 
-#include "tape/compressed_chunk.h"
 #include "formation/run.h"
+#include "tape/block.h"
+#include "tape/compressed_chunk.h"
 #include "tape/write_buffer.h"
 
 /* Size of one write, at most: larger writes are not faster on any device. */
@@ -306,7 +307,8 @@ note_first_key(FmsRunWriter *writer, const FmsRecord *record)
 static void
 keep_last_key(FmsRunWriter *writer, const FmsRecord *record)
 {
-	const FmsRecord *key = fms_first_keys_key(writer->first_keys, record);
+	const FmsRecord *key = fms_keys_make_first_key(writer->first_keys->keys,
+												   record);
 	Size		bytes = fms_record_bytes(key);
 
 	writer->last = memcpy(fms_record_buffer_reserve(&writer->last_key,

@@ -17,6 +17,7 @@
 
 #include "base/interrupts.h"
 #include "merge/input.h"
+#include "tape/block.h"
 
 Size
 fms_input_bytes(int nruns, uint32 nframes, uint32 block_bytes)
@@ -177,8 +178,8 @@ fms_input_wait(FmsInput *input, FmsFrame *frame)
 	/* idle: waited for before, or read together with the frame before it */
 	if (frame->request.state != FMS_IO_IDLE)
 		fms_tape_wait(tape, &frame->request);
-	fms_tape_check_block(tape, frame->block, input->runs[frame->run]->id,
-						 frame->number);
+	fms_block_check(tape, frame->block, input->plan->block_bytes,
+					input->runs[frame->run]->id, frame->number);
 	frame->state = FMS_FRAME_SORT;
 	return frame;
 }

@@ -27,6 +27,7 @@
 
 #include "base/clock.h"
 #include "merge/leaf.h"
+#include "tape/block.h"
 #include "tape/compressed_chunk.h"
 
 static inline const FmsBlockHeader *

@@ -35,6 +35,7 @@
 #include "keys/offset_value.h"
 #include "merge/leaf.h"
 #include "merge/merge.h"
+#include "tape/block.h"
 #include "tape/compressed_chunk.h"
 
 /*

@@ -1,237 +1,210 @@
 /*-------------------------------------------------------------------------
  *
  * radix_order.c
- *	  The next blocks of all runs in block read order, many at a time.
+ *	  The block read order for keys whose prefixes decide, a batch at a time.
  *
- * Where the first bytes of a key are all of it, first keys need not be merged
- * one by one: a stretch of each run can be sorted at a time, as numbers.
- * Which ones come before all that have not been looked at?  Those that are not
- * greater than the least of the stretches' last ones:
+ * Each run has a window of its next first keys.  All keys up to the smallest
+ * last key of a full window are due: no key outside the windows is smaller.
  *
- *	  run 0:   3 25 51 58 |				looked at: four of each run
- *	  run 1:   1 16 35 44 | ...			44 is the least of the last ones
- *	  run 2:   9 20 40 62 | ...			of runs that go on
+ *	  run 0:   3 25 51 58 |				windows of four keys
+ *	  run 1:   1 16 35 44 | ...			44 is the smallest last key of
+ *	  run 2:   9 20 40 62 | ...			runs that go on
  *
  *	  due:	   3 25   1 16 35 44   9 20 40		in order of the runs
- *	  named:   1 3 9 16 20 25 35 40 44			sorted; ties as they were
- *	  stay:	   51 58  62						and are filled up to four
+ *	  sorted:  1 3 9 16 20 25 35 40 44			ties stay in that order
+ *	  left:	   51 58  62						and are filled up to four
  *
- * The run whose last one that is gives all of its stretch, so there is always
- * progress; and the first keys of blocks are so evenly spread that most of
- * each stretch is due.
+ * The window with the smallest last key is due as a whole, so every batch
+ * makes progress.  Keys are unpacked several at a time and runs are visited in
+ * sequence, so their readers can be prefetched; a tree of losers, which serves
+ * other keys (read_order.c), visits runs at random.
  *
- * Why not by a tree of losers: each name costs log2(runs) matches, of which
- * each waits for the one before, and a first key unpacked by itself, of a run
- * that is as good as random.  Here first keys are unpacked several at a time,
- * the runs come in sequence, so that what they need can be fetched beforehand,
- * and words are dealt by radix.  The tree remains for keys that are more than
- * a number (read_order.c).
- *
- * A chain of blocks has one first key and comes as many times as it has
- * blocks, in a row: they are alike in key and run, and nothing lies between.
- *
- * Memory is palloc'd at creation, the readers are the caller's.  Each loop
- * over the runs checks for interrupts.  On ERROR nothing is done here.
+ * A chain of blocks has one first key and is named as many times as it has
+ * blocks.  Memory is palloc'd in the context of creation.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "keys/entry.h"
 #include "base/interrupts.h"
-#include "order/radix_order.h"
+#include "keys/entry.h"
 #include "keys/packed.h"
+#include "order/radix_order.h"
 
-/* So many first keys of a run are looked at, within these bounds. */
-#define STRETCH_MIN			4
-#define STRETCH_MAX			16
-/* What each takes: in its stretch, when it is due, and its name. */
-#define FIRST_KEY_BYTES			(2 * sizeof(FmsEntry) + sizeof(int))
-/* Runs between fetching from memory and using. */
-#define FETCH_AHEAD			3
+/* Bounds of a window's length, in keys: measured, see docs/internals. */
+#define WINDOW_MIN			4
+#define WINDOW_MAX			16
+/* Memory of a key: in its window, among the due ones, and its run. */
+#define KEY_BYTES			(2 * sizeof(FmsEntry) + sizeof(int))
+/* Number of runs between prefetching and using a reader. */
+#define PREFETCH_RUNS		3
 
 /* The next first keys of a run. */
-typedef struct FmsStretch
+typedef struct Window
 {
-	FmsFirstKeyReader *ahead;	/* stands behind them */
-	FmsEntry   *entries;		/* ascending; `back` says the run */
+	FmsFirstKeyReader *ahead;	/* stands behind the window */
+	FmsEntry   *entries;		/* ascending; the offset says the run */
 	int			count;
-	uint32		chain_left;		/* blocks of the last one's chain that are not
-								 * among them */
+	uint32		chain_left;		/* blocks of the last key's chain that are not
+								 * in the window */
 	FmsEntry	chain;			/* the entry of these */
-} FmsStretch;
+} Window;
 
 struct FmsRadixOrder
 {
 	int			nruns;
-	int			length;			/* of a stretch */
+	int			length;			/* of a window */
+	FmsEntry   *entries;		/* [nruns * length] the windows' */
 	FmsEntry   *due;			/* [nruns * length] */
-	int		   *named;			/* likewise */
-	FmsStretch	stretches[FLEXIBLE_ARRAY_MEMBER];	/* [nruns] */
+	int		   *named;			/* [nruns * length] */
+	Window		windows[FLEXIBLE_ARRAY_MEMBER]; /* [nruns] */
 };
 
-/* What entries compare like. */
+/* The number by which entries are sorted. */
 static inline uint128
 number_of(const FmsEntry *entry)
 {
 	return (uint128) entry->prefix << 64 | entry->tail;
 }
 
-/* An entry's way to its run: packed.c wants it to be a multiple of that. */
-static inline uint64
-back_of_run(int run)
-{
-	return (uint64) run * MAXIMUM_ALIGNOF;
-}
-
-static inline int
-run_of(const FmsEntry *entry)
-{
-	return fms_entry_offset(entry) / MAXIMUM_ALIGNOF;
-}
-
 static int
-stretch_length(int nruns, Size share_bytes)
+window_length(int nruns, Size share_bytes)
 {
-	Size		length = share_bytes / (nruns * FIRST_KEY_BYTES);
+	Size		length = share_bytes / (nruns * KEY_BYTES);
 
-	return Max(STRETCH_MIN, Min(STRETCH_MAX, length));
+	return Max(WINDOW_MIN, Min(WINDOW_MAX, length));
 }
 
 Size
 fms_radix_order_bytes(int nruns, Size share_bytes)
 {
-	return offsetof(FmsRadixOrder, stretches) + nruns *
-		(sizeof(FmsStretch) +
-		 stretch_length(nruns, share_bytes) * FIRST_KEY_BYTES);
+	return offsetof(FmsRadixOrder, windows) + nruns *
+		(sizeof(Window) + window_length(nruns, share_bytes) * KEY_BYTES);
 }
 
 FmsRadixOrder *
 fms_radix_order_create(int nruns, Size share_bytes)
 {
-	FmsRadixOrder  *naming = palloc0(offsetof(FmsRadixOrder, stretches) +
-								 nruns * sizeof(FmsStretch));
-	int			length = stretch_length(nruns, share_bytes);
+	FmsRadixOrder *order = palloc0(offsetof(FmsRadixOrder, windows) +
+								   nruns * sizeof(Window));
+	int			length = window_length(nruns, share_bytes);
 	Size		nentries = (Size) nruns * length;
-	FmsEntry   *entries = palloc_extended(2 * nentries * sizeof(FmsEntry),
-										  MCXT_ALLOC_HUGE);
-	int			run;
 
-	naming->nruns = nruns;
-	naming->length = length;
-	for (run = 0; run < nruns; run++)
-	{
-		CHECK_FOR_INTERRUPTS();
-		naming->stretches[run].entries = entries + run * length;
-	}
-	naming->due = entries + nentries;
-	naming->named = palloc_extended(nentries * sizeof(int), MCXT_ALLOC_HUGE);
-	return naming;
+	order->nruns = nruns;
+	order->length = length;
+	order->entries = palloc_extended(2 * nentries * sizeof(FmsEntry),
+									 MCXT_ALLOC_HUGE);
+	order->due = order->entries + nentries;
+	order->named = palloc_extended(nentries * sizeof(int), MCXT_ALLOC_HUGE);
+	return order;
 }
 
 void
-fms_radix_order_destroy(FmsRadixOrder *naming)
+fms_radix_order_destroy(FmsRadixOrder *order)
 {
-	pfree(naming->named);
-	pfree(naming->stretches[0].entries);
-	pfree(naming);
+	pfree(order->named);
+	pfree(order->entries);
+	pfree(order);
 }
 
 void
-fms_radix_order_add(FmsRadixOrder *naming, int run, FmsFirstKeyReader *ahead)
+fms_radix_order_add(FmsRadixOrder *order, int run, FmsFirstKeyReader *ahead)
 {
-	naming->stretches[run].ahead = ahead;
+	order->windows[run].ahead = ahead;
+	order->windows[run].entries = order->entries + run * order->length;
 }
 
-/* Blocks of the chain that has begun. */
+/* Adds blocks of the chain that has begun. */
 static void
-fill_from_chain(FmsStretch *stretch, int length)
+fill_from_chain(Window *window, int length)
 {
-	while (stretch->chain_left > 0 && stretch->count < length)
+	while (window->chain_left > 0 && window->count < length)
 	{
-		stretch->entries[stretch->count++] = stretch->chain;
-		stretch->chain_left--;
-	}
-}
-
-/* Looks at further first keys of the run, if there are any. */
-static inline void
-fill(FmsStretch *stretch, int length, int run)
-{
-	if (unlikely(stretch->chain_left > 0))
-		fill_from_chain(stretch, length);
-	while (stretch->count < length)
-	{
-		FmsEntry   *next = &stretch->entries[stretch->count];
-		uint32		nblocks;
-		int			n = fms_first_key_reader_take(stretch->ahead, next,
-											  length - stretch->count,
-											  back_of_run(run), &nblocks);
-
-		if (n == 0)
-			break;
-		stretch->count += n;
-		if (unlikely(nblocks > 1))
-		{
-			stretch->chain = next[n - 1];
-			stretch->chain_left = nblocks - 1;
-			fill_from_chain(stretch, length);
-		}
+		window->entries[window->count++] = window->chain;
+		window->chain_left--;
 	}
 }
 
 /*
- * The merge has pushed the readers out of the processor's caches, and what
- * they read: both are fetched some runs beforehand.
+ * Fills the window with the run's next keys, if there are any.  The offset of
+ * an entry must be a multiple of MAXIMUM_ALIGNOF (packed.c).
  */
 static inline void
-fetch_for(const FmsRadixOrder *naming, int run)
+fill(Window *window, int length, int run)
 {
-	if (run + 2 * FETCH_AHEAD < naming->nruns)
-		__builtin_prefetch(naming->stretches[run + 2 * FETCH_AHEAD].ahead);
-	if (run + FETCH_AHEAD < naming->nruns)
-		fms_first_key_reader_prefetch(
-			naming->stretches[run + FETCH_AHEAD].ahead);
+	if (unlikely(window->chain_left > 0))
+		fill_from_chain(window, length);
+	while (window->count < length)
+	{
+		FmsEntry   *next = &window->entries[window->count];
+		uint32		nblocks;
+		int			n = fms_first_key_reader_take(window->ahead, next,
+												  length - window->count,
+												  (uint64) run *
+												  MAXIMUM_ALIGNOF, &nblocks);
+
+		if (n == 0)
+			break;
+		window->count += n;
+		if (unlikely(nblocks > 1))
+		{
+			window->chain = next[n - 1];
+			window->chain_left = nblocks - 1;
+			fill_from_chain(window, length);
+		}
+	}
 }
 
-/* Fills all stretches.  Nothing that is not in one goes before this number. */
+/* Prefetches the readers of later runs, and their next keys. */
+static inline void
+prefetch_for(const FmsRadixOrder *order, int run)
+{
+	const Window *windows = &order->windows[run];
+
+	if (run + 2 * PREFETCH_RUNS < order->nruns)
+		__builtin_prefetch(windows[2 * PREFETCH_RUNS].ahead);
+	if (run + PREFETCH_RUNS < order->nruns)
+		fms_first_key_reader_prefetch(windows[PREFETCH_RUNS].ahead);
+}
+
+/* Fills all windows.  Returns the largest number that is due. */
 static uint128
-fill_all(FmsRadixOrder *naming)
+fill_all(FmsRadixOrder *order)
 {
 	uint128		bound = ~(uint128) 0;
-	int			length = naming->length;
+	int			length = order->length;
 	Size		touched_bytes = 0;
 	int			run;
 
-	for (run = 0; run < naming->nruns; run++)
+	for (run = 0; run < order->nruns; run++)
 	{
-		FmsStretch *stretch = &naming->stretches[run];
+		Window	   *window = &order->windows[run];
 
-		fms_interrupts_after(&touched_bytes, length * FIRST_KEY_BYTES);
-		fetch_for(naming, run);
-		fill(stretch, length, run);
-		if (stretch->count == length)
-			bound = Min(bound, number_of(&stretch->entries[length - 1]));
+		fms_interrupts_after(&touched_bytes, length * KEY_BYTES);
+		prefetch_for(order, run);
+		fill(window, length, run);
+		if (window->count == length)
+			bound = Min(bound, number_of(&window->entries[length - 1]));
 	}
 	return bound;
 }
 
-/* Moves those that are not greater to the end of what is due. */
+/* Moves entries up to bound to `due`; returns the end of what is due. */
 static inline FmsEntry *
-take_due(FmsStretch *stretch, uint128 bound, FmsEntry *due)
+take_due(Window *window, uint128 bound, FmsEntry *due)
 {
 	int			n = 0;
 	int			i;
 
-	while (n < stretch->count && number_of(&stretch->entries[n]) <= bound)
-		*due++ = stretch->entries[n++];
-	stretch->count -= n;
-	for (i = 0; i < stretch->count; i++)
-		stretch->entries[i] = stretch->entries[n + i];
+	while (n < window->count && number_of(&window->entries[n]) <= bound)
+		*due++ = window->entries[n++];
+	window->count -= n;
+	for (i = 0; i < window->count; i++)
+		window->entries[i] = window->entries[n + i];
 	return due;
 }
 
-/* They are in the order of the runs, and so are ties afterwards. */
+/* Sorts entries that are in the order of the runs, which decides ties. */
 static void
 sort_due(FmsEntry *due, int count)
 {
@@ -244,27 +217,27 @@ sort_due(FmsEntry *due, int count)
 }
 
 int
-fms_radix_order_next(FmsRadixOrder *naming, const int **runs)
+fms_radix_order_next(FmsRadixOrder *order, const int **runs)
 {
-	uint128		bound = fill_all(naming);
-	FmsEntry   *end = naming->due;
+	uint128		bound = fill_all(order);
+	FmsEntry   *end = order->due;
 	Size		touched_bytes = 0;
 	int			count;
 	int			i;
 
-	for (i = 0; i < naming->nruns; i++)
+	for (i = 0; i < order->nruns; i++)
 	{
-		fms_interrupts_after(&touched_bytes, naming->length * FIRST_KEY_BYTES);
-		end = take_due(&naming->stretches[i], bound, end);
+		fms_interrupts_after(&touched_bytes, order->length * KEY_BYTES);
+		end = take_due(&order->windows[i], bound, end);
 	}
-	count = end - naming->due;
+	count = end - order->due;
 	if (count > 0)
-		sort_due(naming->due, count);
+		sort_due(order->due, count);
 	for (i = 0; i < count; i++)
 	{
 		fms_interrupts_after(&touched_bytes, sizeof(FmsEntry));
-		naming->named[i] = run_of(&naming->due[i]);
+		order->named[i] = fms_entry_offset(&order->due[i]) / MAXIMUM_ALIGNOF;
 	}
-	*runs = naming->named;
+	*runs = order->named;
 	return count;
 }

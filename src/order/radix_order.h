@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * radix_order.h
- *	  The next blocks of all runs in block read order, many at a time.
+ *	  The block read order for keys whose prefixes decide, a batch at a time.
  *
  *-------------------------------------------------------------------------
  */
@@ -10,29 +10,28 @@
 
 #include "postgres.h"
 
-#include "order/first_key_store.h"
+#include "order/first_key_reader.h"
 
-/* For keys whose prefixes decide.  See radix_order.c. */
 typedef struct FmsRadixOrder FmsRadixOrder;
 
 /*
- * Bytes that it takes.  Of the share it makes what it can, and takes more if
- * that is too little for so many runs.
+ * Memory for nruns runs.  It follows share_bytes, unless these are too few
+ * for the shortest windows.
  */
 extern Size fms_radix_order_bytes(int nruns, Size share_bytes);
 
-/* Memory comes from the current context. */
+/* Creates an order in the current context. */
 extern FmsRadixOrder *fms_radix_order_create(int nruns, Size share_bytes);
-extern void fms_radix_order_destroy(FmsRadixOrder *naming);
+extern void fms_radix_order_destroy(FmsRadixOrder *order);
 
-/* The run's blocks are named from the reader's next first key on. */
-extern void fms_radix_order_add(FmsRadixOrder *naming, int run,
+/* Names the run's blocks from the next key of its reader on. */
+extern void fms_radix_order_add(FmsRadixOrder *order, int run,
 								FmsFirstKeyReader *ahead);
 
 /*
- * Names the next ones: for each the run whose next block it is.  Returns how
- * many those are, 0 after the last block.  Valid until the next call.
+ * Sets runs to the runs of the next blocks, in read order.  Returns their
+ * number, 0 after the last block.  Valid until the next call.
  */
-extern int	fms_radix_order_next(FmsRadixOrder *naming, const int **runs);
+extern int	fms_radix_order_next(FmsRadixOrder *order, const int **runs);
 
 #endif							/* FMS_RADIX_ORDER_H */

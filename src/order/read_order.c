@@ -35,67 +35,64 @@
 #include "order/radix_order.h"
 #include "order/read_order.h"
 
-/* The tree names so many together: some of each run, within these bounds. */
-#define TOGETHER_OF_A_RUN	8
-#define TOGETHER_MIN		32
-#define TOGETHER_MAX		2048
-/* For so many runs, what that needs is fetched at once. */
-#define FETCH_MAX			512
+/* The tree names this many blocks a run together, within these bounds. */
+#define BATCH_BLOCKS_OF_A_RUN	8
+#define BATCH_MIN			32
+#define BATCH_MAX			2048
+/* Largest number of runs for which a batch prefetches. */
+#define PREFETCH_MAX		512
 
-/* One run as a leaf of the tree. */
-typedef struct FmsReadOrderLeaf
+typedef struct OrderRun
 {
-	FmsLoserNode node;			/* the upcoming key's prefix, for the tree */
+	/* as a leaf of the tree */
+	FmsLoserNode node;			/* of the upcoming key's prefix */
 	const FmsRecord *upcoming;	/* the reader's; NULL: all have been named */
-	uint32		upcoming_nblocks;	/* that have not been named */
-	FmsFirstKeyReader *ahead;	/* stands behind the upcoming first key */
-} FmsReadOrderLeaf;
+	uint32		upcoming_nblocks;	/* of its chain that have not been named */
+
+	uint32		first_blocks;	/* number of blocks that come before all first
+								 * keys and have not been named */
+	FmsFirstKeyReader *ahead;	/* stands behind the upcoming key */
+	FmsFirstKeyReader *behind;	/* NULL: by last keys */
+} OrderRun;
 
 struct FmsReadOrder
 {
 	FmsOrderBy	by;
-	uint32	   *first_blocks;	/* [nruns] of each run, those that come before
-								 * all first keys and have not been named */
-	int			first_run;		/* the next one that may have any */
-	FmsKeys	   *keys;
+	int			first_run;		/* the first run that may have first_blocks */
+	FmsKeys    *keys;
 	FmsFirstKeyStore *store;
 	FmsCounters *counters;
 	int			nruns;
-	FmsFirstKeyReader **ahead;	/* [nruns] */
-	FmsFirstKeyReader **behind; /* [nruns]; NULL: by last keys */
+	OrderRun   *runs;			/* [nruns] */
 	char	   *buffers;		/* mapped: the readers', or NULL */
-	const int  *named;			/* runs in order, not all handed out yet */
+	const int  *named;			/* runs of a batch of blocks */
 	int			nnamed;
 	int			next_named;
 
-	FmsRadixOrder *naming;		/* if prefixes decide; else the tree names: */
+	FmsRadixOrder *radix;		/* if prefixes decide; else the tree: */
 	FmsLoserTree tree;
-	FmsReadOrderLeaf *leaves;	/* [nruns] */
-	int			together;		/* so many at once */
-	int		   *named_by_tree;	/* [together] */
+	int			batch;			/* length of a batch */
+	int		   *named_by_tree;	/* [batch] */
 };
 
 static inline FmsLoserNode
 leaf_node(void *arg, int run)
 {
-	return ((FmsReadOrder *) arg)->leaves[run].node;
+	return ((FmsReadOrder *) arg)->runs[run].node;
 }
 
-/*
- * Which of two upcoming first keys of the same prefix comes later?  Ties: that
- * of the later run.
- */
+/* The later of two upcoming keys of one prefix; of ties, the later run's. */
 static inline FmsLoserNode
 tie_loser(void *arg, FmsLoserNode a, FmsLoserNode b)
 {
 	FmsReadOrder *order = arg;
 	const FmsRecord *a_upcoming =
-		order->leaves[fms_losertree_leaf(a)].upcoming;
+		order->runs[fms_losertree_leaf(a)].upcoming;
 	const FmsRecord *b_upcoming =
-		order->leaves[fms_losertree_leaf(b)].upcoming;
+		order->runs[fms_losertree_leaf(b)].upcoming;
 	int			result = 0;
 
-	/* at the ends both are, which are alike, and like nothing else */
+	/* the prefix of a run at its end equals only that of another such run */
 	if (a_upcoming && b_upcoming)
 		result = fms_keys_compare_rest(order->keys, a_upcoming, b_upcoming);
 	if (result == 0)
@@ -103,13 +100,13 @@ tie_loser(void *arg, FmsLoserNode a, FmsLoserNode b)
 	return result < 0 ? b : a;
 }
 
-/* Takes the next first key of the run from the reader ahead. */
+/* Takes the run's next first key from the reader ahead. */
 static inline void
 take_first_key(FmsReadOrder *order, int run)
 {
-	FmsReadOrderLeaf *leaf = &order->leaves[run];
-	const FmsRecord *first_key = fms_first_key_reader_next(leaf->ahead,
-												   &leaf->upcoming_nblocks);
+	OrderRun   *leaf = &order->runs[run];
+	const FmsRecord *first_key =
+		fms_first_key_reader_next(leaf->ahead, &leaf->upcoming_nblocks);
 
 	leaf->upcoming = first_key;
 	leaf->node = first_key == NULL ? fms_losertree_end(run) :
@@ -117,7 +114,7 @@ take_first_key(FmsReadOrder *order, int run)
 						   fms_record_prefix_rest(first_key), run);
 }
 
-/* Passes the first keys of blocks that the merge has asked for before. */
+/* Skips the first keys of blocks that the merge has asked for before. */
 static void
 skip_first_keys(FmsFirstKeyReader *reader, const FmsPosition *from)
 {
@@ -135,8 +132,8 @@ skip_first_keys(FmsFirstKeyReader *reader, const FmsPosition *from)
 }
 
 /*
- * How many of the run's blocks come first: that in whose middle the merge is,
- * or by last keys the next one, with all of its chain.
+ * Number of the run's blocks that come first: the block in whose middle the
+ * merge is, or by last keys the next block with its chain.
  */
 static uint32
 take_first_blocks(const FmsReadOrder *order, FmsFirstKeyReader *reader,
@@ -153,25 +150,23 @@ take_first_blocks(const FmsReadOrder *order, FmsFirstKeyReader *reader,
 }
 
 static int
-together_for(int nruns)
+batch_for(int nruns)
 {
-	return Max(TOGETHER_MIN, Min(nruns * TOGETHER_OF_A_RUN, TOGETHER_MAX));
+	return Max(BATCH_MIN, Min(nruns * BATCH_BLOCKS_OF_A_RUN, BATCH_MAX));
 }
 
 Size
 fms_read_order_bytes(const FmsFirstKeyMemory *memory, FmsOrderBy by, int nruns)
 {
-	Size		run_bytes = sizeof(uint32) + sizeof(FmsFirstKeyReader *) +
+	Size		run_bytes = sizeof(OrderRun) +
 		fms_first_key_reader_bytes(memory, FMS_FIRST_KEYS_AHEAD);
 
 	if (by == FMS_ORDER_BY_FIRST_KEYS)
-		run_bytes += sizeof(FmsFirstKeyReader *) +
-			fms_first_key_reader_bytes(memory, FMS_FIRST_KEYS_BEHIND);
+		run_bytes += fms_first_key_reader_bytes(memory, FMS_FIRST_KEYS_BEHIND);
 	return sizeof(FmsReadOrder) + nruns * run_bytes +
 		(memory->prefix_decides ?
 		 fms_radix_order_bytes(nruns, memory->share_bytes) :
-		 together_for(nruns) * sizeof(int) +
-		 nruns * (sizeof(FmsReadOrderLeaf) + sizeof(FmsLoserNode)));
+		 batch_for(nruns) * sizeof(int) + nruns * sizeof(FmsLoserNode));
 }
 
 /* Builds the tree over the runs' next first keys. */
@@ -181,13 +176,11 @@ begin_tree(FmsReadOrder *order)
 	int			nruns = order->nruns;
 	int			run;
 
-	order->together = together_for(nruns);
-	order->named_by_tree = palloc(order->together * sizeof(int));
-	order->leaves = palloc0(nruns * sizeof(FmsReadOrderLeaf));
+	order->batch = batch_for(nruns);
+	order->named_by_tree = palloc(order->batch * sizeof(int));
 	for (run = 0; run < nruns; run++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		order->leaves[run].ahead = order->ahead[run];
 		take_first_key(order, run);
 	}
 	fms_losertree_build(&order->tree, palloc(nruns * sizeof(FmsLoserNode)),
@@ -195,61 +188,45 @@ begin_tree(FmsReadOrder *order)
 }
 
 static void
-begin_naming(FmsReadOrder *order)
+begin_radix(FmsReadOrder *order)
 {
 	int			run;
 
-	order->naming =
-		fms_radix_order_create(order->nruns,
-							   fms_first_keys_share_bytes(order->store));
+	order->radix = fms_radix_order_create(order->nruns,
+										  order->store->share_bytes);
 	for (run = 0; run < order->nruns; run++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		fms_radix_order_add(order->naming, run, order->ahead[run]);
+		fms_radix_order_add(order->radix, run, order->runs[run].ahead);
 	}
 }
 
-/* Opens the readers of a run; their buffers are there. */
+/* Starts a run's readers, at `from` if not NULL. */
 static void
-open_run(FmsReadOrder *order, int run, const FmsFirstKeys *first_keys,
-		 char *buffers)
+start_run(const FmsReadOrder *order, OrderRun *run, const FmsPosition *from)
 {
-	order->ahead[run] = fms_first_key_reader_open(order->store, first_keys,
-											  FMS_FIRST_KEYS_AHEAD, buffers);
-	if (order->behind == NULL)
-		return;
-	buffers += fms_first_key_reader_buffer_bytes(order->store,
-												 FMS_FIRST_KEYS_AHEAD);
-	order->behind[run] = fms_first_key_reader_open(order->store, first_keys,
-											   FMS_FIRST_KEYS_BEHIND, buffers);
-}
-
-/* Starts them, and passes `from`. */
-static void
-start_run(FmsReadOrder *order, int run, const FmsPosition *from)
-{
-	FmsFirstKeyReader *ahead = order->ahead[run];
-
-	fms_first_key_reader_start(ahead);
+	fms_first_key_reader_start(run->ahead);
 	if (from)
-		skip_first_keys(ahead, from);
-	order->first_blocks[run] = take_first_blocks(order, ahead, from);
-	if (order->behind == NULL)
+		skip_first_keys(run->ahead, from);
+	run->first_blocks = take_first_blocks(order, run->ahead, from);
+	if (run->behind == NULL)
 		return;
-	fms_first_key_reader_start(order->behind[run]);
+	fms_first_key_reader_start(run->behind);
 	if (from)
-		skip_first_keys(order->behind[run], from);
+		skip_first_keys(run->behind, from);
 }
 
 FmsReadOrder *
 fms_read_order_begin(FmsKeys *keys, FmsFirstKeyStore *store, FmsOrderBy by,
-				FmsCounters *counters, int nruns,
-				const FmsFirstKeys *const *first_keys, const FmsPosition *from)
+					 FmsCounters *counters, int nruns,
+					 const FmsFirstKeys *const *first_keys,
+					 const FmsPosition *from)
 {
 	instr_time	start = fms_clock_now();
 	FmsReadOrder *order = palloc0(sizeof(FmsReadOrder));
-	Size		run_bytes =
+	Size		ahead_bytes =
 		fms_first_key_reader_buffer_bytes(store, FMS_FIRST_KEYS_AHEAD);
+	Size		run_bytes = ahead_bytes;
 	int			run;
 
 	Assert(nruns >= 1 && by != FMS_ORDER_NONE);
@@ -259,42 +236,37 @@ fms_read_order_begin(FmsKeys *keys, FmsFirstKeyStore *store, FmsOrderBy by,
 	order->store = store;
 	order->counters = counters;
 	order->nruns = nruns;
-	order->ahead = palloc0(nruns * sizeof(FmsFirstKeyReader *));
-	order->first_blocks = palloc(nruns * sizeof(uint32));
+	order->runs = palloc0(nruns * sizeof(OrderRun));
 	if (by == FMS_ORDER_BY_FIRST_KEYS)
-	{
-		order->behind = palloc0(nruns * sizeof(FmsFirstKeyReader *));
-		run_bytes += fms_first_key_reader_buffer_bytes(store,
-													   FMS_FIRST_KEYS_BEHIND);
-	}
+		run_bytes +=
+			fms_first_key_reader_buffer_bytes(store, FMS_FIRST_KEYS_BEHIND);
 	if (run_bytes > 0)
-		order->buffers = fms_io_map(fms_first_keys_io(store),
-									nruns * run_bytes);
+		order->buffers = fms_io_map(store->tape.io, nruns * run_bytes);
 	for (run = 0; run < nruns; run++)
 	{
+		char	   *buffer = order->buffers + run * run_bytes;
+
 		CHECK_FOR_INTERRUPTS();
-		open_run(order, run, first_keys[run],
-				 order->buffers + run * run_bytes);
+		order->runs[run].ahead =
+			fms_first_key_reader_open(store, first_keys[run],
+									  FMS_FIRST_KEYS_AHEAD, buffer);
+		if (by == FMS_ORDER_BY_FIRST_KEYS)
+			order->runs[run].behind =
+				fms_first_key_reader_open(store, first_keys[run],
+										  FMS_FIRST_KEYS_BEHIND,
+										  buffer + ahead_bytes);
 	}
 	for (run = 0; run < nruns; run++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		start_run(order, run, from ? &from[run] : NULL);
+		start_run(order, &order->runs[run], from ? &from[run] : NULL);
 	}
 	if (fms_keys_prefix_decides(keys))
-		begin_naming(order);
+		begin_radix(order);
 	else
 		begin_tree(order);
 	counters->order_us += fms_clock_since_us(start);
 	return order;
-}
-
-static void
-end_tree(FmsReadOrder *order)
-{
-	pfree(order->tree.nodes);
-	pfree(order->leaves);
-	pfree(order->named_by_tree);
 }
 
 void
@@ -304,22 +276,22 @@ fms_read_order_end(FmsReadOrder *order)
 
 	/* first: it drains the readers' requests, which are in their structs */
 	if (order->buffers)
-		fms_io_unmap(fms_first_keys_io(order->store), order->buffers);
+		fms_io_unmap(order->store->tape.io, order->buffers);
 	for (run = 0; run < order->nruns; run++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		fms_first_key_reader_close(order->ahead[run]);
-		if (order->behind)
-			fms_first_key_reader_close(order->behind[run]);
+		fms_first_key_reader_close(order->runs[run].ahead);
+		if (order->runs[run].behind)
+			fms_first_key_reader_close(order->runs[run].behind);
 	}
-	if (order->naming)
-		fms_radix_order_destroy(order->naming);
+	if (order->radix)
+		fms_radix_order_destroy(order->radix);
 	else
-		end_tree(order);
-	if (order->behind)
-		pfree(order->behind);
-	pfree(order->ahead);
-	pfree(order->first_blocks);
+	{
+		pfree(order->tree.nodes);
+		pfree(order->named_by_tree);
+	}
+	pfree(order->runs);
 	pfree(order);
 }
 
@@ -327,35 +299,34 @@ fms_read_order_end(FmsReadOrder *order)
 static int
 next_first_block(FmsReadOrder *order)
 {
-	while (order->first_run < order->nruns)
+	for (; order->first_run < order->nruns; order->first_run++)
 	{
-		if (order->first_blocks[order->first_run] > 0)
+		if (order->runs[order->first_run].first_blocks > 0)
 		{
-			order->first_blocks[order->first_run]--;
+			order->runs[order->first_run].first_blocks--;
 			return order->first_run;
 		}
-		order->first_run++;
 	}
 	return -1;
 }
 
 /*
- * Fetches what naming the runs at the top of the tree needs.  Each round asks
- * where the next one's lines are, so waits for its own all together.
+ * Prefetches what naming the runs at the top of the tree needs.  Each loop
+ * loads the addresses for the next one, so cache misses overlap.
  */
 static inline void
-fetch_first(FmsReadOrder *order)
+prefetch_top(FmsReadOrder *order)
 {
 	const FmsLoserTree *tree = &order->tree;
-	int			n = Min(FETCH_MAX, order->nruns);
-	FmsReadOrderLeaf *leaves[FETCH_MAX];
+	int			n = Min(PREFETCH_MAX, order->nruns);
+	OrderRun   *leaves[PREFETCH_MAX];
 	int			i;
 
 	for (i = 0; i < n; i++)
 	{
 		int			run = fms_losertree_leaf(tree->nodes[i]);
 
-		leaves[i] = &order->leaves[run];
+		leaves[i] = &order->runs[run];
 		__builtin_prefetch(leaves[i]);
 		__builtin_prefetch(&tree->nodes[(order->nruns + run) / 2]);
 	}
@@ -365,17 +336,17 @@ fetch_first(FmsReadOrder *order)
 		fms_first_key_reader_prefetch(leaves[i]->ahead);
 }
 
-/* Names the next ones; returns how many, 0 if all have been. */
+/* Names the next batch; returns its length, 0 after the last block. */
 static int
 name_by_tree(FmsReadOrder *order)
 {
 	int			nnamed = 0;
 
-	fetch_first(order);
-	while (nnamed < order->together)
+	prefetch_top(order);
+	while (nnamed < order->batch)
 	{
 		int			run = fms_losertree_winner(&order->tree);
-		FmsReadOrderLeaf *leaf = &order->leaves[run];
+		OrderRun   *leaf = &order->runs[run];
 
 		/* a match may run a type's comparator */
 		CHECK_FOR_INTERRUPTS();
@@ -392,12 +363,12 @@ name_by_tree(FmsReadOrder *order)
 }
 
 static void
-name_some(FmsReadOrder *order)
+name_batch(FmsReadOrder *order)
 {
 	instr_time	start = fms_clock_now();
 
-	order->nnamed = order->naming ?
-		fms_radix_order_next(order->naming, &order->named) :
+	order->nnamed = order->radix ?
+		fms_radix_order_next(order->radix, &order->named) :
 		name_by_tree(order);
 	order->next_named = 0;
 	order->counters->order_us += fms_clock_since_us(start);
@@ -411,7 +382,7 @@ fms_read_order_next(FmsReadOrder *order)
 	if (run >= 0)
 		return run;
 	if (order->next_named == order->nnamed)
-		name_some(order);
+		name_batch(order);
 	return order->nnamed > 0 ? order->named[order->next_named++] : -1;
 }
 
@@ -420,5 +391,5 @@ fms_read_order_first_key(FmsReadOrder *order, int run)
 {
 	uint32		nblocks;
 
-	return fms_first_key_reader_next(order->behind[run], &nblocks);
+	return fms_first_key_reader_next(order->runs[run].behind, &nblocks);
 }

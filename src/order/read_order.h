@@ -11,19 +11,16 @@
 #include "postgres.h"
 
 #include "base/counters.h"
-#include "order/first_key_store.h"
 #include "keys/keys.h"
+#include "order/first_key_store.h"
 
-/*
- * By which key of a block runs are put in order; run formation notes that
- * one.  See read_order.c.
- */
+/* The key of a block that decides its position; run formation notes it. */
 typedef enum FmsOrderBy
 {
 	FMS_ORDER_BY_FIRST_KEYS,	/* a block is due when its first tuple is */
 	FMS_ORDER_BY_LAST_KEYS,		/* when the last tuple of the block before it
 								 * has left */
-	FMS_ORDER_NONE				/* nobody asks for an order */
+	FMS_ORDER_NONE				/* the merge follows no read order */
 } FmsOrderBy;
 
 /*
@@ -37,8 +34,8 @@ typedef union FmsPosition
 {
 	struct
 	{
-		uint32		block;			/* the run's blocks, if at its end */
-		int32		record;			/* the next one of those that begin in the
+		uint32		block;		/* the run's blocks, if at its end */
+		int32		record;		/* the next one of those that begin in the
 								 * block; -1: the block has not been asked
 								 * for, and starts with the next record */
 	};
@@ -46,38 +43,39 @@ typedef union FmsPosition
 } FmsPosition;
 
 /*
- * Begins at the first block, or at `from`.  first keys: one list per run, in
- * the order of the runs that breaks ties, of the keys that `by` says; the
- * lists must stay as they are.  Memory comes from the current context, time
- * goes to counters->order_us.
+ * Begins the order at the runs' first blocks, or at from[nruns] if not NULL.
+ * first_keys[nruns] are in the order of the runs that breaks ties, noted by
+ * the key that `by` says, and must stay unchanged.  Memory comes from the
+ * current context; counters->order_us gets the time.
  *
- * By first keys, a merge that goes on in the middle of blocks needs these
- * again.  They come first, in the order of the runs, and have no first key.
- * By last keys, every run's next block comes first.
+ * A merge that goes on in the middle of blocks needs these again.  They come
+ * first, in the order of the runs, and have no first key.  By last keys, every
+ * run's next block comes first.
  */
 extern FmsReadOrder *
-			fms_read_order_begin(FmsKeys *keys, FmsFirstKeyStore *store,
-								 FmsOrderBy by, FmsCounters *counters,
-								 int nruns,
-								 const FmsFirstKeys *const *first_keys,
-								 const FmsPosition *from);
+fms_read_order_begin(FmsKeys *keys, FmsFirstKeyStore *store, FmsOrderBy by,
+					 FmsCounters *counters, int nruns,
+					 const FmsFirstKeys *const *first_keys,
+					 const FmsPosition *from);
+
+/* Drains and frees the readers, and frees the order. */
 extern void fms_read_order_end(FmsReadOrder *order);
 
-/* Bytes that takes; more if keys are long. */
+/* Memory of an order of nruns runs; it takes more if keys are long. */
 extern Size fms_read_order_bytes(const FmsFirstKeyMemory *memory,
 								 FmsOrderBy by, int nruns);
 
 /*
- * The run whose next block comes next, or -1 after the last block.  This
- * side runs ahead, with the reads.
+ * The run whose next block comes next, or -1 after the last block.  This side
+ * goes ahead, with the reads.
  */
 extern int	fms_read_order_next(FmsReadOrder *order);
 
 /*
- * Takes the next first key of the run: that of the block, or chain of blocks,
- * for which it stands in the tree of losers from now on.  Valid until the
- * run's next one is taken.  NULL after the last one.  This side runs behind,
- * with the merge; an order by last keys does not have it.
+ * The next first key of the run, which stands for the run's next block, or
+ * chain of blocks, in the merge's tree of losers.  Valid until the run's next
+ * call; NULL after the last key.  This side goes behind, with the merge.  Not
+ * for an order by last keys.
  */
 extern const FmsRecord *fms_read_order_first_key(FmsReadOrder *order, int run);
 

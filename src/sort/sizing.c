@@ -25,6 +25,7 @@
 #include <math.h>
 
 #include "io/huge_page.h"
+#include "order/first_key_reader.h"
 #include "sort/sizing.h"
 
 /* Bytes of an automatic block: a page at least. */
@@ -354,7 +355,7 @@ first_keys_to_come(const FmsSizing *sizing,
 
 	if (first_keys->on_tape || now + 2 * run < sizing->first_keys_bytes)
 		return Max(now, sizing->first_keys_bytes);
-	return sizing->first_keys_bytes + fms_first_keys_tape_bytes() +
+	return sizing->first_keys_bytes + fms_first_key_tape_bytes() +
 		(nruns + 1) * fms_first_keys_run_bytes(sizing->first_keys_bytes);
 }
 

@@ -5,9 +5,7 @@
 # ones, of which ours are made, and a virtual one gives back what was written
 # from huge pages faster than what was written from small ones.  So fio gets
 # them, too, if the kernel lets us set some aside, for its file as well; they
-# are given back in the end.  Ours are registered with the ring, and so are
-# fio's (fixedbufs), which saves 4 kB an eighth of their time; who is not root
-# may not register more than he may lock.
+# are given back in the end.  Neither registers its buffers with the ring.
 #
 # fio writes numbers of its own into each 512 bytes that it is going to write,
 # which takes it longer than the drive takes for large blocks: a third of the
@@ -53,23 +51,10 @@ fio_file() {
         --output=/dev/null
 }
 
-# fio_registers BLOCK DEPTH: 1 if so many such buffers may be registered, else 0
-fio_registers() {
-    local limit
-    limit=$(ulimit -l)
-
-    if ((EUID == 0)) || [[ $limit == unlimited ]]; then
-        echo 1
-    else
-        echo $(($1 * $2 < limit * 1024))
-    fi
-}
-
 fio_rate() {
     fio --name=rate --filename="$1" --size="$2M" --rw="$3" --bs="$4" \
         --iodepth="$5" --time_based --runtime="$6" --ioengine=io_uring \
         --direct=1 --norandommap --iomem="$FIO_MEMORY" \
-        --fixedbufs="$(fio_registers "$4" "$5")" \
         --scramble_buffers=0 --output-format=json "${@:7}" |
         jq '.jobs[0] | [.read.bw_bytes, .write.bw_bytes] | max / 1000000'
 }

@@ -1,6 +1,6 @@
 /* links: order/ keys/packed merge/ merge/modes/ */
 /* links: formation/run tape/compressed_chunk tape/write_buffer */
-/* links: tape/tape tape/space base/checksum io/ */
+/* links: tape/block tape/tape tape/temp_file tape/space base/checksum io/ */
 /*
  * The block reader: runs are written as a sort writes them, then the fuzzer
  * changes what is on disk, then they are merged.  Whatever the bytes: an
@@ -37,6 +37,7 @@
 
 #include "merge/merge.h"
 #include "shim.h"
+#include "tape/block.h"
 
 #define MAX_RUNS	6
 #define MAX_RECORDS 300

@@ -364,7 +364,7 @@ papers_drive() {
     headline "The drive alone, fio"
     if ((!DRAW)); then
         fio_buffers
-        papers_fact fio "buffers registered as far as allowed, $FIO_MEMORY"
+        papers_fact fio "$FIO_MEMORY"
     fi
     csv_open "$1" block_bytes,queue_depth mb_per_s
     "$2" | papers_measure papers_drive_cell papers_drive_prepare

@@ -1,6 +1,6 @@
 /* links: base/checksum */
 /*
- * A seal holds for the bytes that were sealed, and for no others.
+ * A checksum holds for the bytes that it was computed of, and for no others.
  *
  * Seen to fail with: the checksum computed from behind the salt; from one byte
  * less; the salt not compared.
@@ -45,7 +45,7 @@ test_every_bit(Size bytes)
 
 	make_piece(bytes);
 	shim_ok(fms_checksum_holds(&piece.checksum, bytes, SALT, true),
-			"%zu bytes: the seal holds", bytes);
+			"%zu bytes: the checksum holds", bytes);
 	for (bit = 0; bit < bytes * 8; bit++)
 	{
 		piece.bytes[bit / 8] ^= 1 << bit % 8;
@@ -88,7 +88,7 @@ test_sectors(void)
 	memset(piece.bytes, 0, sizeof(piece.bytes));
 	shim_ok(!fms_checksum_holds(&piece.checksum, 4096, SALT, true) &&
 			!fms_checksum_holds(&piece.checksum, 4096, 0, true),
-			"zeroes are not sealed, with no salt");
+			"zeroes have no valid checksum, without a salt");
 }
 
 static void

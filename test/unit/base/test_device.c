@@ -18,7 +18,6 @@ static void
 check_points(void)
 {
 	bool		same = true;
-	bool		between = true;
 	int			b;
 	int			d;
 
@@ -39,16 +38,12 @@ check_points(void)
 			double		rate = fms_device_read_mb(&device, bytes, depth);
 
 			same &= fabs(rate - (10 * (b + 1) + d)) < 1e-6;
-			if (b + 1 < FMS_DEVICE_BLOCKS)
-			{
-				/* half-way by the logarithm: 1.41 times the size */
-				rate = fms_device_read_mb(&device, bytes * 1.4142, depth);
-				between &= fabs(rate - (10 * (b + 1) + d + 5)) < 0.1;
-			}
 		}
 	}
 	shim_ok(same, "what was measured comes back");
-	shim_ok(between, "between two sizes, by the logarithm");
+	shim_ok(fms_device_read_mb(&device, 5000, 9) ==
+			fms_device_read_mb(&device, 4096, 8),
+			"between two points: the lower");
 	shim_ok(fms_device_read_mb(&device, 4096, 1000) ==
 			fms_device_read_mb(&device, 4096, 64),
 			"more at once than was measured brings no more");
@@ -67,7 +62,7 @@ check_depths(void)
 			"more at once are never slower");
 	shim_ok(fms_device_enough_depth(&device, 4096) == 8,
 			"enough is what brings nearly all");
-	shim_ok(fms_device_best_mb(&device, 4096) == 410, "and all is the best");
+	shim_ok(fms_device_read_mb(&device, 4096, 64) == 410, "and all is the best");
 	shim_ok(fms_device_read_mb(&device, 16384, 8) == 400,
 			"a size that was not measured goes by the nearest");
 	shim_ok(fms_device_read_mb(&device, 1024, 8) == 100,
@@ -88,13 +83,11 @@ check_nonsense(void)
 	fms_device_note(&device, FMS_PATTERN_RR, 4096, PG_INT64_MAX, 100);
 	fms_device_note(&device, FMS_PATTERN_APPEND, 262144, 4, NAN);
 	fms_device_note(&device, FMS_PATTERN_APPEND, 262144, 4, 1e300);
-	fms_device_note(&device, FMS_PATTERN_GIVE_BACK, 4194304, 1, NAN);
-	fms_device_note(&device, FMS_PATTERN_GIVE_BACK, 4194304, 1, -1);
-	shim_ok(!device.known && device.write_mb == 0 && device.give_back_mb == 0,
+	shim_ok(!device.known && device.write_mb == 0,
 			"nonsense is not known");
 	shim_ok(fms_device_read_mb(&device, 4096, 8) == 0 &&
 			fms_device_enough_depth(&device, 4096) == 0 &&
-			fms_device_best_mb(&device, 4096) == 0,
+			fms_device_read_mb(&device, 4096, 64) == 0,
 			"and nothing follows from nothing");
 	fms_device_note(&device, FMS_PATTERN_APPEND, 262144, 4, 250);
 	shim_ok(device.known && device.write_mb == 250, "a rate is a rate");
@@ -182,13 +175,13 @@ check_lasting(void)
 			fabs(fms_device_read_mb(&device, 32768, 64) - 98.304) < 0.01,
 			"of small blocks no more than so many last");
 	shim_ok(fabs(fms_device_read_mb(&device, 65536, 64) - 125) < 0.01 &&
-			fabs(fms_device_best_mb(&device, 1048576) - 125) < 0.01,
+			fabs(fms_device_read_mb(&device, 1048576, 64) - 125) < 0.01,
 			"... and of large ones no more MB");
 	fms_device_note(&device, FMS_PATTERN_RR, 4096, 1, 5);
 	shim_ok(fms_device_read_mb(&device, 4096, 1) == 5,
 			"what is slower is as slow as it is");
 	fms_device_note(&device, FMS_PATTERN_RR, 1048576, 1, 500);
-	shim_ok(fms_device_enough_depth(&device, 65536) == 1,
+	shim_ok(fms_device_enough_depth(&device, 1048576) == 1,
 			"and fewer at once are enough for that");
 	memset(device.read_mb, 0, sizeof(device.read_mb));
 	shim_ok(fms_device_read_mb(&device, 4096, 8) == 0 &&
@@ -197,7 +190,7 @@ check_lasting(void)
 	fms_device_note(&device, FMS_PATTERN_RR, 1048576, 64, 1000);
 	fms_device_note(&device, FMS_PATTERN_RR_LASTING, 4096, 8, NAN);
 	fms_device_note(&device, FMS_PATTERN_RR_LASTING, 1000, 8, 5000);
-	shim_ok(fabs(fms_device_best_mb(&device, 1048576) - 125) < 0.01,
+	shim_ok(fabs(fms_device_read_mb(&device, 1048576, 64) - 125) < 0.01,
 			"nonsense does not last");
 }
 

@@ -4,28 +4,28 @@
  *
  * keys.c is replaced: a key is three words here, of which the third stands
  * where a record has its tuple, so that all stages of a comparison are used.
- * So is tape.c, by a plain file.  Everything is done with all first keys in
- * memory, with some, and with none of them there.
+ * tape.c is replaced by a plain file.  First keys are all in memory, some, or
+ * none.
  *
  * Seen to fail with: tie_loser() of read_order.c giving ties to the later run;
- * a chain counted as one block; skip_empty_chunks() of first_key_store.c not
+ * a chain counted as one block; enter_chunk() of first_key_reader.c not
  * looking for the next chunk in memory; read_large_chunk() reading from the
  * wrong offset; a reader freed while its read is in flight; skip_first_keys()
- * of read_order.c taking a chain for one block, or not counting a block that
- * was entered; check_chunk() of first_key_store.c not asking for the checksum;
- * pack() of first_key_store.c taking a chain's first key for a usual one, or
- * the key of the chunk before for the one before; bytes_before_zeros() of
- * first_key_store.c not seeing the last word; fill_all() of radix_order.c
- * taking the greatest bound, or what is at the bound staying; a chain named
- * once, or once too often; take_from_chunk() of first_key_store.c forgetting
- * the key, or going on behind a chain; a chunk that has not been requested
- * taken for one that has.
+ * taking a chain for one block, or not counting a block that was entered;
+ * check_chunk() not asking for the checksum; fms_first_key_pack() taking a
+ * chain for a plain key, or the key of the chunk before for the one before;
+ * fms_key_words_before_zeros() not seeing the last word; fill_all() of
+ * radix_order.c taking the largest bound, or what is at the bound staying; a
+ * chain named once, or once too often; take_from_chunk() forgetting the key,
+ * or going on behind a chain; a chunk that has not been requested taken for
+ * one that has.
  */
 #include "postgres.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "order/first_key_reader.h"
 #include "order/read_order.h"
 #include "shim.h"
 

@@ -158,8 +158,8 @@ fms_tape_report_corrupted(const FmsTape *tape, const char *detail)
 }
 
 void
-fms_tape_check_block(const FmsTape *tape, const char *block, uint32 run,
-					 uint32 number)
+fms_block_check(const FmsTape *tape, const char *block, uint32 block_bytes,
+				uint32 run, uint32 number)
 {
 	abort();
 }

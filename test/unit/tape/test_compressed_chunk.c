@@ -145,7 +145,7 @@ test_capacity(void)
 		uint32		capacity = fms_compressed_chunk_capacity(bytes);
 
 		fits &= capacity == MAXALIGN(capacity);
-		fits &= capacity <= bytes * FMS_COMPRESSED_MAX_SHARE;
+		fits &= capacity <= bytes / 4;
 		fits &= capacity + sizeof(FmsCompressedChunk) < bytes - 32;
 	}
 	shim_ok(fits, "a chunk that does not become smaller fits into any block");

@@ -1,7 +1,7 @@
 /* links: tape/space */
 /*
  * What may be written again is what has been freed and not taken since: every
- * byte once, whole pages, the largest stretch first, and stretches that touch
+ * byte once, whole pages, the largest extent first, and extents that touch
  * are one.  Against a map of a small tape, a flag a byte.
  *
  * Seen to fail with: fms_space_add() not joining what is behind; whole_pages()
@@ -24,20 +24,20 @@
 static bool is_free[TAPE_BYTES / QUANTUM];
 
 static void
-set_free(FmsStretch stretch, bool to)
+set_free(FmsFreeExtent extent, bool to)
 {
 	uint64		at;
 
-	for (at = stretch.from_bytes; at < stretch.upto_bytes; at += QUANTUM)
+	for (at = extent.from_bytes; at < extent.upto_bytes; at += QUANTUM)
 		is_free[at / QUANTUM] = to;
 }
 
 static bool
-all_are(FmsStretch stretch, bool wanted)
+all_are(FmsFreeExtent extent, bool wanted)
 {
 	uint64		at;
 
-	for (at = stretch.from_bytes; at < stretch.upto_bytes; at += QUANTUM)
+	for (at = extent.from_bytes; at < extent.upto_bytes; at += QUANTUM)
 	{
 		if (is_free[at / QUANTUM] != wanted)
 			return false;
@@ -45,7 +45,7 @@ all_are(FmsStretch stretch, bool wanted)
 	return true;
 }
 
-/* Do the stretches say what the map does, in order, none touching the next? */
+/* Do the extents say what the map does, in order, none touching the next? */
 static bool
 agrees(const FmsSpace *space)
 {
@@ -54,8 +54,8 @@ agrees(const FmsSpace *space)
 
 	for (i = 0; i < space->count; i++)
 	{
-		FmsStretch	one = space->stretches[i];
-		FmsStretch	between = {at, one.from_bytes};
+		FmsFreeExtent	one = space->extents[i];
+		FmsFreeExtent	between = {at, one.from_bytes};
 
 		if (one.from_bytes >= one.upto_bytes ||
 			(i > 0 && one.from_bytes <= at) ||
@@ -63,7 +63,7 @@ agrees(const FmsSpace *space)
 			return false;
 		at = one.upto_bytes;
 	}
-	return all_are((FmsStretch) {at, TAPE_BYTES}, false);
+	return all_are((FmsFreeExtent) {at, TAPE_BYTES}, false);
 }
 
 /* Of whole pages in a row that are free, the most. */
@@ -86,21 +86,21 @@ most_in_a_row(void)
 	return most;
 }
 
-/* A stretch of what is not free, or none. */
+/* A extent of what is not free, or none. */
 static bool
-pick_used(FmsStretch *stretch)
+pick_used(FmsFreeExtent *extent)
 {
 	uint64		most = QUANTUM * (1 + shim_below(40));
 	uint64		at = (uint64) shim_below(TAPE_BYTES / QUANTUM) * QUANTUM;
 
 	while (at < TAPE_BYTES && is_free[at / QUANTUM])
 		at += QUANTUM;
-	stretch->from_bytes = at;
+	extent->from_bytes = at;
 	while (at < TAPE_BYTES && !is_free[at / QUANTUM] &&
-		   at < stretch->from_bytes + most)
+		   at < extent->from_bytes + most)
 		at += QUANTUM;
-	stretch->upto_bytes = at;
-	return stretch->from_bytes < stretch->upto_bytes;
+	extent->upto_bytes = at;
+	return extent->from_bytes < extent->upto_bytes;
 }
 
 static void
@@ -115,33 +115,33 @@ test_against_map(void)
 	memset(is_free, 0, sizeof(is_free));
 	for (i = 0; i < 20000; i++)
 	{
-		FmsStretch	stretch;
+		FmsFreeExtent	extent;
 		Size		bytes = QUANTUM *
 			(1 + shim_below(8 * FMS_IO_ALIGN_BYTES / QUANTUM));
 
 		if (shim_below(3) > 0)
 		{
-			if (!pick_used(&stretch))
+			if (!pick_used(&extent))
 				continue;
-			fms_space_add(&space, stretch);
-			set_free(stretch, true);
+			fms_space_add(&space, extent);
+			set_free(extent, true);
 		}
 		else if (fms_space_has(&space, bytes))
 		{
-			mistaken += !fms_space_take(&space, bytes, &stretch);
-			mistaken += stretch.from_bytes % FMS_IO_ALIGN_BYTES != 0 ||
-				stretch.upto_bytes % FMS_IO_ALIGN_BYTES != 0 ||
-				stretch.upto_bytes - stretch.from_bytes < bytes ||
-				!all_are(stretch, true);
-			set_free(stretch, false);
+			mistaken += !fms_space_take(&space, bytes, &extent);
+			mistaken += extent.from_bytes % FMS_IO_ALIGN_BYTES != 0 ||
+				extent.upto_bytes % FMS_IO_ALIGN_BYTES != 0 ||
+				extent.upto_bytes - extent.from_bytes < bytes ||
+				!all_are(extent, true);
+			set_free(extent, false);
 			taken++;
 		}
 		else
-			mistaken += fms_space_take(&space, bytes, &stretch) ||
+			mistaken += fms_space_take(&space, bytes, &extent) ||
 				most_in_a_row() >= bytes + 2 * FMS_IO_ALIGN_BYTES;
 		disagreed |= !agrees(&space);
 	}
-	shim_ok(taken > 1000, "%d stretches were taken", taken);
+	shim_ok(taken > 1000, "%d extents were taken", taken);
 	shim_ok(mistaken == 0,
 			"each of whole pages that were free, and one when there is one");
 	shim_ok(!disagreed, "what is free is what was freed and not taken");
@@ -154,20 +154,20 @@ static void
 test_largest_first(void)
 {
 	FmsSpace	space = {0};
-	FmsStretch	stretch;
+	FmsFreeExtent	extent;
 
-	shim_ok(!fms_space_take(&space, 1, &stretch), "empty: nothing to take");
-	fms_space_add(&space, (FmsStretch) {0, 8192});
-	fms_space_add(&space, (FmsStretch) {20480 - 512, 40960 + 512});
-	fms_space_add(&space, (FmsStretch) {81920, 90112});
+	shim_ok(!fms_space_take(&space, 1, &extent), "empty: nothing to take");
+	fms_space_add(&space, (FmsFreeExtent) {0, 8192});
+	fms_space_add(&space, (FmsFreeExtent) {20480 - 512, 40960 + 512});
+	fms_space_add(&space, (FmsFreeExtent) {81920, 90112});
 	shim_ok(!fms_space_has(&space, 20480 + 512),
 			"what is no whole page does not count");
-	shim_ok(fms_space_take(&space, 4096, &stretch) &&
-			stretch.from_bytes == 20480 && stretch.upto_bytes == 40960,
+	shim_ok(fms_space_take(&space, 4096, &extent) &&
+			extent.from_bytes == 20480 && extent.upto_bytes == 40960,
 			"the largest is taken, its whole pages");
-	fms_space_add(&space, (FmsStretch) {8192, 20480 - 512});
-	shim_ok(fms_space_take(&space, 4096, &stretch) &&
-			stretch.from_bytes == 0 && stretch.upto_bytes == 20480,
+	fms_space_add(&space, (FmsFreeExtent) {8192, 20480 - 512});
+	shim_ok(fms_space_take(&space, 4096, &extent) &&
+			extent.from_bytes == 0 && extent.upto_bytes == 20480,
 			"its edge is joined to what is freed beside it");
 	fms_space_clear(&space);
 }
