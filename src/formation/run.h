@@ -41,7 +41,10 @@ typedef struct FmsRun
  * Memory of a run's description: FmsRun as palloc() rounds it up, with a chunk
  * header of at most 16 bytes, and its pointer in a list that doubles.
  */
-#define FMS_RUN_BYTES	(sizeof(FmsRun) + 16 + 2 * sizeof(FmsRun *))
+#define FMS_RUN_BYTES	((sizeof(FmsRun) <= 64 ? 64 : 128) + 16 + \
+						 2 * sizeof(FmsRun *))
+
+StaticAssertDecl(sizeof(FmsRun) <= 128, "FMS_RUN_BYTES covers an FmsRun");
 
 /* Offset in the file of block `number` of the run, in bytes. */
 extern uint64 fms_run_block_offset(const FmsRun *run, uint32 number,
@@ -91,6 +94,10 @@ extern void fms_run_append(FmsRunWriter *writer, const FmsRecord *record);
 
 /* Ends the run, which can be read after fms_run_flush(). */
 extern void fms_run_finish(FmsRunWriter *writer);
+
+/* Bytes of records that the writer has compressed, and of their chunks. */
+extern void fms_run_compressed(const FmsRunWriter *writer,
+							   uint64 *record_bytes, uint64 *chunk_bytes);
 
 /* Waits for writes in flight; ERRORs if one failed. */
 extern void fms_run_flush(FmsRunWriter *writer);

@@ -102,16 +102,6 @@ fms_record_key_words(const FmsRecord *record)
 	return record->key_bytes / sizeof(uint64) + 1;
 }
 
-/* The usual length is a constant, so its memcpy() needs no call. */
-static inline void
-fms_key_copy(char *to, const char *from, uint16 key_bytes)
-{
-	if (likely(key_bytes == FMS_PREFIX_BYTES))
-		memcpy(to, from, FMS_PREFIX_BYTES);
-	else
-		memcpy(to, from, key_bytes);
-}
-
 /* Size in bytes of a record, a multiple of 8. */
 static inline Size
 fms_record_size(uint16 key_bytes, Size tuple_bytes)
@@ -166,7 +156,11 @@ fms_record_write(FmsRecord *record, const void *key, uint16 key_bytes,
 	/* the padding is written to disk */
 	memset((char *) record + fms_record_bytes(record) - MAXIMUM_ALIGNOF, 0,
 		   MAXIMUM_ALIGNOF);
-	fms_key_copy(fms_record_key(record), key, key_bytes);
+	/* the usual length is a constant: its memcpy() needs no call */
+	if (likely(key_bytes == FMS_PREFIX_BYTES))
+		memcpy(fms_record_key(record), key, FMS_PREFIX_BYTES);
+	else
+		memcpy(fms_record_key(record), key, key_bytes);
 	if (tuple_bytes > 0)
 		memcpy((char *) fms_record_tuple(record) + FMS_TUPLE_SKIPPED_BYTES,
 			   tuple + FMS_TUPLE_SKIPPED_BYTES,
