@@ -5,9 +5,9 @@
 #
 #   script/test breaks [NAME...]
 #
-# A copy of the tree is broken and tested.  Before the first break that a test
-# guards against, it has to pass as it is.  What the tests said is in build/log/breaks.  Afterwards the sound library
-# is installed again, with assertions.
+# A copy of the tree is broken and tested.  A test has to pass as it is before it
+# is used.  What the tests said is in build/log/breaks.  Afterwards the sound
+# library is installed again, with assertions.
 
 LOGS=$FMSORT_ROOT/build/log/breaks
 # A break may make a test hang.
