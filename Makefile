@@ -1,13 +1,11 @@
-# fmsort: build, install and test with PGXS.
-#
-#   make, make install, make installcheck    as with every extension
-#   make demo, test, bench, lint, unit, ...  see DEVELOPING.md
+# fmsort: build, install and test with PGXS.  "make help" prints the commands
+# that have a "##" here.
 #
 # WERROR=1 makes warnings errors, ASSERT=1 compiles our assertions in; both
 # are for development.  PG_CONFIG=... chooses the server, and so does PG_MAJOR=17
 # among Debian's.
 
-all:
+all: ## build; PG_CONFIG=... names the server
 
 # The same choice as pg_config() of script/lib/common.sh: Debian's of PG_MAJOR,
 # or its newest, else the PATH's.
@@ -59,6 +57,10 @@ PGXS := $(wildcard $(shell $(PG_CONFIG) --pgxs 2>/dev/null))
 ifneq ($(PGXS),)
 include $(PGXS)
 
+install: ## install into the server of PG_CONFIG
+uninstall: ## remove from it
+installcheck: ## the regression tests on your own server, which has to run
+
 installcheck: export PGOPTIONS += -c session_preload_libraries=fmsort
 
 # pg_regress only repeats psql's message if it cannot connect.
@@ -106,16 +108,18 @@ distclean: clean clean-build
 .PHONY: all install installcheck uninstall unit clean distclean
 endif
 
-# ---- unit tests: test/unit/test_*.c -----------------------------------------
-# A program's first lines name the files of src/ it tests:
+# ---- unit tests: test/unit/FOLDER/test_*.c -----------------------------------
+# The folders are those of src/.  A program's first lines name the files of src/
+# that it tests, a folder as "io/":
 #   /* links: sort/sizing merge/modes/ */
-# The line after that may have options for the compiler and the linker:
+# The line after that may have options for the compiler and the linker; then
+# that program has objects of its own:
 #   /* flags: -fsanitize-coverage=trace-pc */
-# test/unit/shim.c, if there, stands in for what the server would provide.
+# test/unit/shim.c stands in for what the server would provide.
 
-UNIT_SOURCES := $(sort $(wildcard test/unit/test_*.c))
-UNIT_PROGRAMS = $(UNIT_SOURCES:test/unit/%.c=build/unit/%)
-UNIT_SHIM := $(wildcard test/unit/shim.c)
+UNIT_SOURCES := $(sort $(wildcard test/unit/test_*.c test/unit/*/test_*.c))
+UNIT_PROGRAMS := $(UNIT_SOURCES:test/%.c=build/%)
+UNIT_SHIM := build/unit/shim.o
 UNIT_SANITIZE = $(shell echo 'int main(void){return 0;}' | $(CC) \
 	-fsanitize=address,undefined -x c - -o build/unit/.probe 2>/dev/null && \
 	echo -fsanitize=address,undefined -fno-sanitize-recover=undefined)
@@ -126,34 +130,56 @@ UNIT_FLAGS = -std=gnu11 -g -O1 -Wall -Wextra -Wno-unused-parameter -Werror \
 	-isystem $(includedir_internal) $(PROFILE)
 # The server's own portability library: it is what printf() means there.
 UNIT_LIBS = -L$(pkglibdir) -L$(libdir) -lpgcommon -lpgport -lm
-# "io/" is all of that folder.
+first_lines = $(shell sed -n '1,8s,^/\* $(2): \(.*\) \*/$$,\1,p' $(1))
 unit_links = $(wildcard $(patsubst %,src/%.c,$(patsubst %/,%/*,\
-	$(shell sed -n '1,8s,^/\* links: \(.*\) \*/$$,\1,p' $(1)))))
-
-unit_flags = $(shell sed -n '1,8s,^/\* flags: \(.*\) \*/$$,\1,p' $(1))
+	$(call first_lines,$(1),links))))
+unit_flags = $(call first_lines,$(1),flags)
+unit_objects = $(if $(call unit_flags,$(1)),$(call unit_links,$(1)),\
+	$(patsubst src/%.c,build/unit/src/%.o,$(call unit_links,$(1))))
 
 ifneq ($(PGXS),)
-unit: $(UNIT_PROGRAMS)
+unit: $(UNIT_PROGRAMS) ## the unit tests, without a server
 	@if [ -z "$(UNIT_PROGRAMS)" ]; then \
 		echo "no unit tests in test/unit" >&2; exit 1; fi
-	PERL5LIB=script/lib prove --harness TapTally --exec '' $(UNIT_PROGRAMS)
+	PERL5LIB=script/lib prove --jobs 2 --merge --harness TapTally --exec '' \
+		$(UNIT_PROGRAMS)
 
-$(UNIT_PROGRAMS): build/unit/%: test/unit/%.c $(UNIT_SHIM) $(SOURCES) \
-		$(FMSORT_HEADERS) $(wildcard test/unit/*.h) Makefile | build/unit have-libraries
-	$(CC) $(UNIT_FLAGS) $(UNIT_SANITIZE) $(call unit_flags,$<) -o $@ $< \
-		$(call unit_links,$<) $(UNIT_SHIM) $(SHLIB_LINK) $(UNIT_LIBS)
+# What has changed since is known from what the compiler noted (-MMD).
+UNIT_COMPILE = @mkdir -p $(@D) && $(CC) $(UNIT_FLAGS) $(UNIT_SANITIZE)
+
+build/unit/src/%.o: src/%.c build/unit/flags
+	$(UNIT_COMPILE) -MMD -MP -c -o $@ $<
+
+$(UNIT_SHIM): test/unit/shim.c build/unit/flags
+	$(UNIT_COMPILE) -MMD -MP -c -o $@ $<
+
+.SECONDEXPANSION:
+$(UNIT_PROGRAMS): build/%: test/%.c $(UNIT_SHIM) build/unit/flags \
+		$$(call unit_objects,test/$$*.c) $(FMSORT_HEADERS) \
+		$(wildcard test/unit/*.h) | have-libraries
+	$(UNIT_COMPILE) $(call unit_flags,$<) -o $@ $< \
+		$(call unit_objects,$<) $(UNIT_SHIM) $(SHLIB_LINK) $(UNIT_LIBS)
+
+build/unit/flags: FORCE | build/unit have-libraries
+	@echo '$(CC) $(UNIT_FLAGS) $(UNIT_SANITIZE)' | cmp -s - $@ || \
+		echo '$(CC) $(UNIT_FLAGS) $(UNIT_SANITIZE)' >$@
+
+-include $(wildcard build/unit/*.d build/unit/src/*/*.d build/unit/src/*/*/*.d)
 
 .PHONY: unit
 endif
 
 # ---- what the tests put between fmsort and the kernel -----------------------
 
-build/faulty_io.so: test/faults/faulty_io.c Makefile | build have-libraries
-	$(CC) -std=gnu11 -O1 -Wall -Wextra -Werror -fPIC -shared -o $@ $< \
+FAULT_FLAGS = -std=gnu11 -O1 -Wall -Wextra -Werror
+
+build/faulty_io.so build/jumping_clock.so: build/%.so: test/faults/%.c Makefile \
+		| build have-libraries
+	$(CC) $(FAULT_FLAGS) -fPIC -shared -o $@ $< \
 		$(shell pkg-config --cflags --libs liburing) -ldl
 
 build/reaper build/refuse: build/%: test/faults/%.c Makefile | build
-	$(CC) -std=gnu11 -O1 -Wall -Wextra -Werror -o $@ $<
+	$(CC) $(FAULT_FLAGS) -o $@ $<
 
 # The library with plans that this one does not know.
 build/fmsort_other.so: src/executor/node.c $(OBJS) Makefile | build
@@ -171,20 +197,18 @@ build/neighbour.so: test/faults/neighbour.c Makefile | build
 build/fmsort_counters.so: $(SOURCES) $(FMSORT_HEADERS) Makefile | build have-libraries
 	rm -rf build/counters && cp -r src build/counters
 	find build/counters -name '*.[od]' -delete
-	sed -i 's/^} FmsCounters;/\tdouble\t\tother[64];\n&/' \
+	sed -i 's/^\tCOUNTER(GROUPS,/\tCOUNTER(OTHER, NUMBER, SUM, NONE, NULL, NULL) \\\n&/' \
 		build/counters/base/counters.h
 	$(CC) $(CFLAGS) -O0 -Wno-error -Ibuild/counters \
 		$(filter-out -MMD -MP -Isrc,$(CPPFLAGS)) -U_FORTIFY_SOURCE -fPIC \
 		-shared -o $@ $(SOURCES:src/%=build/counters/%) $(LDFLAGS) $(SHLIB_LINK)
 
-build/jumping_clock.so: test/faults/jumping_clock.c Makefile | build
-	$(CC) -std=gnu11 -O1 -Wall -Wextra -Werror -fPIC -shared -o $@ $<
-
 # ---- fuzz targets: test/fuzz/fuzz_*.c, built like unit tests ----------------
 
 FUZZ_PROGRAMS = $(patsubst test/fuzz/%.c,build/fuzz/%,\
 	$(wildcard test/fuzz/fuzz_*.c))
-FUZZ_CC = clang-14
+FUZZ_CC := $(or $(shell command -v clang),\
+	$(lastword $(sort $(wildcard /usr/bin/clang-[0-9]*))))
 # Headers of the server, which gcc is happy with, are not clang's business.
 FUZZ_FLAGS = $(filter-out -Werror -O1,$(UNIT_FLAGS)) -O2 \
 	-Wno-ignored-attributes \
@@ -193,100 +217,76 @@ FUZZ_FLAGS = $(filter-out -Werror -O1,$(UNIT_FLAGS)) -O2 \
 ifneq ($(PGXS),)
 fuzz-programs: $(FUZZ_PROGRAMS)
 
-$(FUZZ_PROGRAMS): build/fuzz/%: test/fuzz/%.c $(UNIT_SHIM) $(SOURCES) \
-		$(FMSORT_HEADERS) $(wildcard test/unit/*) Makefile | build/fuzz have-libraries
-	$(FUZZ_CC) $(FUZZ_FLAGS) -o $@ $< $(call unit_links,$<) $(UNIT_SHIM) \
-		$(SHLIB_LINK) $(UNIT_LIBS)
+$(FUZZ_PROGRAMS): build/fuzz/%: test/fuzz/%.c $(SOURCES) \
+		$(FMSORT_HEADERS) $(wildcard test/unit/shim.*) Makefile | build/fuzz have-libraries
+	$(FUZZ_CC) $(FUZZ_FLAGS) -o $@ $< $(call unit_links,$<) \
+		test/unit/shim.c $(SHLIB_LINK) $(UNIT_LIBS)
 
 .PHONY: fuzz-programs
 endif
 
-# ---- everything else lives in script/ ---------------------------------------
+# ---- everything else lives in script/ and test/bench ------------------------
 
-demo:
+demo: ## sort TPC-H's orders with and without fmsort; SF=0.1 is quicker
 	@script/demo
 
-test:
+test: ## build with assertions, install, run the tests
 	@script/test
 
-test-matrix:
-	@script/test-matrix
+# make test-SUITE: one suite; script/test --list prints all.
+test-%: FORCE
+	@script/test $*
 
-test-neighbours:
-	@script/test-neighbours
+fuzz coverage: %: test-%
 
-test-packages:
-	@script/test-packages
-
-dist:
-	@script/dist
-
-deb:
-	@script/deb
-
-test-core:
-	@script/test-core
-
-test-sqlsmith:
-	@script/test-sqlsmith
-
-test-assert:
-	@script/test-assert
-
-test-valgrind:
-	@script/test-valgrind
-
-test-sanitize:
-	@script/test-sanitize
-
-test-breaks:
-	@script/test-breaks
-
-test-deep:
-	@script/test-deep
-
-coverage:
-	@script/test-coverage
-
-fuzz:
-	@script/fuzz
-
-lint:
+lint: ## check the sources without running them
 	@script/lint
 
-bench:
-	@set -e; for f in test/bench/*; do \
-		if [ -x "$$f" ] && [ -f "$$f" ]; then "$$f"; fi; done
+dist: ## PGXN's archive, in build/dist
+	@script/dist
 
-bench-tuplesort:
-	@test/bench/tuplesort/run
+deb: ## Debian packages, in build/deb
+	@script/deb
 
-bench-papers:
-	@test/bench/papers/run
+bench: bench-merge-phase ## measure the merge of each mode at equal memory
+
+BENCH_merge-phase = merge-phase
+BENCH_tuplesort = tuplesort/run
+BENCH_papers = papers/run
+BENCH_calibrate = calibrate/agree
+BENCH_auto = devices/auto
+BENCH_zoo = devices/zoo
+BENCH_progress = progress/watch
+BENCH_stat = stat/paired
+BENCH_cancel = cancel/moments
+
+bench-tuplesort: ## whole queries beside PostgreSQL's sort, an hour or two
+bench-zoo: ## the same on slowed devices, as root, half an hour
+bench-auto: ## automatic settings beside the best of a grid, 20 minutes
+bench-papers: ## the papers' experiments, hours
+bench-calibrate: ## fmsort_calibrate() beside fio
+bench-progress: ## the estimates of fmsort_progress, a minute
+bench-stat: ## what statistics cost, two minutes
+bench-cancel: ## how long a cancelled sort goes on, an hour
+
+bench-%: FORCE
+	@test/bench/$(or $(BENCH_$*),$(error there is no benchmark '$*'))
 
 bench-papers-quick:
 	@QUICK=1 test/bench/papers/run
 
-bench-calibrate:
-	@test/bench/calibrate/agree
-
-bench-auto:
-	@test/bench/devices/auto
-
-bench-zoo:
-	@test/bench/devices/zoo
-
-bench-progress:
-	@test/bench/progress/watch
-
-bench-stat:
-	@test/bench/stat/paired
-
-bench-cancel:
-	@test/bench/cancel/moments
-
-calibrate-report:
+calibrate-report: ## draw a device's profile, in build/calibrate.svg
 	@test/bench/calibrate/report
+
+clean: ## remove what was built here
+distclean: ## and build/, with its servers and environments
+
+help:
+	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/\1 \2/p' Makefile | \
+		while read -r name about; do \
+		printf '%-17s %s\n' "$$name" "$$about"; done
+	@printf '\ntest-SUITE: one of these\n'
+	@script/test --list
 
 clean-build:
 	rm -rf build
@@ -302,9 +302,5 @@ have-libraries:
 
 FORCE:
 
-.PHONY: demo test test-matrix test-neighbours test-packages test-core test-deep test-assert \
-	test-valgrind test-sanitize test-breaks test-sqlsmith coverage fuzz \
-	lint dist deb bench bench-tuplesort bench-papers bench-papers-quick \
-	bench-calibrate bench-auto bench-zoo bench-progress bench-stat \
-	bench-cancel \
-	calibrate-report clean-build have-libraries FORCE
+.PHONY: demo test fuzz coverage lint dist deb bench calibrate-report help \
+	bench-papers-quick clean-build have-libraries FORCE

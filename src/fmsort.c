@@ -29,16 +29,15 @@
 #include "storage/shmem.h"
 #include "tcop/utility.h"
 
-#include "executor/bound.h"
 #include "base/compat.h"
-#include "io/io.h"
-#include "observe/last_sort.h"
 #include "base/layout.h"
+#include "executor/bound.h"
+#include "executor/executor.h"
 #include "executor/node.h"
-#include "observe/progress.h"
 #include "executor/replace.h"
 #include "executor/settings.h"
-#include "observe/stat.h"
+#include "io/io.h"
+#include "observe/reports.h"
 
 PG_MODULE_MAGIC;
 
@@ -67,16 +66,16 @@ is_leaders_plan(const QueryDesc *query)
 static void
 start_query(QueryDesc *query, int eflags)
 {
-	uint64		begun = fms_node_begun();
+	bool		has_nodes = is_leaders_plan(query);
 
-	if (fms_settings_mode() != FMS_MODE_OFF && !is_leaders_plan(query))
-		fms_replace_sorts(query, eflags);
+	if (fms_settings_mode() != FMS_MODE_OFF && !has_nodes)
+		has_nodes = fms_replace_sorts(query, eflags);
 	if (previous_start)
 		previous_start(query, eflags);
 	else
 		standard_ExecutorStart(query, eflags);
 	/* most queries sort nothing: do not walk them */
-	if (fms_node_begun() > begun)
+	if (has_nodes)
 		fms_bound_find_limits(query);
 }
 
@@ -176,7 +175,8 @@ static void
 share_memory(void)
 {
 	FmsLayout	layout = fms_layout(fms_stat_shared_bytes(),
-									fms_progress_shared_bytes());
+									fms_progress_shared_bytes(),
+									sizeof(FmsIoShared));
 
 	if (previous_startup)
 		previous_startup();

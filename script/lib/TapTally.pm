@@ -1,15 +1,18 @@
 package TapTally;
 
-# The harness of prove and pg_prove, with two things added: every skipped
-# test is named, and the counts go to the file that FMSORT_TALLY names, as
-# one line "passed failed skipped", for script/test to add up.
+# The harness of prove and pg_prove, with three things added: a failed test is
+# printed with what it said, a skipped one is named, and both go, with the
+# counts, to the file that FMSORT_TALLY names (see script/lib/common.sh).
 
 use strict;
 use warnings;
 
 use parent 'TAP::Harness';
 
-my $skipped = 0;
+# Of one failed test, and of a program that ends badly.
+my $lines_max = 12;
+my $skipped   = 0;
+my @told;
 
 sub new
 {
@@ -21,30 +24,79 @@ sub new
 	return $self;
 }
 
+sub report
+{
+	my (@lines) = @_;
+
+	print "\n", map { "$_\n" } @lines;
+	push @told, @lines;
+	return;
+}
+
 sub watch
 {
 	my ($parser, $job) = @_;
 	my $file = $job->[1];
+	my @said;          # since the test before
+	my $failing = 0;
+
+	my $end_of_test = sub {
+		report(@said[ 0 .. ($#said < $lines_max ? $#said : $lines_max) ])
+		  if $failing;
+		@said    = ();
+		$failing = 0;
+	};
 
 	$parser->callback(
 		test => sub {
 			my ($test) = @_;
 
-			return unless $test->has_skip;
-			$skipped++;
-			printf "\nskipped: %s: %s (%s)\n", $file,
-			  $test->description || 'test ' . $test->number,
-			  $test->explanation || 'no reason given';
+			$end_of_test->();
+			if (!$test->is_ok)
+			{
+				$failing = 1;
+				push @said, "$file: " . $test->as_string;
+			}
+			skipped($file, $test->description || 'test ' . $test->number,
+				$test->explanation) if $test->has_skip;
 		});
 	$parser->callback(
 		plan => sub {
 			my ($plan) = @_;
 
-			return unless ($plan->directive || '') eq 'SKIP';
-			$skipped++;
-			printf "\nskipped: %s: all of it (%s)\n", $file,
-			  $plan->explanation || 'no reason given';
+			skipped($file, 'all of it', $plan->explanation)
+			  if ($plan->directive || '') eq 'SKIP';
 		});
+	foreach my $kind (qw(comment unknown))
+	{
+		$parser->callback($kind => sub { push @said, '    ' . $_[0]->raw });
+	}
+	# A program that died has said why at last.
+	$parser->callback(
+		EOF => sub {
+			my ($ended) = @_;
+
+			if (!$failing && ($ended->exit || $ended->parse_errors))
+			{
+				splice @said, 0, -$lines_max if @said > $lines_max;
+				unshift @said, "$file: exit status " . $ended->exit,
+				  $ended->parse_errors;
+				$failing = 1;
+			}
+			$end_of_test->();
+		});
+	return;
+}
+
+sub skipped
+{
+	my ($file, $what, $why) = @_;
+
+	$skipped++;
+	printf "\nskipped: %s: %s (%s)\n", $file, $what, $why || 'no reason given';
+	push @told, "$file: $what is skipped: " . ($why || 'no reason given')
+	  if ($ENV{CI} || '') eq 'true';
+	return;
 }
 
 sub tally
@@ -61,8 +113,9 @@ sub tally
 
 	return unless $ENV{FMSORT_TALLY};
 	open my $out, '>>', $ENV{FMSORT_TALLY} or die "$ENV{FMSORT_TALLY}: $!";
-	print $out "$passed $failed $skipped\n";
+	print $out "+ $passed $failed $skipped\n", map { "! $_\n" } @told;
 	close $out;
+	return;
 }
 
 1;

@@ -17,8 +17,43 @@ say() { printf '%s\n' "$*"; }
 headline() { printf '\n== %s\n' "$*"; }
 die() {
     printf '%s: %s\n' "${0##*/}" "$*" >&2
+    ! is_suite_running || echo "! $*" >>"$FMSORT_TALLY"
     exit 1
 }
+
+# ---- what a suite tells script/test, in the file that FMSORT_TALLY names -----
+
+is_suite_running() { [[ -n ${FMSORT_TALLY:-} ]]; }
+
+# tally PASSED FAILED [SKIPPED]: the closing line of a suite
+tally() {
+    local passed=$1 failed=$2 skipped=${3:-0}
+
+    ! is_suite_running || echo "+ $passed $failed $skipped" >>"$FMSORT_TALLY"
+    if ((skipped)); then
+        say "$passed passed, $failed failed, $skipped skipped"
+    else
+        say "$passed passed, $failed failed"
+    fi
+}
+
+# count_tally FILE...: passed, failed and skipped of tallies
+count_tally() {
+    awk '$1 == "+" { passed += $2; failed += $3; skipped += $4 }
+        END { print passed + 0, failed + 0, skipped + 0 }' "$@"
+}
+
+# Passes on lines that say what failed.
+failures() {
+    local line
+
+    while IFS= read -r line; do
+        say "$line"
+        ! is_suite_running || printf '! %s\n' "$line" >>"$FMSORT_TALLY"
+    done
+}
+
+# -----------------------------------------------------------------------------
 
 version() {
     sed -n "s/^default_version = '\(.*\)'/\1/p" "$FMSORT_ROOT/fmsort.control"
@@ -106,7 +141,7 @@ step() {
     if ((status != 0)); then
         say "failed"
         say
-        tail -n 40 "$FMSORT_LOG"
+        tail -n 40 "$FMSORT_LOG" | failures
         die "that step failed; all it said is in $FMSORT_LOG"
     fi
     printf '%4d s\n' $((SECONDS - start))
@@ -140,4 +175,10 @@ install_extension() {
         cmp "fmsort--$(version).sql" "$sharedir/fmsort--$(version).sql") ||
         die "you may not write to $libdir; install it first:" \
             "sudo make install $*"
+}
+
+# The tests run with warnings as errors and with assertions.
+with_assertions() {
+    say "Testing with $(pg_config --version)"
+    step "Building with assertions" build_and_install WERROR=1 ASSERT=1
 }

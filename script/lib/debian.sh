@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # Debian's releases, and which PostgreSQL each of them has.  A release that is
-# added here is known to script/setup and to script/test-matrix.
+# added here is known to script/setup and to script/test matrix.
 
 # codename, release, server; sid's is in experimental
 DEBIAN_RELEASES='

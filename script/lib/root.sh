@@ -1,7 +1,13 @@
 # shellcheck shell=bash
 # Root directories of Debian's releases, in which scripts install, build and
-# test.  Needs common.sh, debian.sh, root's rights and script/setup's profile
-# "matrix".
+# test.  Needs common.sh, root's rights and script/setup's profile "matrix".
+
+. "${BASH_SOURCE[0]%/*}/debian.sh"
+
+needs_root() {
+    ((EUID == 0)) || die "this makes a root directory and enters it, which" \
+        "needs root"
+}
 
 # root_make CODENAME DIRECTORY.  An archive that is a snapshot has a Release
 # file that is past its date, which apt would not take.
@@ -54,7 +60,18 @@ root_run() {
             mount -t proc proc "$root/proc"
             mount --rbind /sys "$root/sys"
             mount --rbind /dev "$root/dev"
-            exec env -u PG_CONFIG -u PG_MAJOR HOME=/root LC_ALL=C.UTF-8 \
+            exec env -u PG_CONFIG -u PG_MAJOR -u FMSORT_TALLY HOME=/root LC_ALL=C.UTF-8 \
                 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
                 FMSORT_TMP=/var/tmp chroot "$root" "$@"' root "$root" "$@"
+}
+
+# root_test DIRECTORY COMMAND...: a command that runs script/test there; what that
+# counts, counts here.
+root_test() {
+    local tally=$1/var/tmp/fmsort-tally status=0
+
+    : >"$tally"
+    root_run "$1" env FMSORT_TALLY=/var/tmp/fmsort-tally "${@:2}" || status=$?
+    cat "$tally" >>"${FMSORT_TALLY:-/dev/null}"
+    return "$status"
 }

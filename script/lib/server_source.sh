@@ -6,10 +6,7 @@
 # The machine's own apt does not change: its lists, cache and configuration
 # are not touched, only read.
 
-SERVER_SOURCES=$FMSORT_ROOT/build/core/source
 SERVER_SOURCE=
-# What the tests need: its tests.
-SERVER_TESTS=('*/src/test/regress' '*/src/test/isolation' '*/contrib/spi')
 
 # The server's source package and its version, as "name version".
 server_package() {
@@ -21,44 +18,26 @@ server_package() {
     dpkg-query -W -f '${source:Package} ${source:Version}' "${owner%%:*}"
 }
 
-# server_source: sets SERVER_SOURCE, and says where its version is not the
-# server's.
+# server_source DIRECTORY FILE [PATTERN...]: sets SERVER_SOURCE to PG_SOURCE, or
+# to a directory below DIRECTORY; of the archive only what the patterns name, if
+# there are any.  FILE is what that source has to have.
 server_source() {
     local package version found
 
     if [[ -n ${PG_SOURCE:-} ]]; then
         SERVER_SOURCE=$(realpath "$PG_SOURCE")
-        [[ -e $SERVER_SOURCE/src/test/regress/parallel_schedule ]] ||
-            die "PG_SOURCE is not PostgreSQL's source: $PG_SOURCE"
-        return
-    fi
-    read -r package version <<<"$(server_package)"
-    SERVER_SOURCE=$SERVER_SOURCES/$package-$version
-    [[ -e $SERVER_SOURCE/version ]] ||
-        step "Getting the source of $package $version" \
-            source_get "$package" "$version" "$SERVER_SOURCE" \
-            "${SERVER_TESTS[@]}"
-    found=$(<"$SERVER_SOURCE/version")
-    [[ $found == "$version" ]] ||
-        say "Note: the server is $version, but the nearest source that was" \
-            "to be had is $found."
-}
-
-# server_source_all: sets SERVER_SOURCE to all of the source, to build from.
-server_source_all() {
-    local package version
-
-    if [[ -n ${PG_SOURCE:-} ]]; then
-        SERVER_SOURCE=$(realpath "$PG_SOURCE")
-        [[ -x $SERVER_SOURCE/configure ]] ||
+        [[ -e $SERVER_SOURCE/$2 ]] ||
             die "PG_SOURCE is not all of PostgreSQL's source: $PG_SOURCE"
         return
     fi
     read -r package version <<<"$(server_package)"
-    SERVER_SOURCE=$FMSORT_ROOT/build/server/$package-$version
+    SERVER_SOURCE=$1/$package-$version
     [[ -e $SERVER_SOURCE/version ]] ||
-        step "Getting all the source of $package $version" \
-            source_get "$package" "$version" "$SERVER_SOURCE"
+        step "Getting the source of $package $version" \
+            source_get "$package" "$version" "$SERVER_SOURCE" "${@:3}"
+    found=$(<"$SERVER_SOURCE/version")
+    [[ $found == "$version" ]] ||
+        say "Note: the server is $version, but the nearest source is $found."
 }
 
 # source_get PACKAGE VERSION DIRECTORY [PATTERN...]: in a process of its own,

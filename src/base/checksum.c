@@ -6,13 +6,12 @@
  *	  | crc | salt | header of the piece | contents | padding |
  *	        |<------------ covered by the crc --------------->|
  *
- * The merge hands out tuples where they lie in the buffer, so bytes that the
- * device returns wrongly would be a wrong answer or a crash.  The crc finds
- * bytes that were never one piece.  The salt finds an intact piece of another
- * file, or of an earlier file in the same place.  The piece's header (run and
- * number) finds an intact piece from elsewhere in the same file.
+ * The merge returns tuples in its input buffer, so wrong bytes from the device
+ * would be a wrong answer or a crash.  The crc detects changed bytes, the salt
+ * an intact piece of another file, and the piece's header (run and number) an
+ * intact piece of the same file from elsewhere.
  *
- * The crc costs about 0.1 s a GB in each direction, so it is a choice
+ * The crc costs about 0.1 s a GB in each direction, so it is optional
  * (fmsort.checksums).  The salt is always checked.
  *
  *-------------------------------------------------------------------------

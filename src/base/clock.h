@@ -3,43 +3,23 @@
  * clock.h
  *	  Reading the clock without paying for it per tuple.
  *
- * A stopwatch (fms_clock_now(), fms_clock_since_us()) times what happens
- * once a block or more rarely.  A sampler divides a time that a stopwatch
- * has measured between two who take turns once a tuple: the owner, whose
- * calls it samples, and the other, who has the rest.  Two clock reads around
- * every tuple would cost more than the merge of it, so about one call in 64
- * is timed, at irregular distances (a regular distance would beat against
- * the rows of a page).
+ * A stopwatch times what happens once a block or more rarely.  A sampler
+ * divides a measured time between two sides that take turns once a tuple: the
+ * owner, whose calls it samples, and the other side, which has the rest.
  *
  *	  other  call  other [call] other  call  other [call] other
  *	                          ^                         ^
  *	                          |<---- whole: measured -->|
  *
- * Each sampled call ends a stretch, which is divided at once.  The owner
- * has: what stopwatches have measured of its calls (known: blocks loaded,
- * runs written), the sampled call, and for each call not sampled the same
- * again, but never more than the stretch.  So whatever the clock shows,
- * neither part is negative, and both together are the time measured.
+ * About one call in 64 is timed, at irregular distances.  Each sampled call
+ * ends a stretch.  The owner has of it the time that stopwatches have measured
+ * within its calls (known), the sampled call, and as much for each call not
+ * sampled, but at most the stretch.  So neither part is negative, and the sum
+ * is the measured time.
  *
- * The owner must be the one whose calls are alike, known parts aside.  The
- * other may wait for anything at any time; that is in the measured time.
- *
- * A process may lose its processor within a sampled call.  A call that took
- * many times what is typical counts once, and does not speak for calls not
- * sampled.
- *
- * What is timed may take no longer than reading the clock does (some 20 ns).
- * So the clock is read twice before a sampled call; what lies between the
- * two readings is what reading it costs there and then, and is taken off.
- *
- *	  read, read, call, read
- *	      |<->|			off
- *			  |<------->|	of this
- *
- * What was stored before the call is waited for first.  The processor writes
- * to memory behind our back, a block's worth of tuples at times, and a call
- * that stores anything stands in that queue; with other users of the same
- * memory it stood there for 100 ns to be timed for what takes 15.
+ * A call takes about as long as reading the clock (20 ns).  So the clock is
+ * read twice before the call, and the difference taken off; and stores made
+ * before are waited for, since they would delay the call's own.
  *
  *-------------------------------------------------------------------------
  */
@@ -51,13 +31,16 @@
 #include "port/atomics.h"
 #include "portability/instr_time.h"
 
-/* Mean distance of sampled calls, once there have been some. */
+/* Mean distance of sampled calls, after the first ones. */
 #define FMS_SAMPLER_REACH		64
 
-/* A call that takes so many times what is typical was interrupted. */
+/*
+ * A call that takes this multiple of a typical one was interrupted.  It counts
+ * once, and not for the calls that were not sampled.
+ */
 #define FMS_SAMPLER_INTERRUPTED 16
 
-/* Samples that the typical call is a mean of, about. */
+/* Number of samples that the typical call is a mean of, about. */
 #define FMS_SAMPLER_MEMORY		16
 
 typedef struct FmsSampler
@@ -65,16 +48,16 @@ typedef struct FmsSampler
 	uint32		calls_left;		/* until the next sampled call */
 	uint32		stretch_calls;	/* calls from the mark to that, inclusive */
 	uint32		reach;			/* mean distance of samples by now */
-	uint32		seed;			/* of the distances; any value will do */
+	uint32		seed;			/* of the distances; any value is valid */
 
 	uint32		samples;		/* up to FMS_SAMPLER_MEMORY */
-	double		typical_us;		/* a call, known parts aside */
+	double		typical_us;		/* of a call, without known parts */
 
-	instr_time	mark;			/* time before it has been divided */
-	double		mark_known_us;	/* what was known at the mark */
+	instr_time	mark;			/* time until then has been divided */
+	double		mark_known_us;	/* known then */
 	instr_time	start;			/* of the present sample */
 	double		start_known_us;
-	double		clock_us;		/* what reading the clock costs it */
+	double		clock_us;		/* of reading the clock once */
 
 	double		whole_us;		/* time divided since the beginning */
 	double		own_us;			/* of that, the owner's; never more */
@@ -103,8 +86,8 @@ fms_clock_since_us(instr_time start)
 }
 
 /*
- * Begins dividing: time from now on, of which the stopwatches have seen
- * known_us.  What earlier calls have taught stays.  Returns the time.
+ * Begins to divide the time from now on.  known_us: what stopwatches have
+ * measured so far.  The typical call stays as learned.  Returns the time.
  */
 static inline instr_time
 fms_sampler_begin(FmsSampler *sampler, double known_us)
@@ -118,8 +101,8 @@ fms_sampler_begin(FmsSampler *sampler, double known_us)
 }
 
 /*
- * Is this call one to time?  If so, fms_sampler_start() must come before it
- * and fms_sampler_add() after it.
+ * Is this call sampled?  If so, fms_sampler_start() must come before it and
+ * fms_sampler_add() after it.
  */
 static inline bool
 fms_sampler_due(FmsSampler *sampler)
@@ -132,7 +115,7 @@ fms_sampler_due(FmsSampler *sampler)
 	return true;
 }
 
-/* Divides a stretch: own_us is what the owner seems to have had of it. */
+/* Divides a stretch: own_us is the estimate of the owner's part. */
 static inline void
 fms_sampler_divide(FmsSampler *sampler, instr_time now, double known_us,
 				   double own_us)
@@ -147,8 +130,8 @@ fms_sampler_divide(FmsSampler *sampler, instr_time now, double known_us,
 }
 
 /*
- * A sampled call took so long.  Returns what a call not sampled took, and
- * learns what is typical.
+ * Learns from a sampled call that took call_us.  Returns the estimate for a
+ * call that was not sampled.
  */
 static inline double
 fms_sampler_learn(FmsSampler *sampler, double call_us)
@@ -163,7 +146,7 @@ fms_sampler_learn(FmsSampler *sampler, double call_us)
 		call_us = limit_us;
 	}
 	sampler->samples = Min(sampler->samples + 1, FMS_SAMPLER_MEMORY);
-	/* the first one may have been interrupted, so the smaller of two */
+	/* the first one may have been interrupted: the smaller of two */
 	if (sampler->samples == 1)
 		sampler->typical_us = call_us;
 	else if (sampler->samples == 2)
@@ -174,7 +157,7 @@ fms_sampler_learn(FmsSampler *sampler, double call_us)
 	return other_us;
 }
 
-/* A timed call begins; the stopwatches have seen known_us so far. */
+/* A sampled call begins. */
 static inline void
 fms_sampler_start(FmsSampler *sampler, double known_us)
 {
@@ -187,7 +170,7 @@ fms_sampler_start(FmsSampler *sampler, double known_us)
 	sampler->clock_us = fms_clock_between_us(before, sampler->start);
 }
 
-/* It has ended: divides the stretch, and chooses the next one to time. */
+/* It has ended: divides the stretch, and chooses the next call to sample. */
 static inline void
 fms_sampler_add(FmsSampler *sampler, double known_us)
 {
@@ -200,14 +183,14 @@ fms_sampler_add(FmsSampler *sampler, double known_us)
 	fms_sampler_divide(sampler, now, known_us,
 					   call_us + other_us * (sampler->stretch_calls - 1));
 	sampler->seed = sampler->seed * 1664525 + 1013904223;
-	/* the first calls are timed more often, for a sort of a few tuples */
+	/* the first calls are sampled more often, for a sort of a few tuples */
 	sampler->reach = Max(1, Min(2 * sampler->reach, FMS_SAMPLER_REACH));
 	sampler->calls_left = sampler->reach / 2 +
 		((sampler->seed >> 16) & (sampler->reach - 1));
 	sampler->stretch_calls = sampler->calls_left + 1;
 }
 
-/* Divides what is left, by what is typical of a call. */
+/* Divides the time since the last sample, by the typical call. */
 static inline void
 fms_sampler_pause(FmsSampler *sampler, double known_us)
 {

@@ -3,9 +3,8 @@
  * compat.h
  *	  Every difference between server versions, and nothing else.
  *
- * No other file may test PG_VERSION_NUM (make lint holds us to it).  Each
- * entry gives one name that the rest of the code uses; the version tests
- * stay here, so supporting a new server is a change to one page.
+ * No other file may test PG_VERSION_NUM (make lint checks it).  Each entry
+ * gives one name that the rest of the code uses.
  *
  *-------------------------------------------------------------------------
  */
@@ -22,17 +21,17 @@
 #include "catalog/pg_collation.h"
 #include "catalog/pg_database.h"
 #include "catalog/pg_tablespace.h"
+#include "commands/explain.h"
+#include "executor/executor.h"
+#include "executor/instrument.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "nodes/execnodes.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
-#include "utils/syscache.h"
-#include "commands/explain.h"
-#include "executor/executor.h"
-#include "executor/instrument.h"
 #include "utils/lsyscache.h"
 #include "utils/pg_locale.h"
+#include "utils/syscache.h"
 #if PG_VERSION_NUM >= 180000
 #include "access/cmptype.h"
 #include "commands/explain_format.h"
@@ -43,10 +42,7 @@
 #error "fmsort needs PostgreSQL 15 or newer"
 #endif
 
-/*
- * FMS_EXECUTOR_RUN_PARAMS / _ARGS: ExecutorRun's hook lost its execute_once
- * argument in 18.
- */
+/* Since 18, ExecutorRun_hook has no argument execute_once. */
 #if PG_VERSION_NUM >= 180000
 #define FMS_EXECUTOR_RUN_PARAMS \
 	QueryDesc *query, ScanDirection direction, uint64 count
@@ -58,7 +54,7 @@
 #define FMS_EXECUTOR_RUN_ARGS	query, direction, count, execute_once
 #endif
 
-/* Number of relations in a plan.  Since 18, GROUP BY is listed among them. */
+/* Number of relations in a plan.  Since 18, the list has GROUP BY, too. */
 static inline int
 fms_explain_relations(const ExplainState *es)
 {
@@ -70,8 +66,8 @@ fms_explain_relations(const ExplainState *es)
 }
 
 /*
- * Sets what EXPLAIN calls for each node, which servers before 18 do not, and
- * returns what it called before.
+ * Sets explain_per_node_hook, which servers before 18 do not have.  Returns
+ * the previous hook.
  */
 #if PG_VERSION_NUM < 180000
 typedef void (*explain_per_node_hook_type) (PlanState *planstate,
@@ -94,7 +90,7 @@ fms_set_explain_node_hook(explain_per_node_hook_type hook)
 #endif
 }
 
-/* heap_form_minimal_tuple() took a third argument in 18. */
+/* heap_form_minimal_tuple() has an argument for extra bytes since 18. */
 static inline MinimalTuple
 fms_form_minimal_tuple(TupleDesc desc, Datum *values, bool *nulls)
 {
@@ -118,7 +114,7 @@ fms_init_scan_slot(EState *estate, ScanState *state, TupleDesc desc,
 }
 
 /*
- * The operator family, input type and direction of an ordering operator.
+ * Sets the operator family, input type and direction of an ordering operator.
  * Returns false if the operator belongs to no btree operator family.
  */
 static inline bool
@@ -141,9 +137,9 @@ fms_ordering_op(Oid operator, Oid *family, Oid *type, bool *descending)
 }
 
 /*
- * The provider of a collation, and the name that LC_COLLATE has there (NULL
- * if none) in *collate; 0 if there is no such collation.  Both are taken from
- * the catalogs, because pg_locale_t has another shape in each version.
+ * The provider of a collation, or 0 if there is no such collation.  Sets
+ * *collate to its LC_COLLATE, or NULL.  Reads the catalogs, since pg_locale_t
+ * differs between versions.
  */
 static inline char
 fms_collation_provider(Oid collation, char **collate)
@@ -179,9 +175,8 @@ fms_collation_provider(Oid collation, char **collate)
 }
 
 /*
- * Is it libc's C.UTF-8?  It compares bytes, too, but the server does not know:
- * since 2.35 glibc has it without any table of weights, and compares code
- * points, whose order is that of their UTF-8 bytes.
+ * Is it libc's C.UTF-8?  Since glibc 2.35 that compares code points, whose
+ * order is that of their UTF-8 bytes.  The server does not know.
  */
 #ifdef __GLIBC__
 static inline bool
@@ -201,10 +196,7 @@ fms_collation_is_c_utf8(Oid collation)
 #define fms_collation_is_c_utf8(collation) false
 #endif
 
-/*
- * Does the collation compare bytes?  As the server knows it: that holds for C
- * and POSIX, and since 17 for all of the builtin provider's.
- */
+/* Does the collation compare bytes? */
 static inline bool
 fms_collation_is_c(Oid collation)
 {
@@ -219,8 +211,8 @@ fms_collation_is_c(Oid collation)
 }
 
 /*
- * The collator that the server holds for a collation; NULL if the collation is
- * not ICU's.  Since 19 pg_locale_t does not say whose it is.
+ * The server's ICU collator of a collation; NULL if the collation is not
+ * ICU's.  Since 19 pg_locale_t does not have the provider.
  */
 #ifdef USE_ICU
 static inline struct UCollator *
@@ -239,10 +231,7 @@ fms_collation_icu(Oid collation)
 }
 #endif
 
-/*
- * What a failed Assert() calls has these parameters: one less since 16.  The
- * unit tests have their own.
- */
+/* The parameters of ExceptionalCondition(), which unit tests define. */
 #if PG_VERSION_NUM >= 160000
 #define FMS_ASSERT_FAILED_PARAMS \
 	const char *conditionName, const char *fileName, int lineNumber
@@ -252,7 +241,7 @@ fms_collation_icu(Oid collation)
 	const char *fileName, int lineNumber
 #endif
 
-/* May the user make files in that tablespace?  16 made it one of a kind. */
+/* May the user create files in that tablespace? */
 static inline AclResult
 fms_tablespace_aclcheck(Oid tablespace)
 {
@@ -264,23 +253,9 @@ fms_tablespace_aclcheck(Oid tablespace)
 #endif
 }
 
-/* Time blocked on temporary files, where this server keeps it. */
-static inline instr_time *
-fms_temp_read_time(void)
-{
-	return &pgBufferUsage.temp_blk_read_time;
-}
-
-static inline instr_time *
-fms_temp_write_time(void)
-{
-	return &pgBufferUsage.temp_blk_write_time;
-}
-
 /*
  * Microseconds that the executor has measured in the node, in all its loops;
- * -1 if it measures none, or if the node is running.  19 keeps them as
- * instr_time.
+ * -1 if it does not measure, or the node is running.
  */
 static inline double
 fms_node_elapsed_us(const PlanState *planstate)

@@ -1,31 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * device.c
- *	  What is known of the device under a sort: how fast it reads in which
- *	  pieces.
+ *	  Profile of the device under a sort's temporary files.
  *
- * A merge reads at random, so its rate depends on the block size and on the
- * number of reads at once.  calibrate.c measures a grid of both.  Between the
- * points the rate goes by the logarithm of size and depth.
+ * fmsort_calibrate() measures random reads on a grid of block sizes and queue
+ * depths, their limits in the long run, and how fast runs are written.
  *
- *	  MB/s			depth 1   2   4 ..  64
- *	    512 B		      .   .   .      .
- *	    ..
- *	    4 MB		      .   .   .      .
- *
- * A point is a short measurement.  Disturbances only slow it down, and l reads
- * at once may always be fewer, so a rate counts for all greater depths, too.
- * Two longer measurements show what the device sustains: so many MB and so
- * many requests a second (clouds' disks).  No point counts for more.
- *
- * Measurements grow stale.  A sort that writes past the page cache has bounds
- * that no other load can falsify: bytes / elapsed <= rate <= bytes / blocked.
- * A rate outside of them is moved to the nearer bound, and all other rates in
- * proportion.  One that is far outside belongs to another device; the whole
- * profile is forgotten then.
- *
- * Pure arithmetic over numbers that may be nonsense; nothing is owned and
- * nothing can fail.
+ * Pure arithmetic over numbers that may be nonsense.
  *
  *-------------------------------------------------------------------------
  */
@@ -35,22 +16,36 @@
 
 #include "base/device.h"
 
-/* No device does more; a greater number is a mistake. */
+#define DEPTH_MAX		FMS_DEVICE_DEPTH(FMS_DEVICE_DEPTHS - 1)
+
+/* MB/s; no device reaches it. */
 #define RATE_MAX_MB		1e6
 
-/* This part of the best rate is as good as the best. */
+/* The fraction of the best rate that counts as the best. */
 #define NEARLY_ALL		0.95
 
-/* The bounds of a rate are near enough for a guess within this factor. */
+/* Two bounds within this factor give a rate. */
 #define BOUNDS_NEAR		3.0
 
-/* A rate that is wrong by more than this factor says nothing. */
+/* A profile that is wrong by more than this factor is another device's. */
 #define FAR_OUTSIDE		2.0
 
 const char *const fms_pattern_names[FMS_PATTERNS] = {
-	"SR", "RR", "SW", "RW", "RR lasting", "append", "give back"
+	"SR", "RR", "SW", "RW", "RR lasting", "append"
 };
 
+int
+fms_device_pattern_index(const char *name)
+{
+	for (int i = 0; i < FMS_PATTERNS; i++)
+	{
+		if (pg_strcasecmp(name, fms_pattern_names[i]) == 0)
+			return i;
+	}
+	return -1;
+}
+
+/* The i with first << i == value. */
 static int
 index_of(int64 value, int64 first, int n)
 {
@@ -65,8 +60,7 @@ index_of(int64 value, int64 first, int n)
 int
 fms_device_block_index(int64 block_bytes)
 {
-	return index_of(block_bytes, FMS_DEVICE_BLOCK_BYTES(0),
-					FMS_DEVICE_BLOCKS);
+	return index_of(block_bytes, FMS_DEVICE_BLOCK_BYTES(0), FMS_DEVICE_BLOCKS);
 }
 
 int
@@ -101,144 +95,98 @@ fms_device_note(FmsDevice *device, FmsPattern pattern, int64 block_bytes,
 	}
 	else if (pattern == FMS_PATTERN_APPEND)
 		device->write_mb = mb;
-	else if (pattern == FMS_PATTERN_GIVE_BACK)
-		device->give_back_mb = mb;
 	device->known |= pattern == FMS_PATTERN_RR ||
 		pattern == FMS_PATTERN_APPEND;
 }
 
-/* The best rate at one of the sizes with depths up to depth_index. */
+/*
+ * The best rate of a measured block size with at most that depth: disturbances
+ * only slow a measurement down.
+ */
 static double
-rate_at(const FmsDevice *device, int block_index, int depth_index)
+rate_at(const FmsDevice *device, int block_index, uint32 depth)
 {
-	double		best = 0;
-	int			i;
+	double		best = device->read_mb[block_index][0];
 
-	for (i = 0; i <= depth_index; i++)
+	for (int i = 1; i < FMS_DEVICE_DEPTHS && FMS_DEVICE_DEPTH(i) <= depth; i++)
 		best = Max(best, device->read_mb[block_index][i]);
 	return best;
 }
 
-/* That at any depth, by its logarithm. */
-static double
-rate_between(const FmsDevice *device, int block_index, double depth_log)
-{
-	int			below = (int) depth_log;
-	double		low = rate_at(device, block_index, below);
-	double		high;
-
-	if (below >= FMS_DEVICE_DEPTHS - 1)
-		return low;
-	high = rate_at(device, block_index, below + 1);
-	return low + (high - low) * (depth_log - below);
-}
-
-/* The rate in a short measurement. */
-static double
-momentary_mb(const FmsDevice *device, uint32 block_bytes, uint32 depth)
-{
-	double		block_log = log2(Max(block_bytes, 512) / 512.0);
-	double		depth_log = log2(Max(depth, 1));
-	int			below;
-	int			above;
-	double		low;
-	double		high;
-
-	block_log = Min(block_log, FMS_DEVICE_BLOCKS - 1);
-	depth_log = Min(depth_log, FMS_DEVICE_DEPTHS - 1);
-
-	/* the nearest sizes that were measured, from either side */
-	for (below = (int) block_log; below >= 0; below--)
-	{
-		if (rate_at(device, below, FMS_DEVICE_DEPTHS - 1) > 0)
-			break;
-	}
-	for (above = (int) ceil(block_log); above < FMS_DEVICE_BLOCKS; above++)
-	{
-		if (rate_at(device, above, FMS_DEVICE_DEPTHS - 1) > 0)
-			break;
-	}
-	if (below < 0 && above >= FMS_DEVICE_BLOCKS)
-		return 0;
-	if (below < 0)
-		return rate_between(device, above, depth_log) *
-			block_bytes / FMS_DEVICE_BLOCK_BYTES(above);
-	low = rate_between(device, below, depth_log);
-	if (above >= FMS_DEVICE_BLOCKS || above == below)
-		return low;
-	high = rate_between(device, above, depth_log);
-	return low + (high - low) * (block_log - below) / (above - below);
-}
-
+/*
+ * A block size that was not measured counts as the next smaller one that was,
+ * or else as a part of the next larger one.
+ */
 double
 fms_device_read_mb(const FmsDevice *device, uint32 block_bytes, uint32 depth)
 {
-	double		mb = momentary_mb(device, block_bytes, depth);
 	double		lasting = Min(device->lasting_mb,
 							  (double) device->lasting_requests * block_bytes);
+	double		mb = 0;
+	int			i;
 
+	for (i = FMS_DEVICE_BLOCKS - 1; i >= 0 && mb <= 0; i--)
+	{
+		if (FMS_DEVICE_BLOCK_BYTES(i) <= block_bytes)
+			mb = rate_at(device, i, depth);
+	}
+	for (i = 0; i < FMS_DEVICE_BLOCKS && mb <= 0; i++)
+		mb = rate_at(device, i, depth) * block_bytes /
+			FMS_DEVICE_BLOCK_BYTES(i);
 	return lasting > 0 ? Min(mb, lasting) : mb;
-}
-
-double
-fms_device_best_mb(const FmsDevice *device, uint32 block_bytes)
-{
-	return fms_device_read_mb(device, block_bytes,
-							  FMS_DEVICE_DEPTH(FMS_DEVICE_DEPTHS - 1));
 }
 
 uint32
 fms_device_enough_depth(const FmsDevice *device, uint32 block_bytes)
 {
 	double		best;
-	int			i;
+	uint32		depth = 1;
 
-	/* asked for every sort, however small */
+	/* every sort asks, however small */
 	if (!device->known)
 		return 0;
-	best = fms_device_best_mb(device, block_bytes);
+	best = fms_device_read_mb(device, block_bytes, DEPTH_MAX);
 	if (best <= 0)
 		return 0;
-	for (i = 0; i < FMS_DEVICE_DEPTHS - 1; i++)
-	{
-		if (fms_device_read_mb(device, block_bytes, FMS_DEVICE_DEPTH(i)) >=
-			NEARLY_ALL * best)
-			break;
-	}
-	return FMS_DEVICE_DEPTH(i);
+	while (fms_device_read_mb(device, block_bytes, depth) < NEARLY_ALL * best)
+		depth *= 2;
+	return depth;
 }
 
 double
-fms_device_round_trip_mb(const FmsDevice *device, uint32 block_bytes)
+fms_device_round_trip_mb(const FmsDevice *device, uint32 block_bytes,
+						 bool async_reads)
 {
 	double		write_mb = device->write_mb;
-	double		read_mb = fms_device_best_mb(device, block_bytes);
+	double		read_mb = fms_device_read_mb(device, block_bytes,
+											 async_reads ? DEPTH_MAX : 1);
 
 	if (write_mb <= 0)
 		return 0;
 	if (read_mb <= 0)
 		read_mb = write_mb;
-	return 1 / (1 / write_mb + 1 / read_mb +
-				(device->give_back_mb > 0 ? 1 / device->give_back_mb : 0));
+	return 1 / (1 / write_mb + 1 / read_mb);
 }
 
-/* All rates, so many times what they were. */
+/* Multiplies all rates. */
 static void
 scale(FmsDevice *device, double factor)
 {
-	int			i;
-	int			j;
-
 	device->write_mb *= factor;
 	device->lasting_mb *= factor;
 	device->lasting_requests *= factor;
-	for (i = 0; i < FMS_DEVICE_BLOCKS; i++)
+	for (int i = 0; i < FMS_DEVICE_BLOCKS; i++)
 	{
-		for (j = 0; j < FMS_DEVICE_DEPTHS; j++)
+		for (int j = 0; j < FMS_DEVICE_DEPTHS; j++)
 			device->read_mb[i][j] *= factor;
 	}
 }
 
+/*
+ * No other load can falsify the bounds bytes / elapsed <= rate <= bytes /
+ * blocked.  A write rate outside moves to the nearer bound, and all other
+ * rates in proportion.  If it is far outside, the profile is forgotten.
+ */
 bool
 fms_device_correct(FmsDevice *device, const FmsSeen *seen)
 {

@@ -1,11 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * layout.c
- *	  What two libraries share in memory, and how they tell that they agree.
+ *	  How two versions of the library tell that they share memory.
  *
- * The stamp of the server's shared memory is an area of its own, of a size
- * that never changes: the server refuses to find an area under another size,
- * with an error that would end every new connection.
+ * The stamp is an area of its own, of a size that never changes: if the size
+ * of an area differs, the server raises an error in every new connection.
  *
  *-------------------------------------------------------------------------
  */
@@ -20,12 +19,13 @@
 #define LAYOUT_MAGIC	0x464D534C	/* "FMSL" */
 
 FmsLayout
-fms_layout(uint64 stat_bytes, uint64 progress_bytes)
+fms_layout(uint64 stat_bytes, uint64 progress_bytes, uint32 io_bytes)
 {
 	FmsLayout	layout = {
 		.magic = LAYOUT_MAGIC,
 		.version = FMS_LAYOUT_VERSION,
-		.counters_bytes = sizeof(FmsCounters),
+		.counters_bytes = FMS_COUNTERS_BYTES,
+		.io_bytes = io_bytes,
 		.stat_bytes = stat_bytes,
 		.progress_bytes = progress_bytes
 	};

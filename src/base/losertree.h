@@ -1,16 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * losertree.h
- *	  A tree of losers: the smallest of n moving heads with log2(n)
- *	  comparisons a step.
+ *	  A tree of losers: the smallest of n heads with log2(n) comparisons a
+ *	  step.
  *
- * Each inner node remembers the leaf that lost there; the overall winner
- * stands in node 0.  When the winner's key has changed, only the path from
- * its leaf to the root is played again, and each match needs one comparison
- * (a heap needs two a level, to find the smaller child first).
- *
- * Five leaves, keys 7 3 9 1 4.  Leaf i stands at position n + i, its parent
- * at half that, so no level has to be full:
+ * Node 0 holds the winner, every other node the loser of its match.  When the
+ * winner's key changes, the path from its leaf to the root is replayed, one
+ * comparison a match.  Leaf i has position n + i, its parent half of that.
+ * Five leaves with keys 7 3 9 1 4:
  *
  *	                  [0] winner: leaf 3 (1)
  *	                  [1] loser:  leaf 1 (3)
@@ -18,25 +15,12 @@
  *	     leaf 0     [4] loser: leaf 4    leaf 1      leaf 2
  *	                leaf 3      leaf 4
  *
- * A match compares numbers of 96 bits that the caller makes of its keys; they
- * stand in the nodes, together with the leaf, so that a match touches nothing
- * else.  Who wins is as good as random, so nothing branches on it: winner and
- * loser change places under a mask.  (With branches, half of the matches on a
- * path are predicted wrongly, which takes longer than the matches.)
+ * A node is a number with the leaf in it, so a match touches nothing else:
  *
  *	  node      | key_high, 64 bits | key_low, 32 | leaf, 32 |
  *
- * Only what the numbers leave open is asked of the caller: a function that
- * says which of two leaves of the same number loses.  It must be a strict
- * total order among those (ties broken by the leaf), or the sequence is not
- * defined; the tree stays memory-safe whatever it answers.  It may give the
- * loser another number, that of how it differs from the winner
- * (offset_value.h).  NULL: the leaf decides, which the node's own number does.
- * The functions are inline and that one is a constant at each call, so the
- * compiler folds it in.
- *
- * Memory: the caller's array of n nodes.  Nothing here fails but what the
- * caller's functions raise, and a check for interrupts while building.
+ * The result of a match is unpredictable, so the nodes change places under a
+ * mask and not by a branch.
  *
  *-------------------------------------------------------------------------
  */
@@ -45,31 +29,30 @@
 
 #include "base/interrupts.h"
 
-/*
- * One number, not two words in a struct: compilers would move those to vector
- * registers, and back for each comparison.
- */
+/* One number: compilers move a struct of two words to vector registers. */
 typedef uint128 FmsLoserNode;
 
 typedef struct FmsLoserTree
 {
 	int			nleaves;		/* >= 1 */
-	FmsLoserNode *nodes;		/* [nleaves]; [0] winner, others losers */
+	FmsLoserNode *nodes;		/* [nleaves], the caller's */
 } FmsLoserTree;
 
-/* What that leaf plays with at first. */
+/* Returns the first node of a leaf. */
 typedef FmsLoserNode (*FmsLeafNode) (void *arg, int leaf);
 
 /*
- * The loser of two whose numbers are the same: a or b, but for its number,
- * which may be another one from now on.
+ * Returns the loser of two nodes with the same key bits: a or b, possibly with
+ * other key bits from now on (offset_value.h).  Must be a strict total order.
+ * The tree's functions take a constant, which the compiler inlines; NULL: the
+ * smaller leaf wins.
  */
 typedef FmsLoserNode (*FmsTieLoser) (void *arg, FmsLoserNode a,
 									 FmsLoserNode b);
 
 #define FMS_LOSERTREE_LEAF_BITS 32
 
-/* What a leaf plays with. */
+/* Makes the node of a leaf. */
 static inline FmsLoserNode
 fms_losertree_node(uint64 key_high, uint32 key_low, int leaf)
 {
@@ -77,7 +60,7 @@ fms_losertree_node(uint64 key_high, uint32 key_low, int leaf)
 		(uint64) key_low << FMS_LOSERTREE_LEAF_BITS | (uint32) leaf;
 }
 
-/* Nothing is left of the leaf: it goes after all others. */
+/* The node of a leaf that has ended: goes after all others. */
 static inline FmsLoserNode
 fms_losertree_end(int leaf)
 {
@@ -90,24 +73,21 @@ fms_losertree_leaf(FmsLoserNode node)
 	return (int) (uint32) node;
 }
 
-/* The leaf that goes first now. */
+/* Returns the leaf that goes first. */
 static inline int
 fms_losertree_winner(const FmsLoserTree *tree)
 {
 	return fms_losertree_leaf(tree->nodes[0]);
 }
 
-/* Are their numbers the same? */
+/* Do the nodes have the same key bits? */
 static inline bool
 fms_losertree_tied(FmsLoserNode a, FmsLoserNode b)
 {
 	return (a ^ b) >> FMS_LOSERTREE_LEAF_BITS == 0;
 }
 
-/*
- * Does a go before b, by number, then leaf?  Without a branch, which
- * compilers make of a < b: the borrow of a - b.
- */
+/* Does a go before b?  Compilers make a branch of a < b, none of a borrow. */
 static pg_attribute_always_inline bool
 fms_losertree_before(FmsLoserNode a, FmsLoserNode b)
 {
@@ -116,14 +96,14 @@ fms_losertree_before(FmsLoserNode a, FmsLoserNode b)
 	return __builtin_sub_overflow(a, b, &difference);
 }
 
-/* The one of them that goes later. */
+/* Returns the node that goes later. */
 static inline FmsLoserNode
 fms_losertree_later(FmsLoserNode a, FmsLoserNode b)
 {
 	return fms_losertree_before(a, b) ? b : a;
 }
 
-/* If other goes first: they change places. */
+/* Swaps the nodes if *other goes before *winner. */
 static pg_attribute_always_inline void
 fms_losertree_play(FmsLoserNode *other, FmsLoserNode *winner,
 				   FmsTieLoser tie_loser, void *arg)
@@ -149,10 +129,7 @@ fms_losertree_play(FmsLoserNode *other, FmsLoserNode *winner,
 	*winner ^= change;
 }
 
-/*
- * Plays the path of a leaf whose key has changed.  The leaf must be the
- * winner: the losers on another leaf's path did not all play against it.
- */
+/* Replays the path of the winner's leaf, whose node is `changed` now. */
 static pg_attribute_always_inline void
 fms_losertree_replay(FmsLoserTree *tree, FmsLoserNode changed,
 					 FmsTieLoser tie_loser, void *arg)
@@ -167,9 +144,8 @@ fms_losertree_replay(FmsLoserTree *tree, FmsLoserNode changed,
 }
 
 /*
- * What would go first if the winner did not: the best of those that have lost
- * to it.  There must be one.  As long as the winner goes before it nothing
- * has to be played.
+ * Returns the node that goes next after the winner: the best of those that
+ * have lost to it.  There must be two leaves or more.
  */
 static pg_attribute_always_inline FmsLoserNode
 fms_losertree_runner_up(const FmsLoserTree *tree, FmsTieLoser tie_loser,
@@ -189,10 +165,9 @@ fms_losertree_runner_up(const FmsLoserTree *tree, FmsTieLoser tie_loser,
 }
 
 /*
- * Builds the tree over leaves 0 .. nleaves-1 in the caller's array.  Each
- * leaf climbs until it meets an empty node and waits there for its opponent;
- * the last one to climb finds opponents all the way up.  Checks for interrupts
- * before each: a match may run a type's comparator.
+ * Builds the tree of leaves 0 .. nleaves-1 in nodes[nleaves].  Each leaf
+ * climbs until it meets an empty node and waits there for its opponent.
+ * Checks for interrupts before each, as a match may run a type's comparator.
  */
 static pg_attribute_always_inline void
 fms_losertree_build(FmsLoserTree *tree, FmsLoserNode *nodes, int nleaves,
@@ -220,7 +195,6 @@ fms_losertree_build(FmsLoserTree *tree, FmsLoserNode *nodes, int nleaves,
 				break;
 			fms_losertree_play(&nodes[node], &winner, tie_loser, arg);
 		}
-		/* an empty one on the way, or the root */
 		nodes[node] = winner;
 	}
 }

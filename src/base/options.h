@@ -1,12 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * options.h
- *	  What a sort was told to do: a plain snapshot of the settings.
+ *	  What a sort was told to do: a snapshot of the settings.
  *
- * The settings themselves live on the top floor (settings.c).  A sort copies
- * them when it starts and never looks back, so a SET in the middle of a
- * cursor cannot change a sort under its own feet, and every lower layer can
- * be run by a test that simply fills in this struct.
+ * A sort copies the settings when it starts, so a SET does not change the sort
+ * of an open cursor.  A test fills in this struct.
  *
  *-------------------------------------------------------------------------
  */
@@ -17,15 +15,11 @@
 
 #include "base/device.h"
 
-/*
- * How the merge phase asks for blocks, one small policy each (merge/modes/);
- * and off, PostgreSQL's own sort, which never reaches a sort of ours.
- */
+/* How the merge phase reads blocks (merge/modes/); off: PostgreSQL's sort. */
 #define FMS_MODES(MODE) \
 	MODE(FMS_MODE_FMSORT, "fmsort") \
 	MODE(FMS_MODE_DOUBLE_BUFFERING, "double_buffering") \
 	MODE(FMS_MODE_TRADITIONAL, "traditional") \
-	MODE(FMS_MODE_SINGLE_BLOCK, "single_block") \
 	MODE(FMS_MODE_MULTI_BLOCK, "multi_block") \
 	MODE(FMS_MODE_FLASH, "flash") \
 	MODE(FMS_MODE_OFF, "off")
@@ -48,7 +42,7 @@ typedef enum FmsIoChoice
 	FMS_IO_METHODS(FMS_ENUM_MEMBER)
 } FmsIoChoice;
 
-/* As the settings call them. */
+/* The names of the settings' values. */
 static inline const char *
 fms_mode_name(FmsModeChoice mode)
 {
@@ -79,7 +73,7 @@ typedef enum FmsCompressChoice
 	FMS_COMPRESS_OFF
 } FmsCompressChoice;
 
-/* Bounds that the settings, the tape and the pool share. */
+/* Sizes in bytes, and a number of blocks, that the settings allow. */
 #define FMS_BLOCK_QUANTUM_BYTES		512
 #define FMS_BLOCK_MIN_BYTES			512
 #define FMS_BLOCK_MAX_BYTES			(4 * 1024 * 1024)
@@ -91,20 +85,24 @@ typedef struct FmsOptions
 	FmsIoChoice io_method;
 	FmsDirectChoice direct_io;
 	FmsCompressChoice compression;	/* of blocks on disk */
-	bool		checksums;		/* of these */
-	bool		materialize;	/* for comparison: write the result, too */
+	bool		checksums;		/* of blocks on disk */
+	bool		materialize;	/* write the result, too: for comparison */
 	uint32		assist_blocks;	/* l; 0 = automatic */
 	uint32		block_bytes;	/* 0 = automatic, else a multiple of 512 */
-	Size		memory_bytes;	/* work_mem: the ceiling for everything */
-	double		expected_bytes; /* planner's guess of the input, or 0; sizes
-								 * blocks, never decides correctness */
+	Size		memory_bytes;	/* work_mem */
+	double		expected_bytes; /* planner's estimate of the input, or 0 */
 
-	FmsDevice	device;			/* that temporary files are on, if known */
+	FmsDevice	device;			/* under temporary files, if known */
 
 	/* what will be asked of the sort */
 	uint64		bound;			/* tuples wanted, or 0: all */
 	bool		backward;		/* fms_sort_get() may go backwards */
 	bool		marks;			/* fms_sort_mark() may be called */
+
+	/* only reported */
+	double		expected_tuples;	/* planner's guess of the whole input */
+	bool		presorted;		/* this is one group of presorted input */
+	uint64		earlier_tuples; /* in groups before this one */
 } FmsOptions;
 
 #endif							/* FMS_OPTIONS_H */

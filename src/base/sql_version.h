@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * sql_version.h
- *	  A library that is newer than the extension's SQL definitions.
+ *	  The error of a library that is newer than the extension's SQL objects.
  *
  *-------------------------------------------------------------------------
  */

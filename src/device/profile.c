@@ -1,8 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * profile.c
- *	  What was measured of the devices under the tablespaces: kept in two
- *	  tables, and remembered.
+ *	  Device profiles of tablespaces, which two tables keep.
  *
  *	  fmsort_calibrate() --> fmsort_device_profile		a row a tablespace
  *							 fmsort_device_rate			a row a measurement
@@ -10,20 +9,18 @@
  *								v
  *							 FmsDevice, in this process --> a sort's options
  *
- * A profile belongs to a tablespace's OID, location, device and host.  Where
+ * A profile belongs to a tablespace's OID, location, file system and host.  If
  * one of them differs, as on a standby, the profile is ignored; null matches
- * anything.  Owners may correct the numbers, so those that make no sense count
- * as not measured.
+ * anything.
  *
- * Reading happens in the middle of a user's query, in parallel workers, too.
- * It takes a lock only if the lock is free, and releases it at once.  It scans
- * with SnapshotAny and asks for each row whether the latest snapshot sees it:
- * so both tables are read as of one moment, and a serializable transaction
- * takes no predicate lock, as it would for a scan with an MVCC snapshot.
+ * Reading happens within a user's query, in parallel workers, too.  It takes a
+ * lock only if the lock is free, and releases it at once.  It scans with
+ * SnapshotAny and tests each row against the latest snapshot: so both tables
+ * are read as of one moment, and a serializable transaction takes no predicate
+ * lock.  The tables' statement trigger invalidates what sessions remember.
  *
- * The answer is remembered until a statement trigger on the tables, or DDL,
- * invalidates their relation.  Writing goes the way that catalogs
- * are written: whoever may measure need have no right to write the tables.
+ * Writing bypasses the executor, as for catalogs: a user who may calibrate
+ * needs no right to write the tables.
  *
  *-------------------------------------------------------------------------
  */
@@ -53,26 +50,21 @@
 #include "utils/timestamp.h"
 
 #include "base/compat.h"
-#include "device/temp_tablespace.h"
-#include "device/profile.h"
 #include "base/sql_version.h"
-
-#define PROFILE_TABLE	"fmsort_device_profile"
-#define RATE_TABLE		"fmsort_device_rate"
+#include "device/profile.h"
+#include "device/temp_tablespace.h"
 
 /*
- * A measurement that left points out replaces a profile if it has such a part
- * of its rates: how many points have their turn is a matter of chance, too.
+ * A measurement that omitted points replaces a profile if it has this fraction
+ * of its rates: how many points are measured in time varies.
  */
 #define ENOUGH_PART		0.75
 
-/* The tables' columns; see the SQL definitions. */
+/* Columns of the tables, from 0; see the SQL definitions. */
 enum
 {
-	PROFILE_TABLESPACE, PROFILE_LOCATION, PROFILE_DEVICE, PROFILE_HOST,
-	PROFILE_MEASURED_AT, PROFILE_KERNEL, PROFILE_SERVER, PROFILE_IO_METHOD,
-	PROFILE_SECONDS, PROFILE_FILE_BYTES,
-	PROFILE_COLUMNS
+	PROFILE_LOCATION = 1, PROFILE_DEVICE, PROFILE_HOST, PROFILE_COLUMNS = 10,
+	RATE_PATTERN = 1, RATE_BLOCK_BYTES, RATE_DEPTH, RATE_MB, RATE_COLUMNS
 };
 
 static const Oid profile_types[PROFILE_COLUMNS] = {
@@ -80,19 +72,13 @@ static const Oid profile_types[PROFILE_COLUMNS] = {
 	TEXTOID, FLOAT8OID, INT8OID
 };
 
-enum
-{
-	RATE_TABLESPACE, RATE_PATTERN, RATE_BLOCK_BYTES, RATE_DEPTH, RATE_MB,
-	RATE_COLUMNS
-};
-
 static const Oid rate_types[RATE_COLUMNS] = {
 	OIDOID, TEXTOID, INT4OID, INT4OID, FLOAT8OID
 };
 
-/* What is remembered, and of what. */
+/* The remembered profile. */
 static bool remembered = false;
-static uint64 changes = 0;		/* that we were told of */
+static bool changed = false;	/* invalidated since it was set to false */
 static Oid	remembered_tablespace;
 static FmsDevice remembered_device;
 static Oid	profile_relation = InvalidOid;
@@ -103,37 +89,17 @@ PG_FUNCTION_INFO_V1(fmsort_profile_changed);
 /* ---- forgetting ---- */
 
 static void
-forget(void)
-{
-	remembered = false;
-	changes++;
-}
-
-static void
 forget_relation(Datum arg, Oid relation)
 {
 	if (relation == InvalidOid || relation == profile_relation ||
 		relation == rate_relation || rate_relation == InvalidOid)
-		forget();
+		changed = true;
 }
 
 static void
 forget_tablespace(Datum arg, int cache, uint32 hash)
 {
-	forget();
-}
-
-static void
-watch(void)
-{
-	static bool watching = false;
-
-	if (watching)
-		return;
-	CacheRegisterRelcacheCallback(forget_relation, (Datum) 0);
-	CacheRegisterSyscacheCallback(TABLESPACEOID, forget_tablespace,
-								  (Datum) 0);
-	watching = true;
+	changed = true;
 }
 
 /* The tables' statement trigger. */
@@ -150,7 +116,7 @@ fmsort_profile_changed(PG_FUNCTION_ARGS)
 
 /* ---- finding the tables ---- */
 
-/* The extension's schema, or InvalidOid: not created here. */
+/* The extension's schema; InvalidOid: this database has no extension. */
 static Oid
 extension_schema(void)
 {
@@ -177,36 +143,20 @@ find_tables(void)
 {
 	Oid			schema = extension_schema();
 
-	profile_relation = rate_relation = InvalidOid;
-	if (!OidIsValid(schema))
-		return;
-	profile_relation = get_relname_relid(PROFILE_TABLE, schema);
-	rate_relation = get_relname_relid(RATE_TABLE, schema);
-}
-
-/* Another version of the extension has other columns. */
-static bool
-has_columns(Relation table, const Oid *types, int ncolumns)
-{
-	TupleDesc	desc = RelationGetDescr(table);
-
-	if (table->rd_rel->relkind != RELKIND_RELATION || desc->natts != ncolumns)
-		return false;
-	for (int i = 0; i < ncolumns; i++)
-	{
-		if (TupleDescAttr(desc, i)->atttypid != types[i])
-			return false;
-	}
-	return true;
+	profile_relation = get_relname_relid("fmsort_device_profile", schema);
+	rate_relation = get_relname_relid("fmsort_device_rate", schema);
 }
 
 /*
- * Opens a table for reading.  False: somebody is changing it.  NULL: there is
- * no such table of ours.
+ * Opens a table for reading; *table is NULL if there is none, or if it is
+ * another version's.  False if it is locked.
  */
 static bool
 open_table(Oid relation, const Oid *types, int ncolumns, Relation *table)
 {
+	TupleDesc	desc;
+	bool		fits;
+
 	*table = NULL;
 	if (!OidIsValid(relation))
 		return true;
@@ -214,8 +164,16 @@ open_table(Oid relation, const Oid *types, int ncolumns, Relation *table)
 		return false;
 	*table = try_relation_open(relation, NoLock);
 	if (*table == NULL)
+	{
 		UnlockRelationOid(relation, AccessShareLock);
-	else if (!has_columns(*table, types, ncolumns))
+		return true;
+	}
+	desc = RelationGetDescr(*table);
+	fits = (*table)->rd_rel->relkind == RELKIND_RELATION &&
+		desc->natts == ncolumns;
+	for (int i = 0; fits && i < ncolumns; i++)
+		fits = TupleDescAttr(desc, i)->atttypid == types[i];
+	if (!fits)
 	{
 		relation_close(*table, AccessShareLock);
 		*table = NULL;
@@ -228,25 +186,21 @@ open_table(Oid relation, const Oid *types, int ncolumns, Relation *table)
 typedef struct Reading
 {
 	Oid			tablespace;
-	FmsTempTablespace	place;
-	bool		matches;		/* there is a profile of that place */
+	FmsTempTablespace location;
+	bool		matches;		/* there is a profile of that location */
 	int			nrates;
 	FmsDevice	device;
 } Reading;
 
-typedef void (*RowReader) (const Datum *values, const bool *nulls,
-						   Reading *reading);
-
-/* Calls reader with each row of that tablespace.  All tables begin with it. */
+/* Calls reader for the tablespace's rows; it is the tables' first column. */
 static void
-read_rows(Relation table, Snapshot snapshot, RowReader reader,
-		  Reading *reading)
+read_rows(Relation table, Snapshot snapshot, Reading *reading,
+		  void (*reader) (const Datum *, const bool *, Reading *))
 {
 	SysScanDesc scan = systable_beginscan(table, InvalidOid, false,
 										  SnapshotAny, 0, NULL);
-	int			natts = RelationGetDescr(table)->natts;
-	Datum	   *values = palloc(natts * sizeof(Datum));
-	bool	   *nulls = palloc(natts * sizeof(bool));
+	Datum		values[PROFILE_COLUMNS];
+	bool		nulls[PROFILE_COLUMNS];
 	HeapTuple	tuple;
 
 	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
@@ -258,61 +212,53 @@ read_rows(Relation table, Snapshot snapshot, RowReader reader,
 			reader(values, nulls, reading);
 	}
 	systable_endscan(scan);
-	pfree(values);
-	pfree(nulls);
 }
 
 static void
-read_header(const Datum *values, const bool *nulls, Reading *reading)
+read_profile_row(const Datum *values, const bool *nulls, Reading *reading)
 {
-	const char *place[] = {reading->place.location, reading->place.device,
-	reading->place.host};
+	const char *here[] = {reading->location.path, reading->location.device,
+	reading->location.host};
 
 	reading->matches = true;
-	for (int i = 0; i < (int) lengthof(place); i++)
+	for (int i = 0; i < (int) lengthof(here); i++)
 	{
 		if (!nulls[PROFILE_LOCATION + i] &&
 			strcmp(TextDatumGetCString(values[PROFILE_LOCATION + i]),
-				   place[i]) != 0)
+				   here[i]) != 0)
 			reading->matches = false;
 	}
 }
 
 static void
-read_rate(const Datum *values, const bool *nulls, Reading *reading)
+read_rate_row(const Datum *values, const bool *nulls, Reading *reading)
 {
+	int			pattern;
+
+	/* owners may change the columns */
 	for (int i = 0; i < RATE_COLUMNS; i++)
 	{
 		if (nulls[i])
 			return;
 	}
 	reading->nrates++;
-	for (int i = 0; i < FMS_PATTERNS; i++)
-	{
-		if (strcmp(TextDatumGetCString(values[RATE_PATTERN]),
-				   fms_pattern_names[i]) == 0)
-			fms_device_note(&reading->device, i,
-							DatumGetInt32(values[RATE_BLOCK_BYTES]),
-							DatumGetInt32(values[RATE_DEPTH]),
-							DatumGetFloat8(values[RATE_MB]));
-	}
+	pattern =
+		fms_device_pattern_index(TextDatumGetCString(values[RATE_PATTERN]));
+	if (pattern >= 0)
+		fms_device_note(&reading->device, pattern,
+						DatumGetInt32(values[RATE_BLOCK_BYTES]),
+						DatumGetInt32(values[RATE_DEPTH]),
+						DatumGetFloat8(values[RATE_MB]));
 }
 
-/*
- * Reads that tablespace's profile.  True if the answer may be remembered: the
- * tables could be read, and nothing changed meanwhile.
- */
+/* Reads a tablespace's profile.  False: a table is locked. */
 static bool
-read_profile(Oid tablespace, Reading *reading)
+read_profile(Reading *reading)
 {
-	uint64		before = changes;
 	Relation	profiles;
 	Relation	rates = NULL;
 	bool		readable;
 
-	memset(reading, 0, sizeof(*reading));
-	reading->tablespace = tablespace;
-	fms_temp_tablespace_find(tablespace, &reading->place);
 	find_tables();
 	readable = open_table(profile_relation, profile_types, PROFILE_COLUMNS,
 						  &profiles) &&
@@ -322,19 +268,20 @@ read_profile(Oid tablespace, Reading *reading)
 		Snapshot	snapshot =
 			RegisterSnapshot(GetCatalogSnapshot(rate_relation));
 
-		read_rows(profiles, snapshot, read_header, reading);
+		fms_temp_tablespace_find(reading->tablespace, &reading->location);
+		read_rows(profiles, snapshot, reading, read_profile_row);
 		if (reading->matches)
-			read_rows(rates, snapshot, read_rate, reading);
+			read_rows(rates, snapshot, reading, read_rate_row);
 		UnregisterSnapshot(snapshot);
 	}
 	if (profiles)
 		relation_close(profiles, AccessShareLock);
 	if (rates)
 		relation_close(rates, AccessShareLock);
-	return readable && changes == before;
+	return readable;
 }
 
-/* The first of those that temporary files go to. */
+/* The tablespace of the next temporary file. */
 static Oid
 current_tablespace(void)
 {
@@ -348,15 +295,21 @@ current_tablespace(void)
 void
 fms_profile_device(FmsDevice *device)
 {
-	Oid			tablespace = current_tablespace();
-	Reading		reading;
+	static bool registered = false;
+	Reading		reading = {.tablespace = current_tablespace()};
 
-	watch();
-	if (!remembered || remembered_tablespace != tablespace)
+	if (!registered)
 	{
-		remembered = false;
-		remembered_tablespace = tablespace;
-		remembered = read_profile(tablespace, &reading);
+		CacheRegisterRelcacheCallback(forget_relation, (Datum) 0);
+		CacheRegisterSyscacheCallback(TABLESPACEOID, forget_tablespace,
+									  (Datum) 0);
+		registered = true;
+	}
+	if (!remembered || changed || remembered_tablespace != reading.tablespace)
+	{
+		changed = remembered = false;
+		remembered = read_profile(&reading);
+		remembered_tablespace = reading.tablespace;
 		remembered_device = reading.device;
 	}
 	*device = remembered_device;
@@ -376,12 +329,10 @@ fms_profile_tablespace(const char *name)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("there are no temporary files in tablespace \"%s\"",
 						name)));
-	if (tablespace != MyDatabaseTableSpace)
-	{
-		right = fms_tablespace_aclcheck(tablespace);
-		if (right != ACLCHECK_OK)
-			aclcheck_error(right, OBJECT_TABLESPACE, name);
-	}
+	right = tablespace == MyDatabaseTableSpace ? ACLCHECK_OK :
+		fms_tablespace_aclcheck(tablespace);
+	if (right != ACLCHECK_OK)
+		aclcheck_error(right, OBJECT_TABLESPACE, name);
 	return tablespace;
 }
 
@@ -402,7 +353,7 @@ fms_profile_require_tables(void)
 		fms_refuse_version();
 }
 
-/* Deletes that tablespace's rows. */
+/* Deletes a tablespace's rows. */
 static void
 delete_rows(Relation table, Oid tablespace)
 {
@@ -425,13 +376,12 @@ delete_rows(Relation table, Oid tablespace)
 static void
 insert_row(Relation table, Datum *values)
 {
-	bool	   *nulls = palloc0(RelationGetDescr(table)->natts * sizeof(bool));
+	bool		nulls[PROFILE_COLUMNS] = {false};
 	HeapTuple	tuple = heap_form_tuple(RelationGetDescr(table), values,
 										nulls);
 
 	CatalogTupleInsert(table, tuple);
 	heap_freetuple(tuple);
-	pfree(nulls);
 }
 
 bool
@@ -440,16 +390,16 @@ fms_profile_store(const FmsProfileFacts *facts, const FmsProbePoint *points,
 {
 	Datum		tablespace = ObjectIdGetDatum(facts->tablespace);
 	struct utsname system = {.release = "unknown"};
-	Reading		reading;
+	Reading		old = {.tablespace = facts->tablespace};
 	Relation	profiles;
 	Relation	rates;
 
 	fms_profile_require_tables();
-	/* one calibration after the other; whoever reads does not wait */
+	/* calibrations take turns; readers do not wait */
 	profiles = table_open(profile_relation, ShareRowExclusiveLock);
 	rates = table_open(rate_relation, RowExclusiveLock);
-	(void) read_profile(facts->tablespace, &reading);
-	if (!facts->complete && npoints < reading.nrates * ENOUGH_PART)
+	(void) read_profile(&old);
+	if (!facts->complete && npoints < old.nrates * ENOUGH_PART)
 	{
 		table_close(rates, RowExclusiveLock);
 		table_close(profiles, ShareRowExclusiveLock);
@@ -459,9 +409,9 @@ fms_profile_store(const FmsProfileFacts *facts, const FmsProbePoint *points,
 	delete_rows(profiles, facts->tablespace);
 	(void) uname(&system);
 	insert_row(profiles, (Datum[PROFILE_COLUMNS]) {
-		tablespace, CStringGetTextDatum(reading.place.location),
-		CStringGetTextDatum(reading.place.device),
-		CStringGetTextDatum(reading.place.host),
+		tablespace, CStringGetTextDatum(old.location.path),
+		CStringGetTextDatum(old.location.device),
+		CStringGetTextDatum(old.location.host),
 		TimestampTzGetDatum(GetCurrentTimestamp()),
 		CStringGetTextDatum(system.release),
 		CStringGetTextDatum(GetConfigOption("server_version", false, false)),

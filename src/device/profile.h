@@ -1,8 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * profile.h
- *	  What was measured of the devices under the tablespaces: kept in two
- *	  tables, and remembered.
+ *	  Device profiles of tablespaces, which two tables keep.
  *
  *-------------------------------------------------------------------------
  */
@@ -14,37 +13,34 @@
 #include "base/device.h"
 #include "device/probe.h"
 
-/* How a profile was taken. */
+/* How a profile was measured. */
 typedef struct FmsProfileFacts
 {
 	Oid			tablespace;
 	double		seconds;
 	uint64		file_bytes;
 	bool		uses_uring;
-	bool		complete;		/* no point was left out for want of time */
+	bool		complete;		/* no point was omitted for lack of time */
 } FmsProfileFacts;
 
-/* Raises an error if there are no tables to keep a profile in. */
+/* Raises an error if the tables are missing. */
 extern void fms_profile_require_tables(void);
 
 /*
- * Replaces that tablespace's profile in the tables, in the current
- * transaction.  False, and nothing changes: points were left out, and the
- * profile that is there has plainly more of them.
+ * Replaces the tablespace's profile, in the current transaction.  False, and
+ * nothing changes, if points were omitted and the old profile has many more.
  */
 extern bool fms_profile_store(const FmsProfileFacts *facts,
 							  const FmsProbePoint *points, int npoints);
 
 /*
- * The device under temporary files that are made now.  Costs a look into the
- * tables the first time, and when they have changed.  All zero where nothing
- * was measured, or nothing can be read now; never waits for a lock, and leaves
- * no lock behind.
+ * The device under the session's next temporary files.  All zero if there is
+ * no profile, or if it cannot be read now.  Waits for no lock and keeps none.
  */
 extern void fms_profile_device(FmsDevice *device);
 
 /*
- * The tablespace of that name, or NULL: the one that temporary files go to.
+ * The tablespace of that name; of the session's next temporary files for NULL.
  * Raises an error if there is none, or if the user may not create files there.
  */
 extern Oid	fms_profile_tablespace(const char *name);

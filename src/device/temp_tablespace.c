@@ -3,13 +3,8 @@
  * temp_tablespace.c
  *	  Temporary files in a tablespace that is not the session's choice.
  *
- * fd.c chooses among the temporary tablespaces, one file after the other, so
- * for the length of a call there is just one of them.  (Setting
- * temp_tablespaces would do as well, but for whoever has no right to do that,
- * and it would look a name up that is known already.)
- *
- * Memory: fd.c keeps the pointers, so both lists are the transaction's.  On
- * ERROR the session's list is in force again before anybody else makes a file.
+ * For the length of a call, fd.c's list has one temporary tablespace.  fd.c
+ * keeps the pointer, so the lists live as long as the transaction.
  *
  *-------------------------------------------------------------------------
  */
@@ -27,7 +22,7 @@
 
 #include "device/temp_tablespace.h"
 
-/* fd.c's list, which says how long it is only if all of it was asked for. */
+/* A copy of fd.c's list; its length shows only if all of it fits. */
 static Oid *
 current_tablespaces(int *n)
 {
@@ -66,27 +61,20 @@ fms_temp_tablespace_call(Oid tablespace, void (*function) (void *), void *arg)
 	PG_END_TRY();
 }
 
-/*
- * Where a file cannot be made in the tablespace that was chosen, fd.c makes it
- * in the database's own, silently.  Then find out why it could not.
- */
 void
 fms_temp_tablespace_check(Oid tablespace, const char *path)
 {
 	char		directory[MAXPGPATH];
-	int			error;
 
 	TempTablespacePath(directory, tablespace);
 	if (strncmp(path, directory, strlen(directory)) == 0 &&
 		path[strlen(directory)] == '/')
 		return;
 
-	error = EIO;
-	if (MakePGDirectory(directory) < 0 && errno != EEXIST)
-		error = errno;
-	else if (access(directory, W_OK | X_OK) != 0)
-		error = errno;
-	errno = error;
+	/* fd.c fell back silently: find out why */
+	if ((MakePGDirectory(directory) == 0 || errno == EEXIST) &&
+		access(directory, W_OK | X_OK) == 0)
+		errno = EIO;
 	ereport(ERROR,
 			(errcode_for_file_access(),
 			 errmsg("could not create a temporary file in tablespace \"%s\": %m",
@@ -94,39 +82,27 @@ fms_temp_tablespace_check(Oid tablespace, const char *path)
 			 errdetail("The directory is \"%s\".", directory)));
 }
 
-/*
- * A file system's identifier outlives a restart where the file system has a
- * UUID; where it has none, the kernel makes one of the device's number.
- */
-static void
-find_device(const char *directory, FmsTempTablespace *place)
+void
+fms_temp_tablespace_find(Oid tablespace, FmsTempTablespace *found)
 {
+	char		directory[MAXPGPATH] = "base";
 	struct statvfs system;
 	struct stat file;
 
-	if (statvfs(directory, &system) == 0 && system.f_fsid != 0)
-		snprintf(place->device, sizeof(place->device), "%lx",
-				 (unsigned long) system.f_fsid);
-	else if (stat(directory, &file) == 0)
-		snprintf(place->device, sizeof(place->device), "%lx",
-				 (unsigned long) file.st_dev);
-}
-
-void
-fms_temp_tablespace_find(Oid tablespace, FmsTempTablespace *place)
-{
-	char		directory[MAXPGPATH] = "base";
-
-	/* the names end where they are cut, too */
-	memset(place, 0, sizeof(*place));
+	memset(found, 0, sizeof(*found));
 	if (tablespace != DEFAULTTABLESPACE_OID)
 	{
 		snprintf(directory, sizeof(directory), "pg_tblspc/%u", tablespace);
-		if (readlink(directory, place->location,
-					 sizeof(place->location) - 1) < 0)
-			place->location[0] = '\0';
+		if (readlink(directory, found->path, sizeof(found->path) - 1) < 0)
+			found->path[0] = '\0';
 	}
-	find_device(directory, place);
-	if (gethostname(place->host, sizeof(place->host) - 1) != 0)
-		place->host[0] = '\0';
+	/* the device's number may change when the machine starts again */
+	if (statvfs(directory, &system) == 0 && system.f_fsid != 0)
+		snprintf(found->device, sizeof(found->device), "%lx",
+				 (unsigned long) system.f_fsid);
+	else if (stat(directory, &file) == 0)
+		snprintf(found->device, sizeof(found->device), "%lx",
+				 (unsigned long) file.st_dev);
+	if (gethostname(found->host, sizeof(found->host) - 1) != 0)
+		found->host[0] = '\0';
 }

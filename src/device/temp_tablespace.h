@@ -10,24 +10,21 @@
 
 #include "postgres.h"
 
-/* Where a tablespace is.  Empty: not known. */
+/* What identifies a tablespace's device; empty: unknown. */
 typedef struct FmsTempTablespace
 {
-	char		location[MAXPGPATH];	/* as pg_tablespace_location() says */
-	char		device[32];		/* the file system's identifier, hexadecimal */
-	char		host[256];		/* this machine's name */
+	char		path[MAXPGPATH];	/* see pg_tablespace_location() */
+	char		device[32];		/* file system's identifier, hexadecimal */
+	char		host[256];
 } FmsTempTablespace;
 
-extern void fms_temp_tablespace_find(Oid tablespace, FmsTempTablespace *place);
+extern void fms_temp_tablespace_find(Oid tablespace, FmsTempTablespace *found);
 
-/*
- * Calls that function.  The temporary files that it makes are in that
- * tablespace, or, where fd.c cannot make one there, in the database's own.
- */
+/* Calls function with its temporary files there, or else in the database's. */
 extern void fms_temp_tablespace_call(Oid tablespace, void (*function) (void *),
-						   void *arg);
+									 void *arg);
 
-/* Raises an error if that file is not in the tablespace, which says why. */
+/* Raises the reason as an error if a file is not in the tablespace. */
 extern void fms_temp_tablespace_check(Oid tablespace, const char *path);
 
 #endif							/* FMS_TEMP_TABLESPACE_H */

@@ -12,13 +12,10 @@
 
 #include "executor/execdesc.h"
 
-/* Shows every FMSort of a query that has been started its LIMIT, if any. */
+/* Shows each FMSort of a started query its LIMIT, if any. */
 extern void fms_bound_find_limits(QueryDesc *query);
 
-/*
- * In a parallel worker: no more than so many tuples will be asked of the
- * query, 0: all.
- */
-extern void fms_bound_set(QueryDesc *query, uint64 bound);
+/* In a parallel worker: the query will be asked for `tuples`; 0: all. */
+extern void fms_bound_set(QueryDesc *query, uint64 tuples);
 
 #endif							/* FMS_BOUND_H */

@@ -3,25 +3,18 @@
  * groups.c
  *	  Input that is in order of the first sort columns already.
  *
- * Such input (from an index, say) falls into groups of tuples that agree in
- * these columns; sorting one group after the other gives the whole order.
- * The first tuple can leave when the first group has been read, a LIMIT ends
- * the work after a few groups, and memory holds one group at a time; a group
- * that does not fit spills like any sort.
+ * Tuples that are equal in these columns form a group.  Sorting one group
+ * after the other gives the whole order: the first tuple can leave after the
+ * first group, a LIMIT ends the work early, and memory holds one group.
  *
  *	  a | 1 1 1 1 1 2 2 3 3 3 3 ... 3 | 4 4 4 4 4 4 ... 4 | 5 ..
  *	    | put together   ^            | one large group   |
- *	                     at_least reached: the group ends where a changes
+ *	                     at_least: the group ends where a changes
  *
- * Sorting has a price per sort, so small groups are put together until there
- * are enough tuples; then the group ends at the first tuple that differs in
- * the presorted columns from the one that made it enough.  All are sorted by
- * all columns, so it does not matter how many groups are in it.
- *
- * Equality is that of the ordering operators' families, as for the server's
- * Incremental Sort; nulls are equal to each other.
- *
- * Memory: two tuples, in slots of the query's.
+ * Each sort has a fixed cost, so small groups are put together until there are
+ * enough tuples.  The sort compares all columns, so it may get any number of
+ * groups.  Equality is that of the ordering operators' families, as in the
+ * server's Incremental Sort; nulls are equal to each other.
  *
  *-------------------------------------------------------------------------
  */
@@ -33,10 +26,11 @@
 
 struct FmsGroups
 {
-	ExprState  *equal;			/* in the presorted columns? */
+	ExprState  *equal;			/* in the presorted columns */
 	ExprContext *econtext;
-	TupleTableSlot *pivot;		/* the tuple that made it enough */
-	TupleTableSlot *carried;	/* first of the next group, or empty */
+	TupleTableSlot *pivot;		/* tuple number at_least of the group */
+	TupleTableSlot *carried;	/* first tuple of the next group */
+	bool		carries;		/* carried holds a tuple */
 	uint64		at_least;
 	uint64		count;			/* tuples of this group */
 };
@@ -67,9 +61,9 @@ fms_groups_create(PlanState *parent, TupleDesc desc, const FmsKeySpec *spec,
 }
 
 void
-fms_groups_drop_carried(FmsGroups *groups)
+fms_groups_restart(FmsGroups *groups)
 {
-	ExecClearTuple(groups->carried);
+	groups->carries = false;
 }
 
 void
@@ -80,29 +74,30 @@ fms_groups_begin(FmsGroups *groups, uint64 at_least)
 }
 
 TupleTableSlot *
-fms_groups_carried(FmsGroups *groups)
+fms_groups_next(FmsGroups *groups, PlanState *input)
 {
-	if (TupIsNull(groups->carried))
-		return NULL;
-	(void) fms_groups_admit(groups, groups->carried);
-	return groups->carried;
-}
+	TupleTableSlot *slot = groups->carries ? groups->carried :
+		ExecProcNode(input);
 
-bool
-fms_groups_admit(FmsGroups *groups, TupleTableSlot *slot)
-{
-	groups->count++;
-	if (groups->count < groups->at_least)
-		return true;
+	groups->carries = false;
+	if (TupIsNull(slot) || ++groups->count < groups->at_least)
+		return slot;
 	if (groups->count == groups->at_least)
 	{
 		ExecCopySlot(groups->pivot, slot);
-		return true;
+		return slot;
 	}
 	groups->econtext->ecxt_innertuple = slot;
 	groups->econtext->ecxt_outertuple = groups->pivot;
 	if (ExecQualAndReset(groups->equal, groups->econtext))
-		return true;
+		return slot;
 	ExecCopySlot(groups->carried, slot);
-	return false;
+	groups->carries = true;
+	return NULL;
+}
+
+bool
+fms_groups_follow(const FmsGroups *groups)
+{
+	return groups->carries;
 }

@@ -17,31 +17,22 @@
 typedef struct FmsGroups FmsGroups;
 
 /*
- * For input of that type, in order of the first `presorted` columns of the
- * sort.  Lives in the current context, its slots in the parent's query.
+ * For input that is in order of the first `presorted` columns of the sort.
+ * Lives in the current context, its slots in the query of `parent`.
  */
 extern FmsGroups *fms_groups_create(PlanState *parent, TupleDesc desc,
 									const FmsKeySpec *spec, int presorted);
 
-/* Forgets the tuple carried: it was taken, or the input starts again. */
-extern void fms_groups_drop_carried(FmsGroups *groups);
+/* The input starts again. */
+extern void fms_groups_restart(FmsGroups *groups);
 
-/*
- * Begins the next group, which should have at least so many tuples: groups
- * that have fewer are put together.
- */
+/* Begins the next group, of `at_least` tuples or more. */
 extern void fms_groups_begin(FmsGroups *groups, uint64 at_least);
 
-/*
- * The tuple that ended the last group and so is the first of this one, or
- * NULL.  Asked for once a group.
- */
-extern TupleTableSlot *fms_groups_carried(FmsGroups *groups);
+/* The group's next tuple; empty or NULL after its last one. */
+extern TupleTableSlot *fms_groups_next(FmsGroups *groups, PlanState *input);
 
-/*
- * Does the input's next tuple belong to the group?  If not, the group is
- * complete, and the tuple is kept for the next one.
- */
-extern bool fms_groups_admit(FmsGroups *groups, TupleTableSlot *slot);
+/* After that: true if another group follows. */
+extern bool fms_groups_follow(const FmsGroups *groups);
 
 #endif							/* FMS_GROUPS_H */

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * node.h
- *	  The FMSort plan node: how it is built and run.
+ *	  The FMSort node at run time.
  *
  *-------------------------------------------------------------------------
  */
@@ -11,33 +11,17 @@
 #include "postgres.h"
 
 #include "nodes/execnodes.h"
-#include "nodes/plannodes.h"
-
-/* The node's name, in EXPLAIN and to the server. */
-#define FMS_NODE_NAME "FMSort"
 
 /* Makes the node known to the server, once a process. */
 extern void fms_node_register(void);
 
-/*
- * The node that does what this Sort, or Incremental Sort, would, above that
- * child.  It shares the Sort's lists, which must live as long.  below_gather:
- * parallel workers may run it, and report what they did.
- */
-extern Plan *fms_node_from_sort(const Sort *sort, Plan *child,
-								bool below_gather);
-
-extern bool fms_node_is_plan(const Plan *plan);
 extern bool fms_node_is_sort(const PlanState *planstate);
 
-/* Nodes begun by this process so far: has a query any? */
-extern uint64 fms_node_begun(void);
-
 /*
- * Says that no more tuples are asked for than this LIMIT needs, which knows
- * how many when the first one is; or than so many.
+ * No more tuples will be asked for than this LIMIT needs when the first one
+ * is, or, if limit is NULL, than `tuples` (0: all).
  */
-extern void fms_node_set_limit(PlanState *planstate, const LimitState *limit);
-extern void fms_node_set_bound(PlanState *planstate, uint64 bound);
+extern void fms_node_set_bound(PlanState *planstate, const LimitState *limit,
+							   uint64 tuples);
 
 #endif							/* FMS_NODE_H */

@@ -3,15 +3,12 @@
  * replace.c
  *	  Which Sorts become FMSort nodes.
  *
- * Sorts are replaced when a statement starts, not when it is planned.  Until
- * then the plan is PostgreSQL's: other extensions, the plan cache and
- * DECLARE CURSOR decide by the types of its nodes.  And path hooks would see
- * only some Sorts: the planner makes those below merge joins, Append and
- * Unique without a path.
+ * Sorts are replaced when a statement starts.  Until then other extensions,
+ * the plan cache and DECLARE CURSOR see PostgreSQL's node types.
  *
- * The plan may be the plan cache's, so it is never written to.  The nodes on
- * the way from a root down to a Sort are copied, each without its children;
- * everything else is shared:
+ * The plan may be the plan cache's, so it is not written to.  Each node from
+ * the root down to a Sort is copied without its children; the others are
+ * shared:
  *
  *	  Limit						Limit'
  *	    Merge Join				  Merge Join'
@@ -19,14 +16,10 @@
  *	        Seq Scan  <---------------+
  *	      Index Scan  <------------+
  *
- * These Sorts stay PostgreSQL's, and are counted (fmsort_stat):
- * - the Sorts on Agg.chain, which describe later phases of grouping sets and
- *   never run as nodes;
- * - what is below a custom node of another extension, whose code may look for
- *   its Sorts by type, or give them a bound;
- * - what is below a type of node that flat_size() does not list.
- * A ForeignScan's lefttree, a local join that only EvalPlanQual runs, stays
- * as it is, too.
+ * These Sorts stay PostgreSQL's, and are counted (fmsort_stat): those of later
+ * grouping sets, which Agg runs itself; those below another extension's node,
+ * which may look for Sorts by type; those below a type that flat_size() does
+ * not list.  A ForeignScan's local join stays as it is, too.
  *
  *-------------------------------------------------------------------------
  */
@@ -34,33 +27,33 @@
 
 #include "executor/executor.h"
 #include "miscadmin.h"
-#include "nodes/extensible.h"
 #include "nodes/plannodes.h"
 
-#include "executor/node.h"
+#include "executor/plan.h"
 #include "executor/replace.h"
-#include "observe/stat.h"
+#include "observe/reports.h"
 
-typedef struct FmsPlace
+/* What becomes of a Sort. */
+typedef enum FmsSortFate
 {
+	FMS_SORT_REPLACED,
+	FMS_SORT_LEFT,				/* it stays PostgreSQL's */
+	FMS_SORT_LEFT_TO_EXTENSION, /* likewise, below another extension's node */
+} FmsSortFate;
+
+#define FMS_SORT_FATES	(FMS_SORT_LEFT_TO_EXTENSION + 1)
+
+/* What a node inherits from the nodes above it. */
+typedef struct FmsAncestry
+{
+	FmsSortFate fate;			/* of Sorts here */
 	bool		below_gather;
-	bool		keep;			/* Sorts here stay PostgreSQL's */
-	bool		below_extension;	/* because they are another extension's */
-} FmsPlace;
+	int		   *sorts;			/* [FMS_SORT_FATES]: counts them */
+} FmsAncestry;
 
-/* Sorts that stay PostgreSQL's. */
-typedef struct FmsLeft
-{
-	int			to_server;
-	int			to_extensions;
-} FmsLeft;
+static Plan *replaced(Plan *plan, FmsAncestry above);
 
-static Plan *replaced(Plan *plan, FmsPlace place, FmsLeft *left);
-
-/*
- * The size of a node that may have Sorts below and that we know how to copy,
- * else 0.
- */
+/* Size of a node that may have Sorts below and can be copied; else 0. */
 static Size
 flat_size(const Plan *plan)
 {
@@ -103,7 +96,7 @@ is_sort(const Plan *plan)
 	return IsA(plan, Sort) || IsA(plan, IncrementalSort);
 }
 
-/* Phases of grouping sets that Agg sorts by itself. */
+/* Number of later grouping sets, which Agg sorts itself. */
 static int
 chain_sorts(const Agg *agg)
 {
@@ -118,9 +111,9 @@ chain_sorts(const Agg *agg)
 	return sorts;
 }
 
-/* The list itself, if nothing in it is replaced. */
+/* The plans with their Sorts replaced: the list itself, if there are none. */
 static List *
-replaced_list(List *plans, FmsPlace place, FmsLeft *left)
+replaced_list(List *plans, FmsAncestry above)
 {
 	List	   *result = plans;
 	int			i;
@@ -128,7 +121,7 @@ replaced_list(List *plans, FmsPlace place, FmsLeft *left)
 	for (i = 0; i < list_length(plans); i++)
 	{
 		Plan	   *plan = list_nth(plans, i);
-		Plan	   *with = replaced(plan, place, left);
+		Plan	   *with = replaced(plan, above);
 
 		if (with == plan)
 			continue;
@@ -139,7 +132,7 @@ replaced_list(List *plans, FmsPlace place, FmsLeft *left)
 	return result;
 }
 
-/* The children that are neither the left nor the right one, if any. */
+/* The node's list of children besides the left and right one, or NULL. */
 static List **
 listed_children(Plan *plan)
 {
@@ -156,24 +149,24 @@ listed_children(Plan *plan)
 	}
 }
 
-/* Where a node's children are, if the node is there. */
-static FmsPlace
-place_below(const Plan *plan, FmsPlace place)
+/* What the node's children inherit. */
+static FmsAncestry
+inherited(const Plan *plan, FmsAncestry above)
 {
-	place.below_gather |= IsA(plan, Gather) || IsA(plan, GatherMerge);
-	place.keep |= flat_size(plan) == 0;
-	place.below_extension |= IsA(plan, CustomScan);
-	return place;
+	if (IsA(plan, Gather) || IsA(plan, GatherMerge))
+		above.below_gather = true;
+	if (IsA(plan, CustomScan))
+		above.fate = FMS_SORT_LEFT_TO_EXTENSION;
+	else if (flat_size(plan) == 0)
+		above.fate = Max(above.fate, FMS_SORT_LEFT);
+	return above;
 }
 
-/*
- * The plan with its Sorts replaced: itself, if there are none.  Adds to *left
- * how many stay PostgreSQL's.
- */
+/* The plan with its Sorts replaced: itself, if there are none. */
 static Plan *
-replaced(Plan *plan, FmsPlace place, FmsLeft *left)
+replaced(Plan *plan, FmsAncestry above)
 {
-	FmsPlace	below;
+	FmsAncestry below;
 	Plan	   *lefttree;
 	Plan	   *righttree;
 	List	  **link;
@@ -185,33 +178,30 @@ replaced(Plan *plan, FmsPlace place, FmsLeft *left)
 		return plan;
 	check_stack_depth();
 
-	below = place_below(plan, place);
-	lefttree = replaced(plan->lefttree, below, left);
-	righttree = replaced(plan->righttree, below, left);
+	below = inherited(plan, above);
+	lefttree = replaced(plan->lefttree, below);
+	righttree = replaced(plan->righttree, below);
 	link = listed_children(plan);
 	if (link)
-		list = replaced_list(*link, below, left);
+		list = replaced_list(*link, below);
 	if (IsA(plan, SubqueryScan))
-		subplan = replaced(((SubqueryScan *) plan)->subplan, below, left);
+		subplan = replaced(((SubqueryScan *) plan)->subplan, below);
 	if (IsA(plan, Agg))
-		left->to_server += chain_sorts((Agg *) plan);
+		above.sorts[FMS_SORT_LEFT] += chain_sorts((Agg *) plan);
 
 	if (is_sort(plan))
 	{
-		if (!place.keep)
-			return fms_node_from_sort((Sort *) plan, lefttree,
-									  place.below_gather);
-		if (place.below_extension)
-			left->to_extensions++;
-		else
-			left->to_server++;
+		above.sorts[above.fate]++;
+		if (above.fate == FMS_SORT_REPLACED)
+			return fms_plan_from_sort((Sort *) plan, lefttree,
+									  above.below_gather);
 	}
 	if (lefttree == plan->lefttree && righttree == plan->righttree &&
 		(link == NULL || list == *link) &&
 		(subplan == NULL || subplan == ((SubqueryScan *) plan)->subplan))
 		return plan;
 
-	Assert(!below.keep);
+	Assert(below.fate == FMS_SORT_REPLACED);
 	result = palloc(flat_size(plan));
 	memcpy(result, plan, flat_size(plan));
 	result->lefttree = lefttree;
@@ -223,25 +213,27 @@ replaced(Plan *plan, FmsPlace place, FmsLeft *left)
 	return result;
 }
 
-void
+bool
 fms_replace_sorts(QueryDesc *query, int eflags)
 {
 	PlannedStmt *statement = query->plannedstmt;
-	FmsPlace	top = {0};
-	FmsLeft		left = {0};
-	Plan	   *tree = replaced(statement->planTree, top, &left);
+	int			sorts[FMS_SORT_FATES] = {0};
+	FmsAncestry top = {.sorts = sorts};
+	Plan	   *tree = replaced(statement->planTree, top);
 
 	/* cells may be NULL: subplans that turned out not to be needed */
-	List	   *subplans = replaced_list(statement->subplans, top, &left);
+	List	   *subplans = replaced_list(statement->subplans, top);
 
 	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0)
-		fms_stat_sorts_left(left.to_server, left.to_extensions);
-	if (tree == statement->planTree && subplans == statement->subplans)
-		return;
+		fms_stat_sorts_left(sorts[FMS_SORT_LEFT],
+							sorts[FMS_SORT_LEFT_TO_EXTENSION]);
+	if (sorts[FMS_SORT_REPLACED] == 0)
+		return false;
 	query->plannedstmt = makeNode(PlannedStmt);
 	*query->plannedstmt = *statement;
 	query->plannedstmt->planTree = tree;
 	query->plannedstmt->subplans = subplans;
+	return true;
 }
 
 const char *
@@ -261,7 +253,7 @@ fms_replace_why_not(const PlanState *planstate, const List *ancestors)
 		/* the plan of a subquery begins here */
 		if (IsA(ancestor, SubPlan))
 			return NULL;
-		if (IsA(ancestor, CustomScan) && !fms_node_is_plan(ancestor))
+		if (IsA(ancestor, CustomScan) && !fms_plan_is_ours(ancestor))
 		{
 			const CustomScan *custom = (const CustomScan *) ancestor;
 

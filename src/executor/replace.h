@@ -14,16 +14,16 @@
 #include "nodes/execnodes.h"
 
 /*
- * Gives a query that has not been started a plan with FMSort nodes.  The old
- * plan is not written to; the new one shares with it whatever is the same,
- * and the rest lies in the current context.  eflags: the executor's.
+ * Gives a query that has not started a plan with FMSort nodes, in the current
+ * context.  It shares parts of the old plan, which is not written to.  eflags:
+ * the executor's.  Returns false if no Sort was replaced.
  */
-extern void fms_replace_sorts(QueryDesc *query, int eflags);
+extern bool fms_replace_sorts(QueryDesc *query, int eflags);
 
 /*
- * Why a Sort at or in this node of a running query stays PostgreSQL's.
- * ancestors: the plan nodes above it, the nearest first.  NULL if there is no
- * such Sort; else a phrase in the current context.
+ * Why a Sort at or in this node of a running query stays PostgreSQL's: a
+ * phrase, or NULL if there is no such Sort.  ancestors: the plan nodes above,
+ * the nearest first.
  */
 extern const char *fms_replace_why_not(const PlanState *planstate,
 									   const List *ancestors);

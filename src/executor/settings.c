@@ -3,11 +3,10 @@
  * settings.c
  *	  The fmsort.* settings.
  *
- * Any user may set them: none lets a session use more than work_mem and
- * temp_file_limit allow.  But what goes to the server log is a superuser's to
- * say, as with log_min_duration_statement, and so are settings that only a
- * developer has a use for.  Nobody below this floor reads
- * them; a sort gets a snapshot (options.h).
+ * Any user may set them, since none lets a session exceed work_mem or
+ * temp_file_limit.  Only a superuser may set what goes to the server log and
+ * what only a developer needs.  Lower folders do not read settings: a sort
+ * gets a snapshot (options.h).
  *
  *-------------------------------------------------------------------------
  */
@@ -34,6 +33,8 @@ static int	log_min_duration_setting = -1;
 
 static const struct config_enum_entry mode_values[] = {
 	FMS_MODES(SETTING_VALUE)
+	/* as the paper on Flash mergesort calls it */
+	{"single_block", FMS_MODE_TRADITIONAL, false},
 	{NULL, 0, false}
 };
 
@@ -42,6 +43,7 @@ static const struct config_enum_entry io_method_values[] = {
 	{NULL, 0, false}
 };
 
+/* For both of the settings that are automatic, on or off. */
 static const struct config_enum_entry switch_values[] = {
 	{"auto", FMS_DIRECT_AUTO, false},
 	{"on", FMS_DIRECT_ON, false},
@@ -55,7 +57,6 @@ static const struct config_enum_entry switch_values[] = {
 	{NULL, 0, false}
 };
 
-/* One table for both. */
 StaticAssertDecl((int) FMS_COMPRESS_AUTO == (int) FMS_DIRECT_AUTO &&
 				 (int) FMS_COMPRESS_ON == (int) FMS_DIRECT_ON &&
 				 (int) FMS_COMPRESS_OFF == (int) FMS_DIRECT_OFF,

@@ -12,18 +12,18 @@
 
 #include "base/options.h"
 
-/* Defines them; called once, when the library is loaded. */
+/* Defines the settings; called once, when the library is loaded. */
 extern void fms_settings_define(void);
 
-/* fmsort.mode as it stands now, FMS_MODE_OFF included. */
+/* fmsort.mode, which may be FMS_MODE_OFF. */
 extern FmsModeChoice fms_settings_mode(void);
 
-/* fmsort.log_min_duration: milliseconds, or -1. */
+/* fmsort.log_min_duration in milliseconds, or -1: off. */
 extern int	fms_settings_log_min_duration(void);
 
 /*
- * The settings and work_mem as they stand now, for a sort that starts.
- * expected_bytes: the planner's guess of its input, or 0.
+ * Copies the settings and work_mem.  expected_bytes: the planner's estimate of
+ * the sort's input, or 0.
  */
 extern void fms_settings_snapshot(FmsOptions *options, double expected_bytes);
 

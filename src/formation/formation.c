@@ -1,48 +1,28 @@
 /*-------------------------------------------------------------------------
  *
  * formation.c
- *	  Run formation: memory full of tuples to a sorted run (Algorithm 1,
- *	  lines 3 to 6).
+ *	  Run formation: tuples in memory, in order, or written as a run
+ *	  (Algorithm 1, lines 3 to 6).
  *
- * Two pieces of memory (arena.c).  Records are packed into one as they arrive,
- * entries of 16 bytes each into the other.
+ * Records lie in order of arrival in one piece of an arena, entries in the
+ * other.  Only the entries are sorted.
  *
- *	  entries [prefix|place] [prefix|place] ..
- *	                     |              |
- *	                     v              v
+ *	  entries [prefix|offset] [prefix|offset] ..
+ *	                     |               |
+ *	                     v               v
  *	  records [header|key|tuple] [header|key|tuple] ..
  *
- * Entries are what gets sorted (entries.c); records stay where they are.  An
- * entry finds its record by the distance from the first one, so memory that
- * grows may move.
+ * Top-N.  If only n tuples are wanted, memory holds up to about 2 n.  Then the
+ * first n are kept; the last of them is the cutoff, and tuples that are not
+ * less are refused, usually by their key prefix and without being copied.
  *
- * A bound.  If only the first n tuples are wanted, memory need not hold more
- * than about twice as many.  When it does, entries are sorted, the first n
- * stay, and the last of them is the cutoff: whatever does not sort before it
- * is refused from then on, mostly after one look at its key and without
- * being copied.  (A heap of n tuples, the stock sort's way, pays log n for
- * every tuple it accepts and copies every tuple before it looks.)
- *
- *	  shrink:  [..... n first, sorted .....|.... the others ....]
- *	           back in order of arrival    | forgotten
- *	           records moved together at the memory's beginning
- *
- * Spilling in parts.  Since records lie in order of arrival, those that came
- * first can be sorted and written by themselves; the others then move up.  So
- * memory that is a little too small spills a little (sort.c decides how much),
- * and what is left when the input ends is never written at all.
+ * Spilling.  The tuples that arrived first are written, the others move up:
  *
  *	  before:  [e0 e1 e2 e3 e4 ..]  [r0 r1 r2 r3 r4 ..]
  *	  after:   [e2 e3 e4 ..]        [r2 r3 r4 ..]		0 and 1: a run
  *
- * Why not replacement selection, with runs twice as long: it costs a tree
- * walk through cold memory per tuple, gains nothing once the merge takes one
- * pass anyway, and its stability needs extra care.
- *
- * Memory: the arena's (arena.c), and a scratch context for keys and tuples
- * under way.  Nothing has to be done on ERROR.  Each loop over tuples checks
- * for interrupts (interrupts.h), also half-way through moving them: whoever
- * gets an error forgets the formation.
+ * Memory: the arena, and a scratch context for keys and tuples in progress.
+ * After an ERROR the tuples are undefined.
  *
  *-------------------------------------------------------------------------
  */
@@ -50,40 +30,37 @@
 
 #include "utils/memutils.h"
 
-#include "base/arena.h"
+#include "formation/arena.h"
 #include "base/clock.h"
-#include "keys/entries.h"
+#include "keys/entry.h"
 #include "formation/formation.h"
 #include "base/interrupts.h"
 
 /*
- * Records lie anywhere when they are asked for in order.  How far ahead of
- * that they are fetched into the cache: first the line that says how long
- * one is, then the others.
+ * Distances in entries at which a record is prefetched: its header, and then
+ * the other cache lines that the header says it has, up to a number of lines.
  */
-#define PREFETCH_ENTRIES	24
-#define PREFETCH_WHOLE		12
+#define PREFETCH_HEADER		24
+#define PREFETCH_LINES		12
 #define PREFETCH_LINES_MAX	8
 #define CACHE_LINE_BYTES	64
 
-/* Below so many entries more than the bound it is not worth shrinking. */
-#define SHRINK_MIN_ENTRIES	1024
+/* Tuples beyond the bound that are dropped at once, at least. */
+#define SHRINK_MIN_TUPLES	1024
 
 struct FmsFormation
 {
-	MemoryContext scratch;		/* detoasted keys, tuples being formed */
-	MemoryContext context;		/* the one current at creation */
+	MemoryContext scratch;		/* detoasted values, tuples being formed */
+	MemoryContext context;		/* current at creation */
 	FmsKeys    *keys;
 	FmsArena	arena;			/* index: entries; data: records */
 	Size		count;			/* of entries */
 	Size		records_bytes;
 
-	uint64		bound;			/* tuples wanted, or 0: all */
-	uint64		cutoff_prefix;
-	FmsRecord  *cutoff;			/* copy of the bound's last record; NULL: not
-								 * known yet */
-	Size		cutoff_bytes;	/* allocated for it */
-	double		shrink_us;		/* all time in shrink() */
+	uint64		bound;			/* tuples wanted; 0: all */
+	FmsRecordBuffer cutoff;		/* the last of the tuples wanted; no record:
+								 * not known yet */
+	double		shrink_us;		/* total time in shrink() */
 };
 
 static inline FmsEntry *
@@ -108,22 +85,20 @@ bytes_used(const FmsFormation *formation)
 }
 
 /*
- * Fetches what will be asked for soon after the record of that position.
- * Always inline: to the compiler a function that only prefetches does nothing,
- * and it drops calls of such.
+ * Prefetches the records that follow entry i of `count` entries.  Always
+ * inline: the compiler drops calls of functions that only prefetch.
  */
 static pg_attribute_always_inline void
-fetch_ahead(const char *records, const FmsEntry *entries, Size position,
-			Size count)
+prefetch_records(const char *records, const FmsEntry *entries, Size i,
+				 Size count)
 {
-	if (position + PREFETCH_ENTRIES < count)
+	if (i + PREFETCH_HEADER < count)
 		__builtin_prefetch(fms_entry_record(records,
-											&entries[position +
-													 PREFETCH_ENTRIES]));
-	if (position + PREFETCH_WHOLE < count)
+											&entries[i + PREFETCH_HEADER]));
+	if (i + PREFETCH_LINES < count)
 	{
 		const FmsRecord *record =
-			fms_entry_record(records, &entries[position + PREFETCH_WHOLE]);
+			fms_entry_record(records, &entries[i + PREFETCH_LINES]);
 		const char *line = (const char *) record + CACHE_LINE_BYTES;
 		const char *end = (const char *) record +
 			Min(fms_record_bytes(record),
@@ -151,7 +126,7 @@ fms_formation_create(FmsKeys *keys)
 void
 fms_formation_want_head(FmsFormation *formation, Size bytes)
 {
-	fms_arena_want_head(&formation->arena, bytes);
+	fms_piece_want_head(&formation->arena.data, bytes);
 }
 
 char *
@@ -165,18 +140,8 @@ fms_formation_set_bound(FmsFormation *formation, uint64 bound)
 {
 	Assert(formation->count == 0);
 	formation->bound = bound;
-	if (formation->cutoff)
-		pfree(formation->cutoff);
-	formation->cutoff = NULL;
-	formation->cutoff_bytes = 0;
+	fms_record_buffer_free(&formation->cutoff);
 }
-
-/* Where a run being written gets its records from. */
-typedef struct FmsSpilling
-{
-	FmsRunWriter *writer;
-	const char *records;
-} FmsSpilling;
 
 double
 fms_formation_rare_us(const FmsFormation *formation)
@@ -203,22 +168,12 @@ fms_formation_memory_bytes(const FmsFormation *formation)
 }
 
 /*
- * A slot's tuple, before it has become part of a record: the bytes of a
- * minimal tuple but for its first fields, which copy_tuple() writes.
+ * The slot's tuple as bytes with the layout of a MinimalTuple, except for the
+ * first FMS_TUPLE_SKIPPED_BYTES: a heap tuple need not be converted.  Tuples
+ * of other slots are formed in the current context.
  */
-typedef struct FmsTupleView
-{
-	const char *bytes;
-	Size		length_bytes;
-} FmsTupleView;
-
-/*
- * A heap tuple differs from a minimal one only in what its header starts
- * with, so it is not converted first.  A tuple that the slot holds in
- * another form is made in the current context.
- */
-static void
-view_tuple(TupleTableSlot *slot, FmsTupleView *view)
+static const char *
+tuple_bytes(TupleTableSlot *slot, Size *bytes)
 {
 	bool		made;
 
@@ -226,60 +181,31 @@ view_tuple(TupleTableSlot *slot, FmsTupleView *view)
 	{
 		HeapTuple	tuple = ExecFetchSlotHeapTuple(slot, false, &made);
 
-		view->bytes = (const char *) tuple->t_data + MINIMAL_TUPLE_OFFSET;
-		view->length_bytes = tuple->t_len - MINIMAL_TUPLE_OFFSET;
+		*bytes = tuple->t_len - MINIMAL_TUPLE_OFFSET;
+		return (const char *) tuple->t_data + MINIMAL_TUPLE_OFFSET;
 	}
 	else
 	{
 		MinimalTuple tuple = ExecFetchSlotMinimalTuple(slot, &made);
 
-		view->bytes = (const char *) tuple;
-		view->length_bytes = tuple->t_len;
+		*bytes = tuple->t_len;
+		return (const char *) tuple;
 	}
 }
 
-static void
-add_record(FmsFormation *formation, TupleTableSlot *slot,
-		   const FmsKeyImage *image, const FmsTupleView *tuple, Size size)
-{
-	FmsRecord  *record = (FmsRecord *)
-		(formation->arena.data.base + formation->records_bytes);
-
-	fms_record_write(record, image->bytes, image->key_bytes,
-					 image->exact ? FMS_RECORD_EXACT :
-					 fms_keys_place(formation->keys, slot, tuple->bytes,
-									tuple->length_bytes),
-					 tuple->bytes, tuple->length_bytes);
-
-	entries_of(formation)[formation->count++] =
-		fms_entry_make(record, formation->records_bytes);
-	formation->records_bytes += size;
-}
-
-/* Keeps a copy of the bound's last record. */
+/* Copies the record that becomes the cutoff. */
 static void
 set_cutoff(FmsFormation *formation, const FmsRecord *record)
 {
 	Size		bytes = fms_record_bytes(record);
 
-	if (formation->cutoff_bytes < bytes)
-	{
-		if (formation->cutoff)
-			pfree(formation->cutoff);
-		formation->cutoff = NULL;
-		formation->cutoff = MemoryContextAllocExtended(formation->context,
-													   bytes, MCXT_ALLOC_HUGE);
-		formation->cutoff_bytes = bytes;
-	}
-	fms_interrupts_memmove(formation->cutoff, record, bytes);
-	formation->cutoff_prefix = fms_record_prefix(record);
+	fms_interrupts_memmove(fms_record_buffer_reserve(&formation->cutoff,
+													 formation->context,
+													 bytes),
+						   record, bytes);
 }
 
-/*
- * Moves the records of the entries, which are in order of arrival, together
- * at the memory's beginning.  Each moves towards the beginning, if at all, so
- * none is overwritten before it has moved.
- */
+/* Closes the gaps between the records of entries in order of arrival. */
 static void
 pack_records(FmsFormation *formation)
 {
@@ -295,13 +221,13 @@ pack_records(FmsFormation *formation)
 
 		fms_interrupts_memmove(records + formation->records_bytes, record,
 							   size);
-		entries[i].tail -= fms_entry_place(&entries[i]) -
+		entries[i].tail -= fms_entry_offset(&entries[i]) -
 			formation->records_bytes;
 		formation->records_bytes += size;
 	}
 }
 
-/* Forgets all but the tuples wanted. */
+/* Keeps the first `bound` tuples, in order of arrival. */
 static void
 shrink(FmsFormation *formation)
 {
@@ -318,19 +244,16 @@ shrink(FmsFormation *formation)
 	formation->shrink_us += fms_clock_since_us(start);
 }
 
-/* Has enough come together to choose the tuples wanted? */
+/* Are there enough tuples beyond the bound to drop them? */
 static inline bool
-worth_shrinking(const FmsFormation *formation)
+is_worth_shrinking(const FmsFormation *formation)
 {
 	return formation->bound > 0 &&
 		formation->count >= Max(2 * formation->bound,
-								formation->bound + SHRINK_MIN_ENTRIES);
+								formation->bound + SHRINK_MIN_TUPLES);
 }
 
-/*
- * Memory is full: would choosing the tuples wanted free a good part of it?  If
- * not, it would soon be full again, and choosing is sorting.
- */
+/* Memory is full: does dropping tuples beyond the bound free a third? */
 static inline bool
 frees_enough(const FmsFormation *formation)
 {
@@ -338,32 +261,32 @@ frees_enough(const FmsFormation *formation)
 		formation->count > formation->bound + formation->bound / 2;
 }
 
-/* Can the key's prefix say that the tuple is behind all tuples wanted? */
+/* Does the key prefix show that the tuple is not less than the cutoff? */
 static inline bool
 is_beyond_cutoff(const FmsFormation *formation, const FmsKeyImage *image)
 {
-	uint64		prefix;
+	const FmsRecord *cutoff = formation->cutoff.record;
+	uint64		prefix = fms_record_prefix(&image->record);
 
-	if (formation->cutoff == NULL)
+	if (cutoff == NULL)
 		return false;
-	prefix = fms_image_prefix(image);
-	if (prefix != formation->cutoff_prefix)
-		return prefix > formation->cutoff_prefix;
+	if (prefix != fms_record_prefix(cutoff))
+		return prefix > fms_record_prefix(cutoff);
 	return fms_keys_prefix_decides(formation->keys) &&
-		fms_image_prefix_rest(image) >=
-		fms_record_prefix_rest(formation->cutoff);
+		fms_record_prefix_rest(&image->record) >=
+		fms_record_prefix_rest(cutoff);
 }
 
-/* Takes the last record back if it is behind all tuples wanted. */
+/* Removes the last record if it is not less than the cutoff. */
 static void
 drop_if_beyond_cutoff(FmsFormation *formation)
 {
 	const FmsEntry *entry = &entries_of(formation)[formation->count - 1];
 	const FmsRecord *record = record_of(formation, entry);
 
-	if (entry->prefix == formation->cutoff_prefix &&
+	if (entry->prefix == fms_record_prefix(formation->cutoff.record) &&
 		fms_keys_compare_rest(formation->keys, record,
-							  formation->cutoff) >= 0)
+							  formation->cutoff.record) >= 0)
 	{
 		formation->records_bytes -= fms_record_bytes(record);
 		formation->count--;
@@ -371,9 +294,9 @@ drop_if_beyond_cutoff(FmsFormation *formation)
 }
 
 /*
- * Gets room for one record more of that size.  Returns false if the budget or
- * the system does not allow it.  Raises an error if it is the only record and
- * the system refuses it.
+ * Makes room for one more record of `size` bytes and its entry.  Returns false
+ * if the budget or the system does not allow it; ERRORs if the system refuses
+ * memory for an only record.
  */
 static bool
 extend(FmsFormation *formation, Size size, Size budget_bytes)
@@ -390,7 +313,7 @@ extend(FmsFormation *formation, Size size, Size budget_bytes)
 		return true;
 	if (formation->count > 0)
 		return false;
-	/* memory for many records may keep this one from being had */
+	/* the arena still has memory for many small records */
 	fms_arena_free(arena);
 	if (!fms_arena_extend(arena, bytes_used(formation), more, needed))
 		fms_arena_report_refused(needed);
@@ -398,21 +321,30 @@ extend(FmsFormation *formation, Size size, Size budget_bytes)
 }
 
 /*
- * Adds the slot's tuple under that key.  Returns false, with nothing changed,
- * if there is no room for it.
+ * Adds the slot's tuple with that key.  Returns false, with nothing changed,
+ * if there is no room.
  */
 static bool
 add_tuple(FmsFormation *formation, TupleTableSlot *slot,
 		  const FmsKeyImage *image, Size budget_bytes)
 {
-	FmsTupleView tuple;
-	Size		size;
+	uint16		flags = image->record.flags;
+	Size		length;
+	const char *tuple = tuple_bytes(slot, &length);
+	Size		size = fms_record_size(image->record.key_bytes, length);
+	FmsRecord  *record;
 
-	view_tuple(slot, &tuple);
-	size = fms_record_size(image->key_bytes, tuple.length_bytes);
 	if (!extend(formation, size, budget_bytes))
 		return false;
-	add_record(formation, slot, image, &tuple, size);
+	if (!(flags & FMS_RECORD_EXACT))
+		flags = fms_keys_column_flags(formation->keys, slot, tuple, length);
+	record = (FmsRecord *) (formation->arena.data.base +
+							formation->records_bytes);
+	fms_record_write(record, image->bytes, image->record.key_bytes, flags,
+					 tuple, length);
+	entries_of(formation)[formation->count++] =
+		fms_entry_make(record, formation->records_bytes);
+	formation->records_bytes += size;
 	return true;
 }
 
@@ -427,7 +359,7 @@ fms_formation_put(FmsFormation *formation, TupleTableSlot *slot,
 	fms_keys_encode(formation->keys, slot, &image);
 	if (!is_beyond_cutoff(formation, &image))
 	{
-		if (worth_shrinking(formation))
+		if (is_worth_shrinking(formation))
 			shrink(formation);
 		fits = add_tuple(formation, slot, &image, budget_bytes);
 		if (!fits && frees_enough(formation))
@@ -435,50 +367,41 @@ fms_formation_put(FmsFormation *formation, TupleTableSlot *slot,
 			shrink(formation);
 			fits = add_tuple(formation, slot, &image, budget_bytes);
 		}
-		if (fits && formation->cutoff)
+		if (fits && formation->cutoff.record)
 			drop_if_beyond_cutoff(formation);
 	}
 
 	MemoryContextSwitchTo(caller);
-	/* most tuples need no memory under way */
+	/* most tuples need no scratch memory */
 	if (unlikely(!formation->scratch->isReset))
 		MemoryContextReset(formation->scratch);
 	return fits;
 }
 
-/* Appends entries to the writer's run. */
+/* Appends entries to the run of the writer, the sort's argument. */
 static void
-write_entries(void *arg, const FmsEntry *entries, Size count)
+write_entries(const FmsEntriesSort *sort, const FmsEntry *entries, Size count)
 {
-	FmsSpilling *spilling = arg;
-	const char *records = spilling->records;
-	Size		i;
+	const char *records = sort->records;
+	Size		i = 0;
 
-	for (i = 0; i < count;)
+	fms_for_interruptible(i, count, FMS_INTERRUPT_RECORD_BYTES)
 	{
-		Size		stop = fms_interrupts_stretch(i, count,
-												  FMS_INTERRUPT_RECORD_BYTES);
-
-		for (; i < stop; i++)
-		{
-			fetch_ahead(records, entries, i, count);
-			fms_run_append(spilling->writer,
-						   fms_entry_record(records, &entries[i]));
-		}
+		prefetch_records(records, entries, i, count);
+		fms_run_append(sort->arg, fms_entry_record(records, &entries[i]));
 	}
 }
 
-/* Sorts the entries that came first. */
+/* Sorts the first `count` entries; into the writer's run, if there is one. */
 static void
-sort_first(FmsFormation *formation, Size count, FmsEntriesTake take,
-		   void *arg)
+sort_first(FmsFormation *formation, Size count, FmsRunWriter *writer)
 {
 	FmsEntriesSort sort = {
 		.keys = formation->keys,
 		.prefix_decides = fms_keys_prefix_decides(formation->keys),
 		.records = formation->arena.data.base,
-		.take = take,
-		.arg = arg
+		.take = writer ? write_entries : NULL,
+		.arg = writer
 	};
 
 	fms_entries_sort(&sort, entries_of(formation), count);
@@ -487,7 +410,7 @@ sort_first(FmsFormation *formation, Size count, FmsEntriesTake take,
 void
 fms_formation_sort(FmsFormation *formation)
 {
-	sort_first(formation, formation->count, NULL, NULL);
+	sort_first(formation, formation->count, NULL);
 }
 
 void
@@ -505,7 +428,7 @@ fms_formation_finish(FmsFormation *formation)
 bool
 fms_formation_has_cutoff(const FmsFormation *formation)
 {
-	return formation->cutoff != NULL;
+	return formation->cutoff.record != NULL;
 }
 
 const FmsRecord *
@@ -514,22 +437,21 @@ fms_formation_get(const FmsFormation *formation, uint64 position)
 	const FmsEntry *entry = &entries_of(formation)[position];
 
 	Assert(position < formation->count);
-	/* the caller may not look at all of it */
-	if (position + PREFETCH_WHOLE < formation->count)
-		__builtin_prefetch(record_of(formation, entry + PREFETCH_WHOLE));
+	if (position + PREFETCH_LINES < formation->count)
+		__builtin_prefetch(record_of(formation, entry + PREFETCH_LINES));
 	return record_of(formation, entry);
 }
 
-/* Where the records of the entries that came first end. */
+/* Bytes of the records of the first `count` entries. */
 static inline Size
-records_end(const FmsFormation *formation, Size count)
+first_records_bytes(const FmsFormation *formation, Size count)
 {
 	return count < formation->count ?
-		fms_entry_place(&entries_of(formation)[count]) :
+		fms_entry_offset(&entries_of(formation)[count]) :
 		formation->records_bytes;
 }
 
-/* How many of the entries, in order of arrival, take so much memory? */
+/* Number of first entries that, with their records, take `bytes`. */
 static Size
 entries_within(const FmsFormation *formation, Size bytes)
 {
@@ -540,7 +462,7 @@ entries_within(const FmsFormation *formation, Size bytes)
 	{
 		Size		middle = low + (high - low) / 2;
 
-		if (records_end(formation, middle + 1) +
+		if (first_records_bytes(formation, middle + 1) +
 			(middle + 1) * sizeof(FmsEntry) < bytes)
 			low = middle + 1;
 		else
@@ -549,48 +471,35 @@ entries_within(const FmsFormation *formation, Size bytes)
 	return Min(low + 1, formation->count);
 }
 
-/*
- * Forgets the entries that came first, whose records take so many bytes: the
- * others move to their places.
- */
+/* Forgets the first `count` entries, whose records take `bytes`. */
 static void
 forget_first(FmsFormation *formation, Size count, Size bytes)
 {
 	FmsEntry   *entries = entries_of(formation);
 	char	   *records = formation->arena.data.base;
-	Size		i;
+	Size		i = 0;
 
 	formation->count -= count;
 	formation->records_bytes -= bytes;
 	fms_interrupts_memmove(records, records + bytes,
 						   formation->records_bytes);
-	for (i = 0; i < formation->count;)
+	fms_for_interruptible(i, formation->count, sizeof(FmsEntry))
 	{
-		Size		stop = fms_interrupts_stretch(i, formation->count,
-												  sizeof(FmsEntry));
-
-		for (; i < stop; i++)
-		{
-			entries[i] = entries[count + i];
-			entries[i].tail -= bytes;
-		}
+		entries[i] = entries[count + i];
+		entries[i].tail -= bytes;
 	}
 }
 
 void
 fms_formation_spill(FmsFormation *formation, FmsRunWriter *writer, Size bytes)
 {
-	FmsSpilling spilling = {
-		.writer = writer,
-		.records = formation->arena.data.base
-	};
 	Size		count = entries_within(formation, bytes);
 	Size		records_bytes;
 
 	if (count == 0)
 		return;
-	records_bytes = records_end(formation, count);
-	sort_first(formation, count, write_entries, &spilling);
+	records_bytes = first_records_bytes(formation, count);
+	sort_first(formation, count, writer);
 	forget_first(formation, count, records_bytes);
 }
 

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * formation.h
- *	  Run formation: memory full of tuples to a sorted run.
+ *	  Run formation: tuples in memory, in order, or written as a run.
  *
  *-------------------------------------------------------------------------
  */
@@ -12,75 +12,72 @@
 
 #include "executor/tuptable.h"
 
-#include "keys/keys.h"
 #include "formation/run.h"
+#include "keys/keys.h"
 
 typedef struct FmsFormation FmsFormation;
 
-/*
- * An empty memory, in the current context.  Allocates little until tuples
- * come, and goes with the context.
- */
+/* An empty formation, which is freed with the current memory context. */
 extern FmsFormation *fms_formation_create(FmsKeys *keys);
 
 /*
- * While they are being written, so many bytes will be wanted in front of them,
- * and that is where they are, the caller's to unmap.  NULL: nowhere.  See
- * arena.h.
+ * Reserves `bytes` in front of the tuples for the buffers that write them
+ * (arena.h).  take_head() returns that memory, which the caller unmaps, or
+ * NULL if there is none.
  */
 extern void fms_formation_want_head(FmsFormation *formation, Size bytes);
 extern char *fms_formation_take_head(FmsFormation *formation, Size *bytes);
 
 /*
- * Adds a tuple, if all tuples together then stay within the budget and the
- * system gives the memory; a first tuple may exceed the budget.  Returns
- * false, with nothing changed, if it does not fit: write a run, then put it
- * again.  Raises an error if there is no memory for a first tuple.
+ * Adds the slot's tuple.  Returns false, with nothing changed, if the tuples
+ * would exceed budget_bytes or the system refuses memory: spill, and put the
+ * tuple again.  A first tuple may exceed the budget.  ERRORs if there is no
+ * memory for a first tuple.
  */
 extern bool fms_formation_put(FmsFormation *formation, TupleTableSlot *slot,
 							  Size budget_bytes);
 
 /*
- * Time that putting tuples has spent, since creation, on what comes once in
- * many of them: getting memory, and dropping tuples behind the bound.
+ * Microseconds since creation that fms_formation_put() has spent on getting
+ * memory and dropping tuples: work that a sample of calls misses.
  */
 extern double fms_formation_rare_us(const FmsFormation *formation);
 
+/* Number of tuples, and bytes of tuples and entries. */
 extern uint64 fms_formation_count(const FmsFormation *formation);
 extern Size fms_formation_memory_bytes(const FmsFormation *formation);
 
-/* The size at which the system refused to give more memory, or 0. */
+/* Size in bytes at which the system refused more memory, or 0. */
 extern Size fms_formation_refused_at(const FmsFormation *formation);
 
 /*
- * Only the first `bound` tuples in order are wanted, 0: all.  Comes before
- * the first tuple, and holds until it is called again.
+ * Keeps only the first `bound` tuples in order; 0: all.  The formation must be
+ * empty.  Holds until the next call.
  */
 extern void fms_formation_set_bound(FmsFormation *formation, uint64 bound);
 
-/* Is it refusing tuples because of the bound? */
+/* Does it refuse tuples because of the bound? */
 extern bool fms_formation_has_cutoff(const FmsFormation *formation);
 
-/* Sorts what is there, stably; fms_formation_get() gives the result. */
+/* Sorts the tuples, stably; get() returns them by their positions. */
 extern void fms_formation_sort(FmsFormation *formation);
 extern const FmsRecord *fms_formation_get(const FmsFormation *formation,
 										  uint64 position);
 
-/* Sorts, and keeps only the tuples wanted. */
+/* Sorts the tuples and keeps those within the bound. */
 extern void fms_formation_finish(FmsFormation *formation);
 
 /*
- * Sorts the tuples that came first into the writer's open run, in pieces, so
- * that the first are being written while later ones are sorted; then forgets
- * them.  So many of them that at least so many bytes become free.
+ * Sorts the tuples that arrived first, so many that at least `bytes` become
+ * free, into the writer's open run, and forgets them.
  */
 extern void fms_formation_spill(FmsFormation *formation,
 								FmsRunWriter *writer, Size bytes);
 
-/* Gives back memory that the tuples do not fill. */
+/* Returns unused memory to the system. */
 extern void fms_formation_trim(FmsFormation *formation);
 
-/* Forgets all tuples, not the bound; keeps the memory, or gives it back. */
+/* Forget all tuples, not the bound; give_back() frees the memory, too. */
 extern void fms_formation_clear(FmsFormation *formation);
 extern void fms_formation_give_back(FmsFormation *formation);
 

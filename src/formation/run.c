@@ -1,121 +1,115 @@
 /*-------------------------------------------------------------------------
  *
  * run.c
- *	  A sorted run on the tape, and the writer that makes one.
+ *	  A sorted run in a temporary file, and the writer of runs.
  *
- * The writer packs records into blocks, notes each block's first key for the
- * block read order, and hands the blocks to a stream, which writes them while
- * the next ones are being packed.  A run begins on a page of its own; its
- * blocks follow each other without a gap, whatever their size, as far as the
- * tape does: a run that is written where earlier ones were lies in several
- * extents.
+ *	  records ---------------------------> open block --> write buffer
+ *	  records --> compressed chunk --LZ4-->     |
+ *											first key --> block read order
+ *
+ * A run starts at a page boundary.  Its blocks are contiguous, except where it
+ * reuses the space of earlier runs and has several extents:
  *
  *	  | block 0 | block 1 | pad |  another run  | block 2 | block 3 | pad |
  *	  ^ page                    ^ page          ^ page
  *	  |<------ extent --------->|               |<------ extent --------->|
  *
- * A record starts a new block if it does not fit into the rest of this one.
- * A record that is larger than a block starts one and continues through as
- * many as it takes; these blocks are a chain with one fence.  Behind its end
- * the last of them takes further records.
+ * A record that does not fit into the rest of a block starts a new block.  A
+ * record larger than a block continues in a chain of blocks with one first
+ * key.  A record too large for a compressed chunk ends the compression of its
+ * run.  If a mode reads by last keys, a block has the last key of the block
+ * before it as its first key; the writer keeps a copy of that key unless its
+ * record is in the open block.
  *
- * A compressed run's records go into a chunk first (compressed_chunk.c), and when that
- * is full, into the block, as the fence does if it is the block's first.  One
- * that is too large for a chunk ends this: the rest of that run is written as
- * it is, since a block of either kind begun for each of them in turn would
- * hold next to nothing.
- *
- *	  records --> chunk being filled --LZ4--> open block --> stream
- *
- * For a merge that reads by last keys, a block's fence is the last key of the
- * block before it: the key of the record that began there last, which is still
- * in that block when the next one is opened.  Only a record that is larger
- * than a block is not, nor one in a chunk, so of such a one a copy of the key
- * is kept.
- *
- * Memory: writer, compressor and a run's extents are palloc'd, the rest is the
- * stream's.  On ERROR nothing is done here: see io.c.
+ * Memory: writer, compressor and extents are palloc'd; the write buffer owns
+ * its buffers.  After an ERROR the I/O channel drains the writes.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "tape/compressed_chunk.h"
 #include "formation/run.h"
+#include "tape/block.h"
+#include "tape/compressed_chunk.h"
 #include "tape/write_buffer.h"
 
-/* Writes this large are sequential enough for any device. */
+/* Size of one write, at most: larger writes are not faster on any device. */
 #define BUFFER_MAX_BYTES	((Size) 1024 * 1024)
 
 struct FmsRunWriter
 {
 	FmsTape    *tape;
-	FmsWriteBuffer  *stream;
-	FmsFenceStore *fences;
+	FmsWriteBuffer *buffer;
+	FmsFirstKeyStore *first_keys;
 	FmsOrderBy	order;
 	FmsCounters *counters;
+	uint64		record_bytes;	/* compressed so far */
+	uint64		chunk_bytes;	/* what that became */
 	uint32		block_bytes;
-	FmsBlockHeader *block;		/* open block, a piece of the stream */
+	FmsBlockHeader *block;		/* open block in the buffer, or NULL */
 	FmsRun	   *run;			/* open run, or NULL */
-	uint64		next_bytes;		/* where its next block is, if in a row */
-	FmsCompressor *compressor;		/* NULL: no run has been compressed */
-	bool		bundling;		/* this one is, so far */
+	uint64		next_bytes;		/* offset after the last block in the file */
+	FmsCompressor *compressor;	/* NULL: no run has been compressed */
+	bool		compressing;	/* the open run, so far */
 	const FmsRecord *last;		/* by last keys: the record appended last, in
-								 * the open block, or last_key */
-	FmsRecord  *last_key;		/* its key, if it is not there to be read */
+								 * the open block or last_key */
+	FmsRecordBuffer last_key;	/* its key, if the record cannot be read */
 };
 
-/* One of its buffers, which is written in one piece. */
+/* Returns the size of one of the writer's buffers, their number in *count. */
 static Size
-fms_run_piece_bytes(Size output_bytes, uint32 block_bytes)
+choose_buffers(Size output_bytes, uint32 block_bytes, int *count)
 {
 	Size		share = output_bytes / FMS_WRITE_BUFFERS_MAX;
+	Size		bytes = Max(Min(FMS_IO_ALIGN_DOWN(share), BUFFER_MAX_BYTES),
+							FMS_WRITE_BUFFER_BYTES(block_bytes));
 
-	return Max(Min(FMS_IO_ALIGN_DOWN(share), BUFFER_MAX_BYTES),
-			   FMS_WRITE_BUFFER_BYTES(block_bytes));
-}
-
-static int
-buffer_count(Size output_bytes, uint32 block_bytes)
-{
-	Size		count = output_bytes /
-		fms_run_piece_bytes(output_bytes, block_bytes);
-
-	return Max(FMS_WRITE_BUFFERS_MIN, Min(FMS_WRITE_BUFFERS_MAX, count));
+	*count = Max(FMS_WRITE_BUFFERS_MIN,
+				 Min(FMS_WRITE_BUFFERS_MAX, output_bytes / bytes));
+	return bytes;
 }
 
 Size
 fms_run_writer_bytes(Size output_bytes, uint32 block_bytes)
 {
-	return buffer_count(output_bytes, block_bytes) *
-		fms_run_piece_bytes(output_bytes, block_bytes);
+	int			count;
+
+	return choose_buffers(output_bytes, block_bytes, &count) * count;
 }
 
 FmsRunWriter *
-fms_run_writer_create(FmsIo *io, FmsTape *tape, FmsFenceStore *fences,
+fms_run_writer_create(FmsIo *io, FmsTape *tape, FmsFirstKeyStore *first_keys,
 					  FmsOrderBy order, FmsCounters *counters,
 					  uint32 block_bytes, Size output_bytes)
 {
 	FmsRunWriter *writer = palloc0(sizeof(FmsRunWriter));
+	int			nbuffers;
+	Size		buffer_bytes = choose_buffers(output_bytes, block_bytes,
+											  &nbuffers);
 
 	writer->tape = tape;
-	writer->fences = fences;
+	writer->first_keys = first_keys;
 	writer->order = order;
 	writer->counters = counters;
 	writer->block_bytes = block_bytes;
-	writer->stream = fms_write_buffer_create(io, tape,
-									   fms_run_piece_bytes(output_bytes,
-														   block_bytes),
-									   buffer_count(output_bytes,
-													block_bytes), true);
+	writer->buffer = fms_write_buffer_create(io, tape, buffer_bytes, nbuffers,
+											 true);
 	return writer;
+}
+
+void
+fms_run_compressed(const FmsRunWriter *writer, uint64 *record_bytes,
+				   uint64 *chunk_bytes)
+{
+	*record_bytes = writer->record_bytes;
+	*chunk_bytes = writer->chunk_bytes;
 }
 
 void
 fms_run_flush(FmsRunWriter *writer)
 {
-	fms_write_buffer_flush(writer->stream);
-	fms_fences_flush(writer->fences);
+	fms_write_buffer_flush(writer->buffer);
+	fms_first_keys_flush(writer->first_keys);
 }
 
 void
@@ -123,16 +117,15 @@ fms_run_writer_rest(FmsRunWriter *writer)
 {
 	Assert(writer->run == NULL);
 	fms_run_flush(writer);
-	fms_write_buffer_rest(writer->stream);
+	fms_write_buffer_rest(writer->buffer);
 }
 
 void
 fms_run_writer_destroy(FmsRunWriter *writer)
 {
 	Assert(writer->run == NULL);
-	fms_write_buffer_destroy(writer->stream);
-	if (writer->last_key)
-		pfree(writer->last_key);
+	fms_write_buffer_destroy(writer->buffer);
+	fms_record_buffer_free(&writer->last_key);
 	if (writer->compressor)
 		pfree(writer->compressor);
 	pfree(writer);
@@ -146,8 +139,9 @@ fms_run_begin(FmsRunWriter *writer, FmsRun *run, uint32 id, uint32 level,
 
 	if (compressed && writer->compressor == NULL)
 		writer->compressor =
-			fms_compressor_create(fms_compressed_chunk_capacity(writer->block_bytes));
-	writer->bundling = compressed;
+			fms_compressor_create(fms_compressed_chunk_capacity(
+				writer->block_bytes));
+	writer->compressing = compressed;
 
 	memset(run, 0, sizeof(*run));
 	run->id = id;
@@ -155,10 +149,15 @@ fms_run_begin(FmsRunWriter *writer, FmsRun *run, uint32 id, uint32 level,
 	writer->run = run;
 }
 
-/* The extent that has the block: the last that begins there or before. */
-static uint32
-find_extent(const FmsRun *run, uint32 number)
+/*
+ * The extent of a block: the last one that begins there or before.  Returns
+ * the number of the first block after it in *end.
+ */
+static const FmsExtent *
+find_extent(const FmsRun *run, uint32 number, uint32 *end)
 {
+	const FmsExtent *extents = run->nextents > 1 ? run->extents :
+		&run->extent;
 	uint32		low = 0;
 	uint32		high = run->nextents;
 
@@ -168,77 +167,85 @@ find_extent(const FmsRun *run, uint32 number)
 	{
 		uint32		middle = low + (high - low) / 2;
 
-		if (run->extents[middle].first <= number)
+		if (extents[middle].first <= number)
 			low = middle;
 		else
 			high = middle;
 	}
-	return low;
+	*end = high < run->nextents ? extents[high].first : run->nblocks;
+	return &extents[low];
 }
 
 uint64
-fms_run_place(const FmsRun *run, uint32 number, uint32 block_bytes)
+fms_run_block_offset(const FmsRun *run, uint32 number, uint32 block_bytes)
 {
-	const FmsExtent *extent = &run->extents[find_extent(run, number)];
+	uint32		end;
+	const FmsExtent *extent = find_extent(run, number, &end);
 
 	return extent->offset_bytes +
 		(uint64) (number - extent->first) * block_bytes;
 }
 
 uint32
-fms_run_in_a_row(const FmsRun *run, uint32 number)
+fms_run_contiguous_blocks(const FmsRun *run, uint32 number)
 {
-	uint32		next = find_extent(run, number) + 1;
+	uint32		end;
 
-	return (next < run->nextents ? run->extents[next].first : run->nblocks) -
-		number;
+	(void) find_extent(run, number, &end);
+	return end - number;
 }
 
 void
 fms_run_forget(FmsRun *run)
 {
-	if (run->extents)
+	if (run->nextents > 1)
 		pfree(run->extents);
-	run->extents = NULL;
-	run->nextents = run->extents_size = 0;
+	run->nextents = 0;
 }
 
-/* The run's next block lies there, and not behind the one before it. */
+/* The run's next block begins an extent.  The list of extents doubles. */
 static void
 begin_extent(FmsRun *run, uint64 offset_bytes)
 {
-	if (run->nextents == run->extents_size)
+	FmsExtent	extent = {.offset_bytes = offset_bytes,.first = run->nblocks};
+	uint32		n = run->nextents++;
+
+	if (n == 0)
 	{
-		run->extents_size = Max(1, 2 * run->extents_size);
-		if (run->extents == NULL)
-			run->extents = palloc(run->extents_size * sizeof(FmsExtent));
-		else
-			run->extents = repalloc(run->extents,
-									run->extents_size * sizeof(FmsExtent));
+		run->extent = extent;
+		return;
 	}
-	run->extents[run->nextents++] = (FmsExtent) {
-		.offset_bytes = offset_bytes,.first = run->nblocks
-	};
+	if (n == 1)
+	{
+		FmsExtent  *extents = palloc(2 * sizeof(FmsExtent));
+
+		extents[0] = run->extent;
+		run->extents = extents;
+	}
+	else if ((n & (n - 1)) == 0)
+		run->extents = repalloc(run->extents, 2 * n * sizeof(FmsExtent));
+	run->extents[n] = extent;
 }
 
 static void
 open_block(FmsRunWriter *writer, uint32 magic)
 {
-	uint64		offset_bytes;
+	FmsRun	   *run = writer->run;
+	char	   *buffer = fms_write_buffer_piece(writer->buffer,
+												writer->block_bytes);
+	uint64		offset_bytes = fms_write_buffer_position(writer->buffer);
 
-	writer->block = (FmsBlockHeader *) fms_write_buffer_piece(writer->stream,
-														writer->block_bytes);
-	writer->block->magic = magic;
-	writer->block->run = writer->run->id;
-	writer->block->number = writer->run->nblocks;
-	writer->block->used_bytes = sizeof(FmsBlockHeader);
-	writer->block->continued_bytes = 0;
-	writer->block->records = 0;
-	offset_bytes = fms_write_buffer_position(writer->stream);
-	if (writer->run->nblocks == 0 || offset_bytes != writer->next_bytes)
-		begin_extent(writer->run, offset_bytes);
+	writer->block = (FmsBlockHeader *) buffer;
+	*writer->block = (FmsBlockHeader) {
+		.magic = magic,
+		.run = run->id,
+		.number = run->nblocks,
+		.used_bytes = sizeof(FmsBlockHeader)
+	};
+	if (run->nblocks == 0 || offset_bytes != writer->next_bytes)
+		begin_extent(run, offset_bytes);
 	writer->next_bytes = offset_bytes + writer->block_bytes;
-	writer->run->nblocks++;
+	run->nblocks++;
 }
 
 static void
@@ -246,11 +253,11 @@ close_block(FmsRunWriter *writer)
 {
 	FmsBlockHeader *block = writer->block;
 
-	/* what an earlier use of the buffer left behind stays in this process */
+	/* earlier contents of the buffer must not get into the file */
 	memset((char *) block + block->used_bytes, 0,
 		   writer->block_bytes - block->used_bytes);
 	fms_tape_set_checksum(writer->tape, &block->checksum, writer->block_bytes);
-	fms_write_buffer_done(writer->stream, writer->block_bytes);
+	fms_write_buffer_done(writer->buffer, writer->block_bytes);
 	writer->block = NULL;
 }
 
@@ -267,7 +274,7 @@ copy_to_block(FmsRunWriter *writer, const char *bytes, uint32 length)
 	writer->block->used_bytes += length;
 }
 
-/* A record larger than a block, which begins in the (empty) open block. */
+/* Appends a record larger than a block; the open block is empty. */
 static void
 append_chain(FmsRunWriter *writer, const FmsRecord *record)
 {
@@ -291,41 +298,38 @@ append_chain(FmsRunWriter *writer, const FmsRecord *record)
 }
 
 /*
- * The block that is to be opened will begin with that record.  By last keys
- * the first block of a run is noted, too, for its length; nobody looks at the
- * key.
+ * Notes the first key of the block that will begin with the record.  By last
+ * keys, nobody uses the key of a run's first block.
  */
 static void
-note_fence(FmsRunWriter *writer, const FmsRecord *record)
+note_first_key(FmsRunWriter *writer, const FmsRecord *record)
 {
 	uint32		room = fms_block_room(writer->block_bytes);
 	uint32		bytes = fms_record_bytes(record);
-	const FmsRecord *key = record;
+	const FmsRecord *key = writer->order == FMS_ORDER_BY_LAST_KEYS &&
+		writer->run->nblocks > 0 ? writer->last : record;
 
-	if (writer->order == FMS_ORDER_BY_LAST_KEYS && writer->run->nblocks > 0)
-		key = writer->last;
-	fms_fences_note(writer->fences, &writer->run->fences, key,
-					likely(bytes <= room) ? 1 : (bytes + room - 1) / room);
+	fms_first_keys_note(writer->first_keys, &writer->run->first_keys, key,
+						likely(bytes <= room) ? 1 : (bytes + room - 1) / room);
 }
 
-/* By last keys: the record appended last is not in the open block, to read. */
+/* By last keys: copies the key of the record appended last. */
 static void
 keep_last_key(FmsRunWriter *writer, const FmsRecord *record)
 {
-	const FmsRecord *key = fms_fences_key(writer->fences, record);
+	const FmsRecord *key = fms_keys_make_first_key(writer->first_keys->keys,
+												   record);
+	Size		bytes = fms_record_bytes(key);
 
-	if (writer->last_key)
-		pfree(writer->last_key);
-	writer->last_key = NULL;
-	writer->last_key = palloc_extended(fms_record_bytes(key),
-									   MCXT_ALLOC_HUGE);
-	memcpy(writer->last_key, key, fms_record_bytes(key));
-	writer->last = writer->last_key;
+	writer->last = memcpy(fms_record_buffer_reserve(&writer->last_key,
+													CurrentMemoryContext,
+													bytes),
+						  key, bytes);
 }
 
 /*
- * Sees to it that the open block is of that kind and has room for so many
- * bytes, which begin with that record, or is empty.
+ * Opens a block unless the open one has this magic and room for `bytes`, which
+ * begin with the record.
  */
 static inline void
 make_space(FmsRunWriter *writer, uint32 bytes, const FmsRecord *record,
@@ -334,13 +338,13 @@ make_space(FmsRunWriter *writer, uint32 bytes, const FmsRecord *record,
 	if (likely(writer->block && writer->block->magic == magic &&
 			   block_space(writer) >= bytes))
 		return;
-	note_fence(writer, record);
+	note_first_key(writer, record);
 	if (writer->block)
 		close_block(writer);
 	open_block(writer, magic);
 }
 
-/* Puts the chunk being filled, if there is one, into a block. */
+/* Writes the chunk being filled, if any, into a block. */
 static void
 end_chunk(FmsRunWriter *writer)
 {
@@ -355,19 +359,13 @@ end_chunk(FmsRunWriter *writer)
 			   FMS_BLOCK_COMPRESSED_MAGIC);
 	copy_to_block(writer, (const char *) chunk, bytes);
 	writer->block->records += chunk->records;
-	writer->counters->compressible_bytes += chunk->record_bytes;
-	writer->counters->compressed_bytes += bytes;
+	writer->record_bytes += chunk->record_bytes;
+	writer->chunk_bytes += bytes;
+	fms_count(writer->counters, FMS_COUNT_COMPRESSIBLE_BYTES,
+			  chunk->record_bytes);
+	fms_count(writer->counters, FMS_COUNT_COMPRESSED_BYTES, bytes);
 	if (writer->order == FMS_ORDER_BY_LAST_KEYS)
 		keep_last_key(writer, fms_compressor_last(writer->compressor));
-}
-
-static void
-append_to_chunk(FmsRunWriter *writer, const FmsRecord *record)
-{
-	if (fms_compressor_add(writer->compressor, record))
-		return;
-	end_chunk(writer);
-	(void) fms_compressor_add(writer->compressor, record);
 }
 
 static inline void
@@ -396,15 +394,19 @@ fms_run_append(FmsRunWriter *writer, const FmsRecord *record)
 	uint32		bytes = fms_record_bytes(record);
 
 	run->largest_bytes = Max(run->largest_bytes, bytes);
-	if (unlikely(writer->bundling))
+	if (unlikely(writer->compressing))
 	{
 		if (fms_compressor_takes(writer->compressor, record))
 		{
-			append_to_chunk(writer, record);
+			if (!fms_compressor_add(writer->compressor, record))
+			{
+				end_chunk(writer);
+				(void) fms_compressor_add(writer->compressor, record);
+			}
 			return;
 		}
 		end_chunk(writer);
-		writer->bundling = false;
+		writer->compressing = false;
 	}
 	append_to_block(writer, record, bytes);
 }
@@ -412,11 +414,11 @@ fms_run_append(FmsRunWriter *writer, const FmsRecord *record)
 void
 fms_run_finish(FmsRunWriter *writer)
 {
-	if (writer->bundling)
+	if (writer->compressing)
 		end_chunk(writer);
 	if (writer->block)
 		close_block(writer);
-	fms_write_buffer_end_page(writer->stream);
-	fms_fences_finish(writer->fences, &writer->run->fences);
+	fms_write_buffer_end_page(writer->buffer);
+	fms_first_keys_finish(writer->first_keys, &writer->run->first_keys);
 	writer->run = NULL;
 }

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * run.h
- *	  A sorted run on the tape, and the writer that makes one.
+ *	  A sorted run in a temporary file, and the writer of runs.
  *
  *-------------------------------------------------------------------------
  */
@@ -10,86 +10,96 @@
 
 #include "postgres.h"
 
-#include "order/fences.h"
-#include "order/order.h"
+#include "order/first_key_store.h"
+#include "order/read_order.h"
 #include "tape/tape.h"
 
-/* Blocks of a run that lie one behind the other. */
+/* Contiguous blocks of a run. */
 typedef struct FmsExtent
 {
-	uint64		offset_bytes;	/* of the first of them */
-	uint32		first;			/* its number in the run */
+	uint64		offset_bytes;	/* of the first block, in the file */
+	uint32		first;			/* number of the first block in the run */
 } FmsExtent;
 
+/* The description of a run: as small as possible, there may be thousands. */
 typedef struct FmsRun
 {
-	uint32		id;				/* unique in its sort; stands in its blocks */
-	uint32		nblocks;
-	uint32		level;			/* 0: from run formation; else passes that its
-								 * tuples have been through */
-	FmsExtent  *extents;		/* in order; NULL: no blocks yet */
+	FmsFirstKeys first_keys;	/* one per chain of blocks */
+	union
+	{
+		FmsExtent	extent;		/* if nextents is 1 */
+		FmsExtent  *extents;	/* if nextents > 1: palloc'd, in order */
+	};
 	uint32		nextents;
-	uint32		extents_size;	/* room for so many */
+	uint32		id;				/* unique in the sort; stored in its blocks */
+	uint32		nblocks;
+	uint32		level;			/* passes that its tuples have been through */
 	uint32		largest_bytes;	/* of any record; sizes assembly buffers */
-	FmsFences	fences;			/* one per chain of blocks */
 } FmsRun;
 
-/* Where a block of the run begins. */
-extern uint64 fms_run_place(const FmsRun *run, uint32 number,
-							uint32 block_bytes);
+/*
+ * Memory of a run's description: FmsRun as palloc() rounds it up, with a chunk
+ * header of at most 16 bytes, and its pointer in a list that doubles.
+ */
+#define FMS_RUN_BYTES	((sizeof(FmsRun) <= 64 ? 64 : 128) + 16 + \
+						 2 * sizeof(FmsRun *))
 
-/* How many lie there in a row, it and those behind it? */
-extern uint32 fms_run_in_a_row(const FmsRun *run, uint32 number);
+StaticAssertDecl(sizeof(FmsRun) <= 128, "FMS_RUN_BYTES covers an FmsRun");
 
-/* Frees what the run holds, but not itself. */
+/* Offset in the file of block `number` of the run, in bytes. */
+extern uint64 fms_run_block_offset(const FmsRun *run, uint32 number,
+								   uint32 block_bytes);
+
+/* Number of contiguous blocks from block `number` on. */
+extern uint32 fms_run_contiguous_blocks(const FmsRun *run, uint32 number);
+
+/* Frees the list of extents, but neither the FmsRun nor its first keys. */
 extern void fms_run_forget(FmsRun *run);
 
 typedef struct FmsRunWriter FmsRunWriter;
 
 /*
- * Memory that a writer takes which may have so much: its output buffers.  More
- * if it must be, as they are large enough for blocks of that size, and two at
- * least, so that one can be filled while another is written.
+ * Memory of a writer's buffers that should take output_bytes: at least two
+ * buffers, each for at least one block.
  */
 extern Size fms_run_writer_bytes(Size output_bytes, uint32 block_bytes);
 
 /*
- * The same memory is used for run after run.  Notes fences for a merge that
- * reads in that order; for none, first keys.  Current context; may ERROR.
+ * Creates a writer, in the current context, which writes one run after
+ * another.  `order`: which key of a block the merge's read order needs.  May
+ * ERROR.
  */
 extern FmsRunWriter *fms_run_writer_create(FmsIo *io, FmsTape *tape,
-										   FmsFenceStore *fences,
+										   FmsFirstKeyStore *first_keys,
 										   FmsOrderBy order,
 										   FmsCounters *counters,
 										   uint32 block_bytes,
 										   Size output_bytes);
 
-/*
- * Waits for what is still being written, and gives the buffers back until
- * another run is written.
- */
+/* Flushes, and frees the buffers until the next run is written. */
 extern void fms_run_writer_rest(FmsRunWriter *writer);
 
-/* Waits for what is still being written, and frees the writer. */
+/* Waits for writes in flight and frees the writer. */
 extern void fms_run_writer_destroy(FmsRunWriter *writer);
 
 /*
- * Begins an empty run.  Compressed, its blocks hold chunks as long as no
- * record is too large for them.  Current context; may ERROR.
+ * Begins an empty run in *run.  Compressed: its blocks hold compressed chunks
+ * until a record is too large for a chunk.  Current context; may ERROR.
  */
 extern void fms_run_begin(FmsRunWriter *writer, FmsRun *run, uint32 id,
 						  uint32 level, bool compressed);
 
-/* Appends a record, which must not sort before the last one. */
+/* Appends a record that is not less than the previous one. */
 extern void fms_run_append(FmsRunWriter *writer, const FmsRecord *record);
 
-/*
- * Ends the run.  Its last writes may still be in flight; fms_run_flush()
- * must come before it is read.
- */
+/* Ends the run, which can be read after fms_run_flush(). */
 extern void fms_run_finish(FmsRunWriter *writer);
 
-/* Waits until everything is on the tape; reports failed writes. */
+/* Bytes of records that the writer has compressed, and of their chunks. */
+extern void fms_run_compressed(const FmsRunWriter *writer,
+							   uint64 *record_bytes, uint64 *chunk_bytes);
+
+/* Waits for writes in flight; ERRORs if one failed. */
 extern void fms_run_flush(FmsRunWriter *writer);
 
 #endif							/* FMS_RUN_H */

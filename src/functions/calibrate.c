@@ -4,20 +4,14 @@
  *	  fmsort_calibrate(): measures the device under a tablespace.
  *
  * A measurement is a point of the grid pattern x block size x depth, some 390
- * in all.  Each point gets an equal part of the time that is left:
+ * in all.  Each point gets an equal share of the time that is left.  Patterns
+ * take turns, so that a slow moment affects each of them a little.
  *
- *	  the file	what lasts	points that matter most	 the others	 holes
- *	  |---------|-----------|-----------------------|-----------|-------|
- *	  a third	a tenth		4, 16, 64, 256 kB, 1 MB at 1, 8, 32	 a tenth
+ *	  the file	what lasts	important points		other points
+ *	  |---------|-----------|-----------------------|--------------|
+ *	  a third	a tenth		4, 16, 64, 256 kB, 1 MB at depths 1, 8, 32
  *
- * Patterns take turns, so that a slow moment spoils a bit of each.  A point is
- * left out if its requests would take many times its share, and if time is up.
- *
- * A complete direct measurement is kept as the tablespace's profile
- * (profile.c), unless the user does not want that.
- *
- * Ownership: rows are in the caller's memory; probe and file clean up after
- * themselves on ERROR (probe.c).
+ * On ERROR the probe cleans up.
  *
  *-------------------------------------------------------------------------
  */
@@ -34,39 +28,45 @@
 #include "utils/tuplestore.h"
 
 #include "base/clock.h"
+#include "base/sql_version.h"
 #include "device/probe.h"
 #include "device/profile.h"
 #include "executor/settings.h"
-#include "base/sql_version.h"
 
 #define RESULT_COLUMNS	5
 
-/* Less leaves no time for the points that matter. */
+/* Seconds; less is not enough for the important points. */
 #define SECONDS_MIN		1.0
 #define SECONDS_MAX		3600.0
+/* MB of 2^20 bytes. */
 #define FILE_MIN_MB		16
 #define FILE_MAX_MB		(1024 * 1024)
 
-/* Parts of the time: for the file, for giving it back, for what lasts. */
-#define FILL_FRACTION	0.33
-#define GIVE_BACK_FRACTION	0.1
+/* Fractions of the time: for the file, for each of two lasting rates. */
+#define FILL_FRACTION		0.33
 #define LASTING_FRACTION	0.05
-
-/* No point gets less than that. */
+/* The least time of a point. */
 #define POINT_MIN_SECONDS	0.002
 
-/* A point is left out if its requests would take so many times its share. */
+/* A point is omitted if it would take this multiple of its share. */
 #define PATIENCE		4.0
 
-/* A NOTICE says how far it is after each such part of the time. */
+/* NOTICEs of progress in all. */
 #define NOTICES			5
 
-/* The grid; what lasts, of small and of large blocks; file, holes. */
-#define POINTS_MAX		(4 * FMS_DEVICE_BLOCKS * FMS_DEVICE_DEPTHS + 4)
+/* The file is written in pieces of so many bytes, as runs nearly are. */
+#define APPEND_BYTES	262144
+#define APPEND_DEPTH	4
+
+/* Patterns of the grid: SR, RR, SW, RW. */
+#define GRID_PATTERNS	FMS_PATTERN_RR_LASTING
+/* The grid, two lasting rates and the file. */
+#define POINTS_MAX \
+	(GRID_PATTERNS * FMS_DEVICE_BLOCKS * FMS_DEVICE_DEPTHS + 3)
 
 typedef struct Calibration
 {
-	/* what the user asked for */
+	/* arguments */
 	Oid			tablespace;
 	double		seconds;
 	uint64		file_bytes;
@@ -79,45 +79,22 @@ typedef struct Calibration
 	FmsProbe   *probe;
 	instr_time	start;
 	int			notices;		/* given so far */
-	int			npoints;		/* rates of 0: not measured */
-	FmsProbePoint points[POINTS_MAX];
+	int			npoints;
+	FmsProbePoint points[POINTS_MAX];	/* rate 0: not measured */
 } Calibration;
 
 PG_FUNCTION_INFO_V1(fmsort_calibrate);
 
-/* ---- what the user asked for ---- */
+/* ---- arguments ---- */
 
-static int
-index_of_name(Datum value)
-{
-	char	   *name = TextDatumGetCString(value);
-
-	for (int i = 0; i < FMS_PATTERNS; i++)
-	{
-		if (pg_strcasecmp(name, fms_pattern_names[i]) == 0)
-			return i;
-	}
-	return -1;
-}
-
-static int
-index_of_block(Datum value)
-{
-	return fms_device_block_index(DatumGetInt32(value));
-}
-
-static int
-index_of_depth(Datum value)
-{
-	return fms_device_depth_index(DatumGetInt32(value));
-}
-
-/* Marks the chosen of n; true: all, because none was named. */
+/*
+ * Marks the elements of an array argument, by their indexes.  True: null, and
+ * all n are chosen.  index_of is for integers; patterns have none.
+ */
 static bool
 choose(FunctionCallInfo fcinfo, int argument, const char *name,
-	   int (*index_of) (Datum), bool *chosen, int n)
+	   int (*index_of) (int64), bool *chosen, int n)
 {
-	ArrayType  *array;
 	Datum	   *values;
 	bool	   *nulls;
 	int			nvalues;
@@ -125,31 +102,44 @@ choose(FunctionCallInfo fcinfo, int argument, const char *name,
 	memset(chosen, PG_ARGISNULL(argument), n * sizeof(bool));
 	if (PG_ARGISNULL(argument))
 		return true;
-	array = PG_GETARG_ARRAYTYPE_P(argument);
-	if (ARR_ELEMTYPE(array) == TEXTOID)
-		deconstruct_array(array, TEXTOID, -1, false, TYPALIGN_INT,
-						  &values, &nulls, &nvalues);
+	if (index_of == NULL)
+		deconstruct_array(PG_GETARG_ARRAYTYPE_P(argument), TEXTOID, -1, false,
+						  TYPALIGN_INT, &values, &nulls, &nvalues);
 	else
-		deconstruct_array(array, INT4OID, sizeof(int32), true, TYPALIGN_INT,
-						  &values, &nulls, &nvalues);
+		deconstruct_array(PG_GETARG_ARRAYTYPE_P(argument), INT4OID,
+						  sizeof(int32), true, TYPALIGN_INT, &values, &nulls,
+						  &nvalues);
 	for (int i = 0; i < nvalues; i++)
 	{
-		int			index = nulls[i] ? -1 : index_of(values[i]);
+		int			index = nulls[i] ? -1 :
+			index_of ? index_of(DatumGetInt32(values[i])) :
+			fms_device_pattern_index(TextDatumGetCString(values[i]));
 
 		if (index < 0)
 			ereport(ERROR,
 					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 					 errmsg("invalid value in argument \"%s\"", name),
-					 errhint("Patterns are SR, RR, SW, RW, \"RR lasting\", append and \"give back\", block sizes powers of two from 512 to 4194304, queue depths from 1 to 64.")));
+					 errhint("Patterns are SR, RR, SW, RW, \"RR lasting\" and append, block sizes powers of two from 512 to 4194304, queue depths from 1 to 64.")));
 		chosen[index] = true;
 	}
 	return false;
 }
 
+/* The arguments in the order of the SQL definition. */
 static void
-check_limits(double seconds, int file_mb)
+read_arguments(FunctionCallInfo fcinfo, Calibration *calibration)
 {
-	if (!(seconds >= SECONDS_MIN && seconds <= SECONDS_MAX))
+	int			file_mb = PG_GETARG_INT32(2);
+	bool		complete;
+
+	if (PG_ARGISNULL(1) || PG_ARGISNULL(2) || PG_ARGISNULL(3) ||
+		PG_ARGISNULL(4))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("\"seconds\", \"size_mb\", \"keep\" and \"direct_io\" must not be null")));
+	calibration->seconds = PG_GETARG_FLOAT8(1);
+	if (!(calibration->seconds >= SECONDS_MIN &&
+		  calibration->seconds <= SECONDS_MAX))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("\"seconds\" is out of range"),
@@ -160,32 +150,16 @@ check_limits(double seconds, int file_mb)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("\"size_mb\" must be between %d and %d", FILE_MIN_MB,
 						FILE_MAX_MB)));
-}
-
-/* The arguments in order; see the SQL definition. */
-static void
-read_arguments(FunctionCallInfo fcinfo, Calibration *calibration)
-{
-	bool		complete;
-
-	if (PG_ARGISNULL(1) || PG_ARGISNULL(2) || PG_ARGISNULL(3) ||
-		PG_ARGISNULL(4))
-		ereport(ERROR,
-				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				 errmsg("\"seconds\", \"size_mb\", \"keep\" and \"direct_io\" must not be null")));
-	check_limits(PG_GETARG_FLOAT8(1), PG_GETARG_INT32(2));
+	calibration->file_bytes = (uint64) file_mb * 1024 * 1024;
 	calibration->tablespace =
 		fms_profile_tablespace(PG_ARGISNULL(0) ? NULL :
 							   NameStr(*PG_GETARG_NAME(0)));
-	calibration->seconds = PG_GETARG_FLOAT8(1);
-	calibration->file_bytes = (uint64) PG_GETARG_INT32(2) * 1024 * 1024;
 	calibration->direct = PG_GETARG_BOOL(4);
-	/* all three, whatever the first one says */
-	complete = choose(fcinfo, 5, "patterns", index_of_name,
-					  calibration->patterns, FMS_PATTERNS);
-	complete &= choose(fcinfo, 6, "block_sizes", index_of_block,
+	complete = choose(fcinfo, 5, "patterns", NULL, calibration->patterns,
+					  FMS_PATTERNS);
+	complete &= choose(fcinfo, 6, "block_sizes", fms_device_block_index,
 					   calibration->blocks, FMS_DEVICE_BLOCKS);
-	complete &= choose(fcinfo, 7, "queue_depths", index_of_depth,
+	complete &= choose(fcinfo, 7, "queue_depths", fms_device_depth_index,
 					   calibration->depths, FMS_DEVICE_DEPTHS);
 	calibration->keep = PG_GETARG_BOOL(3) && complete && calibration->direct;
 	if (calibration->keep)
@@ -197,12 +171,6 @@ read_arguments(FunctionCallInfo fcinfo, Calibration *calibration)
 
 /* ---- measuring ---- */
 
-static double
-seconds_since_start(const Calibration *calibration)
-{
-	return fms_clock_since_us(calibration->start) / 1e6;
-}
-
 static void
 add_point(Calibration *calibration, FmsPattern pattern, uint32 block_bytes,
 		  uint32 depth)
@@ -210,7 +178,7 @@ add_point(Calibration *calibration, FmsPattern pattern, uint32 block_bytes,
 	FmsProbePoint *point = &calibration->points[calibration->npoints];
 
 	*point = (FmsProbePoint) {pattern, block_bytes, depth, 0};
-	/* one at a time may be all that it can do */
+	/* the I/O method may allow one request at a time only */
 	if (pattern == FMS_PATTERN_RR_LASTING &&
 		!fms_probe_can(calibration->probe, point))
 		point->depth = 1;
@@ -219,35 +187,34 @@ add_point(Calibration *calibration, FmsPattern pattern, uint32 block_bytes,
 		calibration->npoints++;
 }
 
-/* In the order in which they are measured. */
+/* Adds points in the order of measuring, important ones first. */
 static void
 add_points(Calibration *calibration)
 {
 	add_point(calibration, FMS_PATTERN_RR_LASTING, 4096, 64);
 	add_point(calibration, FMS_PATTERN_RR_LASTING, 1048576, 8);
-	for (int rank = 0; rank < 2; rank++)
+	for (int i = 0; i < 2 * FMS_DEVICE_BLOCKS * FMS_DEVICE_DEPTHS; i++)
 	{
-		for (int i = 0; i < FMS_DEVICE_BLOCKS * FMS_DEVICE_DEPTHS * 4; i++)
-		{
-			int			block = i / 4 / FMS_DEVICE_DEPTHS;
-			int			depth = i / 4 % FMS_DEVICE_DEPTHS;
-			uint32		block_bytes = FMS_DEVICE_BLOCK_BYTES(block);
-			bool		matters = block_bytes >= 4096 &&
-				block_bytes <= 1048576 && block % 2 == 1 &&
-				(depth == 0 || depth == 3 || depth == 5);
+		bool		first_turn = i < FMS_DEVICE_BLOCKS * FMS_DEVICE_DEPTHS;
+		int			block = i / FMS_DEVICE_DEPTHS % FMS_DEVICE_BLOCKS;
+		int			depth = i % FMS_DEVICE_DEPTHS;
+		uint32		block_bytes = FMS_DEVICE_BLOCK_BYTES(block);
+		bool		important = block_bytes >= 4096 &&
+			block_bytes <= 1048576 && block % 2 == 1 &&
+			(depth == 0 || depth == 3 || depth == 5);
 
-			if (matters == (rank == 0) && calibration->blocks[block] &&
-				calibration->depths[depth])
-				add_point(calibration, i % 4, block_bytes,
-						  FMS_DEVICE_DEPTH(depth));
-		}
+		if (important != first_turn || !calibration->blocks[block] ||
+			!calibration->depths[depth])
+			continue;
+		for (int pattern = 0; pattern < GRID_PATTERNS; pattern++)
+			add_point(calibration, pattern, block_bytes,
+					  FMS_DEVICE_DEPTH(depth));
 	}
 }
 
 static void
-tell_progress(Calibration *calibration, int turn)
+notify_progress(Calibration *calibration, int turn, double spent)
 {
-	double		spent = seconds_since_start(calibration);
 	double		interval = calibration->seconds / NOTICES;
 
 	if (spent < (calibration->notices + 1) * interval)
@@ -259,78 +226,64 @@ tell_progress(Calibration *calibration, int turn)
 					calibration->seconds)));
 }
 
-/* Measures the points from that one on, as far as time allows. */
+/* Measures the points from `first` on, at least one, while time is left. */
 static void
 measure_points(Calibration *calibration, int first, double written_mb)
 {
-	double		end = calibration->seconds *
-		(calibration->patterns[FMS_PATTERN_GIVE_BACK] ?
-		 1 - GIVE_BACK_FRACTION : 1);
-	double		last_mb[FMS_PATTERNS] = {0};	/* of that pattern; 0: none */
+	double		last_mb[FMS_PATTERNS] = {0};	/* rate of the last point */
 
 	last_mb[FMS_PATTERN_RR_LASTING] = written_mb;
 	for (int i = first; i < calibration->npoints; i++)
 	{
 		FmsProbePoint *point = &calibration->points[i];
-		double		left = end - seconds_since_start(calibration);
+		double		spent = fms_clock_since_us(calibration->start) / 1e6;
+		double		left = calibration->seconds - spent;
 		double		seconds = Max(left / (calibration->npoints - i),
 								  POINT_MIN_SECONDS);
 
 		if (point->pattern == FMS_PATTERN_RR_LASTING)
 			seconds = calibration->seconds * LASTING_FRACTION;
-		/* one at least, however long the file took */
 		if (left <= 0 && i > first)
 			break;
-		tell_progress(calibration, i);
-		if ((double) point->block_bytes * point->depth >
-			PATIENCE * seconds * last_mb[point->pattern] * 1e6 &&
-			last_mb[point->pattern] > 0)
+		notify_progress(calibration, i, spent);
+		if (last_mb[point->pattern] > 0 &&
+			(double) point->block_bytes * point->depth >
+			PATIENCE * seconds * last_mb[point->pattern] * 1e6)
 			continue;
-		fms_probe_measure(calibration->probe, seconds, point);
+		fms_probe_measure(calibration->probe, seconds, 0, point);
 		last_mb[point->pattern] = point->mb_per_s;
 	}
 }
 
-/* Only the library's own I/O setting applies here: what a sort would use. */
-static FmsIoChoice
-io_method(void)
-{
-	FmsOptions	options;
-
-	fms_settings_snapshot(&options, 0);
-	return options.io_method;
-}
-
-/* Fills in facts. */
 static void
 measure(Calibration *calibration, FmsProfileFacts *facts)
 {
-	FmsProbePoint written;
+	FmsOptions	options;
+	FmsProbePoint written = {FMS_PATTERN_APPEND, APPEND_BYTES, APPEND_DEPTH,
+	0};
 	int			first;
 
+	fms_settings_snapshot(&options, 0);
 	calibration->start = fms_clock_now();
-	calibration->probe = fms_probe_open(calibration->tablespace, io_method(),
+	calibration->probe = fms_probe_open(calibration->tablespace,
+										options.io_method,
 										calibration->direct);
-	fms_probe_fill(calibration->probe, calibration->file_bytes,
-				   calibration->seconds * FILL_FRACTION, &written);
+	fms_probe_measure(calibration->probe,
+					  calibration->seconds * FILL_FRACTION,
+					  calibration->file_bytes, &written);
 	if (calibration->patterns[FMS_PATTERN_APPEND])
 		calibration->points[calibration->npoints++] = written;
 	first = calibration->npoints;
 	add_points(calibration);
 	measure_points(calibration, first, written.mb_per_s);
-	facts->file_bytes = fms_probe_file_bytes(calibration->probe);
-	if (calibration->patterns[FMS_PATTERN_GIVE_BACK] &&
-		fms_probe_give_back(calibration->probe,
-							calibration->seconds * GIVE_BACK_FRACTION,
-							&calibration->points[calibration->npoints]))
-		calibration->npoints++;
 	facts->tablespace = calibration->tablespace;
+	facts->file_bytes = fms_probe_file_bytes(calibration->probe);
 	facts->uses_uring = fms_probe_uses_uring(calibration->probe);
-	facts->seconds = seconds_since_start(calibration);
+	facts->seconds = fms_clock_since_us(calibration->start) / 1e6;
 	fms_probe_close(calibration->probe);
 }
 
-/* ---- what comes of it ---- */
+/* ---- results ---- */
 
 static int
 compare_points(const void *a, const void *b)
@@ -338,14 +291,13 @@ compare_points(const void *a, const void *b)
 	const FmsProbePoint *x = a;
 	const FmsProbePoint *y = b;
 
-	if (x->pattern != y->pattern)
-		return (int) x->pattern - (int) y->pattern;
-	if (x->block_bytes != y->block_bytes)
-		return (int) x->block_bytes - (int) y->block_bytes;
-	return (int) x->depth - (int) y->depth;
+	return x->pattern != y->pattern ? (int) x->pattern - (int) y->pattern :
+		x->block_bytes != y->block_bytes ?
+		(int) x->block_bytes - (int) y->block_bytes :
+		(int) x->depth - (int) y->depth;
 }
 
-/* Leaves those that were measured, in the order in which they are shown. */
+/* Moves the points that were measured to the front, sorted; their number. */
 static int
 sort_points(Calibration *calibration)
 {
@@ -376,8 +328,8 @@ return_row(ReturnSetInfo *result, const FmsProbePoint *point)
 }
 
 static void
-tell_end(const Calibration *calibration, int nmeasured, uint64 file_bytes,
-		 bool kept)
+notify_end(const Calibration *calibration, int nmeasured, uint64 file_bytes,
+		   bool kept)
 {
 	const char *name = get_tablespace_name(calibration->tablespace);
 	int			missing = calibration->npoints - nmeasured;
@@ -426,6 +378,6 @@ fmsort_calibrate(PG_FUNCTION_ARGS)
 		fms_profile_store(&facts, calibration->points, n);
 	for (int i = 0; i < n; i++)
 		return_row(result, &calibration->points[i]);
-	tell_end(calibration, n, facts.file_bytes, kept);
+	notify_end(calibration, n, facts.file_bytes, kept);
 	return (Datum) 0;
 }

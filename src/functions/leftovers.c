@@ -1,84 +1,68 @@
 /*-------------------------------------------------------------------------
  *
  * leftovers.c
- *	  What a query could leave behind although it is rolled back: refused.
+ *	  Refuses what a query would leave behind although it is rolled back.
  *
  * A rollback takes back settings, temporary tables, cursors opened, channels
- * listened on and large objects.  It does not take back what belongs to the
- * session and knows no transactions.  Two hooks refuse that:
+ * listened on and large objects, but not what belongs to the session.  Hooks
+ * refuse functions (advisory locks of the session, sequences, the seed of
+ * random()) and commands (prepared statements, libraries, cursors of the
+ * session, files).  They do not see state that a function keeps in its
+ * language or library, cursors that it closes through SPI, and what it does
+ * outside the server.
  *
- *	  functions		a session's advisory locks, values of temporary sequences
- *					(those of others need a transaction that writes), the seed
- *					of random()
- *	  commands		prepared statements, libraries loaded, session state
- *					discarded, cursors of the session moved or closed, files
- *					written
- *
- * What nobody can see from here: state that a function keeps in its language
- * or library, cursors of the session that a function closes through SPI, and
- * what a function does outside the server.
- *
- * The hooks stay once they are installed, since others may have put theirs in
- * front, and let everything pass outside begin and end.
+ * The hooks stay installed, since others may have put theirs in front.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
+#include "access/transam.h"
 #include "catalog/objectaccess.h"
 #include "catalog/pg_proc.h"
 #include "nodes/parsenodes.h"
 #include "tcop/utility.h"
-#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
 
 #include "functions/leftovers.h"
 
 static bool installed = false;
-static int	depth = 0;			/* begins without an end */
+static int	depth = 0;			/* of nested calls of begin */
 static object_access_hook_type previous_access = NULL;
 static ProcessUtility_hook_type previous_utility = NULL;
 
 static void
 refuse(const char *what)
 {
+	if (what == NULL)
+		return;
 	ereport(ERROR,
 			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 			 errmsg("fmsort_compare() does not run a query that %s", what),
 			 errdetail("The query is run several times, and a rollback would not take that back.")));
 }
 
-/* What calling the function leaves behind; NULL: nothing known. */
+/* What a call of the function leaves behind, or NULL. */
 static const char *
 left_by_function(Oid function)
 {
-	switch (function)
-	{
-		case F_PG_ADVISORY_LOCK_INT8:
-		case F_PG_ADVISORY_LOCK_INT4_INT4:
-		case F_PG_ADVISORY_LOCK_SHARED_INT8:
-		case F_PG_ADVISORY_LOCK_SHARED_INT4_INT4:
-		case F_PG_TRY_ADVISORY_LOCK_INT8:
-		case F_PG_TRY_ADVISORY_LOCK_INT4_INT4:
-		case F_PG_TRY_ADVISORY_LOCK_SHARED_INT8:
-		case F_PG_TRY_ADVISORY_LOCK_SHARED_INT4_INT4:
-			return "takes a session's advisory lock";
-		case F_PG_ADVISORY_UNLOCK_INT8:
-		case F_PG_ADVISORY_UNLOCK_INT4_INT4:
-		case F_PG_ADVISORY_UNLOCK_SHARED_INT8:
-		case F_PG_ADVISORY_UNLOCK_SHARED_INT4_INT4:
-		case F_PG_ADVISORY_UNLOCK_ALL:
-			return "releases a session's advisory lock";
-		case F_NEXTVAL:
-		case F_SETVAL_REGCLASS_INT8:
-		case F_SETVAL_REGCLASS_INT8_BOOL:
-			return "changes a sequence";
-		case F_SETSEED:
-			return "sets the seed of random()";
-	}
-	return NULL;
+	const char *name = function < FirstNormalObjectId ?
+		get_func_name(function) : NULL;
+
+	if (name == NULL)
+		return NULL;
+	if (strcmp(name, "nextval") == 0 || strcmp(name, "setval") == 0)
+		return "changes a sequence";
+	if (strcmp(name, "setseed") == 0)
+		return "sets the seed of random()";
+	/* locks of a transaction go with it */
+	if (strstr(name, "_advisory_") == NULL || strstr(name, "_xact_") != NULL)
+		return NULL;
+	return strstr(name, "unlock") ? "releases a session's advisory lock" :
+		"takes a session's advisory lock";
 }
 
-/* What running the command leaves behind; NULL: nothing known. */
+/* What the command leaves behind, or NULL. */
 static const char *
 left_by_command(const Node *command)
 {
@@ -109,7 +93,7 @@ check_access(ObjectAccessType access, Oid class, Oid object, int sub_object,
 			 void *arg)
 {
 	if (depth > 0 && access == OAT_FUNCTION_EXECUTE &&
-		class == ProcedureRelationId && left_by_function(object))
+		class == ProcedureRelationId)
 		refuse(left_by_function(object));
 	if (previous_access)
 		previous_access(access, class, object, sub_object, arg);
@@ -121,7 +105,7 @@ check_utility(PlannedStmt *statement, const char *query_string,
 			  ParamListInfo params, QueryEnvironment *environment,
 			  DestReceiver *receiver, QueryCompletion *completion)
 {
-	if (depth > 0 && left_by_command(statement->utilityStmt))
+	if (depth > 0)
 		refuse(left_by_command(statement->utilityStmt));
 	if (previous_utility)
 		previous_utility(statement, query_string, read_only_tree, context,

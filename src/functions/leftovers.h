@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * leftovers.h
- *	  What a query could leave behind although it is rolled back: refused.
+ *	  Refuses what a query would leave behind although it is rolled back.
  *
  *-------------------------------------------------------------------------
  */
@@ -9,8 +9,8 @@
 #define FMS_LEFTOVERS_H
 
 /*
- * From begin to end, whatever this session runs raises an error before it does
- * what a rollback would not take back.  The caller ends it on ERROR, too.
+ * Between begin and end, this session raises an error instead of doing what a
+ * rollback would not take back.  The caller calls end on ERROR, too.
  */
 extern void fms_leftovers_refuse_begin(void);
 extern void fms_leftovers_refuse_end(void);

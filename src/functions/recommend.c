@@ -3,45 +3,40 @@
  * recommend.c
  *	  fmsort_recommend(): what the automatic settings do with an input.
  *
- * Arithmetic over the code that sizes sorts (sizing.c), with the settings of
- * this session, but for work_mem, block size and assist blocks, and with the
- * profile of the device that temporary files go to.  The number of steps grows
- * with the logarithm of the number of runs.
+ * Arithmetic over sizing.c, under the session's settings except work_mem,
+ * block size and assist blocks, and with the profile of the device under
+ * temporary files.  The number of steps grows with the logarithm of the number
+ * of runs.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include <limits.h>
-
-#include "access/htup_details.h"
 #include <math.h>
 
+#include "access/htup_details.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
 
-#include "keys/entries.h"
-#include "device/profile.h"
-#include "keys/record.h"
-#include "executor/settings.h"
-#include "sort/sizing.h"
 #include "base/sql_version.h"
+#include "device/profile.h"
+#include "executor/settings.h"
+#include "keys/entry.h"
+#include "keys/record.h"
+#include "sort/sizing.h"
 
 #define RESULT_COLUMNS	6
 
-/* See sort.c: the first runs are parts of memory, and a small rest is none. */
-#define FIRST_RUNS		4
-#define REST_FRACTION	4
-
-/* As many bytes as none of the limits of sizing.c is near. */
+/* Bytes of input from where on no work_mem is enough: see sizing.c. */
 #define INPUT_MAX_BYTES	((double) ((uint64) 1 << 62))
 
 PG_FUNCTION_INFO_V1(fmsort_recommend);
 
-/* As SET work_mem would take it. */
+/* Bytes of work_mem in the text, as SET work_mem takes it. */
 static Size
 memory_from(const char *text)
 {
@@ -69,59 +64,15 @@ positive(int64 value, const char *name)
 }
 
 /*
- * The runs that sort.c writes of so many bytes; *kept_bytes of them are merged
- * from memory.
- */
-static int64
-count_runs(const FmsSizing *sizing, double input_bytes, double *kept_bytes)
-{
-	double		memory = fms_sizing_formation_bytes(sizing);
-	double		left = input_bytes - memory;
-	double		part = 0;
-	double		kept;
-	double		rest = 0;
-	int64		runs = 0;
-
-	/* each time that memory is full, the next run makes room */
-	for (; left > 0 && runs < FIRST_RUNS; runs++)
-	{
-		part = ldexp(memory, Max(runs, 1) - FIRST_RUNS);
-		left -= part;
-	}
-	if (left > 0)
-	{
-		double		whole = ceil(left / memory);
-
-		runs += (int64) whole;
-		left -= whole * memory;
-		part = memory;
-	}
-	/* what came after the last of these filled a part of its room */
-	kept = memory + Max(left, -part);
-
-	if (runs < fms_sizing_fan_in(sizing, 0, false))
-		rest = fms_sizing_rest(sizing, (int) runs, 0);
-	if (kept > rest)
-	{
-		if (rest < kept / REST_FRACTION)
-			rest = 0;
-		runs++;
-		kept = rest;
-	}
-	*kept_bytes = kept;
-	return runs;
-}
-
-/*
- * Merge passes over so many runs, if at most `most` are merged into a run and
+ * Merge passes over *runs runs, if at most `most` are merged into a run and
  * at most `last` at the end.  fms_spill_reduce() merges the smallest runs
- * first: those that have been through fewer passes.  Leaves the number of runs
+ * first: those that have been through fewer passes.  Sets *runs to the number
  * that the last merge takes.
  */
 static int
 count_passes(int64 *runs, int most, int last)
 {
-	int64		fresh = *runs;	/* through one pass less than */
+	int64		fresh = *runs;	/* merged once less often than the others */
 	int64		merged = 0;
 	int			passes = 0;		/* that `fresh` has been through */
 	int			deepest = 0;
@@ -159,7 +110,7 @@ count_passes(int64 *runs, int most, int last)
 	return deepest + 1;
 }
 
-/* In kB; null where no work_mem is as large. */
+/* kB of work_mem; null if no work_mem is as large. */
 static Datum
 kilobytes(Size bytes, bool *isnull)
 {
@@ -173,37 +124,33 @@ make_row(TupleDesc desc, const FmsOptions *options, double input_bytes)
 {
 	Datum		values[RESULT_COLUMNS];
 	bool		nulls[RESULT_COLUMNS] = {false};
-	FmsSizing	sizing;
-	double		kept = 0;
-	int64		runs = 0;
-	int64		left;
+	FmsMergeInput input = {
+		.compressed = options->compression == FMS_COMPRESS_ON
+	};
+	FmsSizing	sizing = fms_sizing_choose(&fms_mode_fmsort, options);
+	FmsForecast forecast = fms_sizing_forecast(&sizing, &input, input_bytes);
+	FmsAdvice	advice =
+		fms_sizing_advise(&fms_mode_fmsort, options, &input,
+						  (uint64) Min(input_bytes, INPUT_MAX_BYTES));
+	int64		left = forecast.runs;
 	int			passes = 0;
 	uint32		assist = 0;
-	uint64		bytes = (uint64) Min(input_bytes, INPUT_MAX_BYTES);
-	int			i = 0;
 
-	fms_sizing_init(&sizing, &fms_mode_fmsort, options);
-	if (input_bytes > fms_sizing_formation_bytes(&sizing))
+	if (forecast.runs > 0)
 	{
-		runs = left = count_runs(&sizing, input_bytes, &kept);
-		sizing.rest_bytes = (Size) kept;
-		passes = count_passes(&left, fms_sizing_fan_in(&sizing, 0, true),
-							  fms_sizing_fan_in(&sizing, 0, false));
-		assist = fms_sizing_assist(&sizing, (int) left, 0, false);
+		input.in_memory_run_bytes = forecast.in_memory_run_bytes;
+		passes = count_passes(&left, fms_sizing_fan_in(&sizing, &input, true),
+							  fms_sizing_fan_in(&sizing, &input, false));
+		assist = fms_sizing_merge(&sizing, &input, (int) left,
+								  false).assist_blocks;
 	}
-	values[i++] = Int64GetDatum(runs);
-	values[i++] = Int32GetDatum(passes);
-	values[i++] = Int32GetDatum(sizing.block_bytes);
-	nulls[i] = runs == 0;
-	values[i++] = Int32GetDatum(assist);
-	sizing.rest_bytes = 0;
-	values[i] = kilobytes(fms_sizing_for_one_pass(&sizing, options, bytes, 0),
-						  &nulls[i]);
-	i++;
-	values[i] = kilobytes(fms_sizing_for_memory(&sizing, options, bytes),
-						  &nulls[i]);
-	i++;
-	Assert(i == RESULT_COLUMNS);
+	values[0] = Int64GetDatum(forecast.runs);
+	values[1] = Int32GetDatum(passes);
+	values[2] = Int32GetDatum(sizing.block_bytes);
+	values[3] = Int32GetDatum(assist);
+	nulls[3] = forecast.runs == 0;
+	values[4] = kilobytes(advice.one_pass_bytes, &nulls[4]);
+	values[5] = kilobytes(advice.in_memory_bytes, &nulls[5]);
 	return heap_form_tuple(desc, values, nulls);
 }
 

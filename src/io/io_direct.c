@@ -1,21 +1,17 @@
 /*-------------------------------------------------------------------------
  *
  * io_direct.c
- *	  What transfers past the page cache have to be aligned to.
+ *	  The alignment that direct transfers need.
  *
- * O_DIRECT is promised when a file is opened and refused when it is used: a
- * transfer that is not aligned as the device's sectors and the file system
- * demand fails with EINVAL.  Linux 6.1 tells the alignment (statx()), for some
- * file systems.  Elsewhere, and where a system call filter refuses statx(),
- * reads of growing size find it out.
+ * open() accepts O_DIRECT, but a transfer that is not aligned to the device's
+ * sectors and the file system's demands fails with EINVAL.  Linux 6.1 reports
+ * the alignment for some file systems (statx()).  Otherwise, reads of growing
+ * size find it:
  *
  *	  |........ hole .........|page|
  *							    ^ read here
  *
- * The reads go to a page that has been written, since a hole has no device
- * below it and can be read with any alignment.
- *
- * Owns nothing; does not raise errors.
+ * They read a page that has been written, since any read of a hole succeeds.
  *
  *-------------------------------------------------------------------------
  */
@@ -29,7 +25,7 @@
 #include "io/io_direct.h"
 #include "base/options.h"
 
-/* What the kernel says; false: nothing. */
+/* Asks the kernel; false: it does not say. */
 static bool
 ask_kernel(int fd, uint32 *alignment)
 {
@@ -48,7 +44,7 @@ ask_kernel(int fd, uint32 *alignment)
 	return false;
 }
 
-/* Is a read served whose offset, length and memory are just so aligned? */
+/* Does a read succeed that is aligned to this and not to more? */
 static bool
 serves(int fd, uint64 page_offset_bytes, uint32 alignment)
 {

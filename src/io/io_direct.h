@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * io_direct.h
- *	  What transfers past the page cache have to be aligned to.
+ *	  The alignment that direct transfers need.
  *
  *-------------------------------------------------------------------------
  */
@@ -11,13 +11,11 @@
 #include "postgres.h"
 
 /*
- * Alignment in bytes that direct transfers of a file need: offset, length and
- * memory must be multiples of it.  It is at most FMS_IO_ALIGN_BYTES.  Returns
- * 0 if the file has no direct I/O, or none with that alignment; errno says
- * why.
+ * Returns the alignment in bytes of offset, length and memory that direct
+ * transfers of the file need, at most FMS_IO_ALIGN_BYTES.  0: the file has no
+ * direct I/O with that alignment; errno says why.
  *
- * The descriptor is open with O_DIRECT.  A page that has been written begins
- * at page_offset_bytes.
+ * fd is open with O_DIRECT.  The page at page_offset_bytes has been written.
  */
 extern uint32 fms_io_direct_alignment(int fd, uint64 page_offset_bytes);
 

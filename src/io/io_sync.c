@@ -1,11 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * io_sync.c
- *	  The I/O method without any asynchrony: submitting is doing.
+ *	  The synchronous I/O method: submit carries requests out.
  *
- * For systems without io_uring, and the reference for what a method has to
- * do.  A request is carried out before submit returns, so there is never
- * anything to poll for or to drain.
+ * For systems without io_uring, and the reference for a method's contract.
+ * Nothing is ever in flight, so there is nothing to poll or to wait for.
  *
  *-------------------------------------------------------------------------
  */
@@ -13,7 +12,7 @@
 
 #include "io/io.h"
 
-/* Several reads in one call: they go on where the one before ends. */
+/* Reads n buffers with one call.  Bytes moved, or -errno. */
 static int
 read_joined(int fd, const struct iovec *vector, int n, uint64 offset_bytes)
 {
@@ -24,12 +23,6 @@ read_joined(int fd, const struct iovec *vector, int n, uint64 offset_bytes)
 		moved = preadv(fd, vector, n, (off_t) offset_bytes);
 	} while (moved < 0 && errno == EINTR);
 	return moved < 0 ? -errno : (int) moved;
-}
-
-static int
-sync_open(void)
-{
-	return 0;
 }
 
 static void
@@ -50,29 +43,8 @@ sync_submit(FmsIoRequest **requests, int n)
 	}
 }
 
-static void
-sync_poll(void)
-{
-}
-
-static int
-sync_wait(void)
-{
-	/* nothing can be in flight, so nobody can wait */
-	return -EINVAL;
-}
-
-static void
-sync_close(void)
-{
-}
-
 const FmsIoMethod fms_io_sync_method = {
 	.name = "sync",
 	.submit_blocks = true,
-	.open = sync_open,
-	.submit = sync_submit,
-	.poll = sync_poll,
-	.wait = sync_wait,
-	.close = sync_close
+	.submit = sync_submit
 };

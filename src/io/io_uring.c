@@ -1,46 +1,27 @@
 /*-------------------------------------------------------------------------
  *
  * io_uring.c
- *	  The I/O method that does everything at once: Linux io_uring.
+ *	  The asynchronous I/O method: Linux io_uring.
  *
- * One ring a process, made when the first sort spills and gone when the last
- * spilling sort ends: an idle session holds none, and a plan with a hundred
- * sorts still has one.  Sorts share the ring by request: waiting for one's
- * own completion also completes other sorts' requests, which find it out
- * when they look.
+ * A process has one ring, from its first spilling sort to the end of its last
+ * one.  Its sorts share the ring: a sort that waits completes the others'
+ * requests, too.
  *
  *	  sort A --+                               +--> request->state
  *	  sort B --+--> submission queue --> kernel --> completion queue
  *
- * The ring is asked for with SINGLE_ISSUER and DEFER_TASKRUN where the
- * kernel has them (6.1): completions are then worked on when we ask and not
- * by interrupting the merge.  No SQPOLL (it would occupy a core), no IOPOLL
- * (needs polled queues that few devices offer).
+ * The ring has SINGLE_ISSUER and DEFER_TASKRUN where the kernel knows them
+ * (6.1), so completions are processed when the merge asks and do not interrupt
+ * it.  SQPOLL would occupy a core, IOPOLL needs polled queues.
  *
- * Reads of one stretch of the file that are submitted together become one
- * entry, with a vector of their buffers.  Other transfers use the ring's
- * registered buffers, where there are any (io_pinned.c).
+ * If the kernel refuses a submission, its requests fail with ECANCELED and the
+ * ring takes no others: an entry left in the submission queue must not be
+ * submitted later, when its buffer may be gone.  If the kernel refuses to
+ * wait, the ring is lost: channels give up their requests, so the completion
+ * queue is not read again.
  *
- * A request may be cut into pieces (see tape.c), an entry each; it is complete
- * when all of them are.
- *
- * A ring may be made and not be used: a system call filter refuses each of
- * io_uring's calls by itself.  So a new ring has to carry out a request first.
- *
- * A batch costs one system call.  If the kernel refuses to take a request
- * (it does so only for want of memory or by a fault of ours), the request is
- * completed with ECANCELED and the ring is not used for new ones: entries
- * already in the submission queue must never be submitted later, when their
- * buffers may be gone.
- *
- * If the kernel refuses to wait, the ring is lost: nobody knows when its
- * requests are over.  Channels that have some give them up (io.c), so the
- * completion queue is not read any more: it may name requests that are gone.
- *
- * Owned here: the ring's descriptor and mappings, counted with
- * AcquireExternalFD() so that fd.c leaves room for it.  When the process
- * exits with requests in flight, the kernel cancels or finishes them before
- * it lets go of the memory.
+ * The ring's descriptor is counted with AcquireExternalFD().  When the process
+ * exits, the kernel ends requests in flight before it frees their memory.
  *
  *-------------------------------------------------------------------------
  */
@@ -51,23 +32,26 @@
 #include "storage/fd.h"
 
 #include "io/io.h"
-#include "io/io_pinned.h"
 
+/* Entries of the queues; a batch larger than the first takes more calls. */
 #define RING_SUBMISSION_ENTRIES 128
 #define RING_COMPLETION_ENTRIES 4096
+
+/* Completions taken from the queue at a time. */
 #define RING_COMPLETION_BATCH	64
 
 static struct io_uring ring;
-static int	ring_users = 0;		/* channels open on it */
-static int	ring_error = 0;		/* why it must not be used any more */
-static int	ring_lost = 0;		/* why no completion can be had from it */
-static uint32 ring_in_flight = 0;	/* requests the kernel has, all sorts */
+static int	ring_users = 0;		/* open channels */
+static int	ring_error = 0;		/* -errno: takes no more requests */
+static int	ring_lost = 0;		/* -errno: delivers no more completions */
+static uint32 ring_in_flight = 0;	/* entries that the kernel has */
 
 static bool can_join = false;	/* vectors need not outlive the submission */
 
-/* Of the entries in the submission queue. */
+/* Vectors of the entries in the submission queue. */
 static struct iovec vectors[RING_SUBMISSION_ENTRIES][FMS_IO_PARTS_MAX];
 
+/* Creates the ring.  0, or -errno. */
 static int
 ring_init(void)
 {
@@ -95,8 +79,9 @@ ring_init(void)
 }
 
 /*
- * Carries out a request: a read of no file, which ends with EBADF if the
- * kernel lets rings read at all.  0, or -errno.
+ * Carries out a request, since a system call filter may allow to create a ring
+ * and refuse the other calls: a read of no file, which ends with EBADF.
+ * 0, or -errno.
  */
 static int
 ring_try_out(void)
@@ -126,46 +111,41 @@ ring_try_out(void)
 	return error == -EBADF ? 0 : error < 0 ? error : -EIO;
 }
 
-/* Makes a ring that works.  0, or -errno, and there is none. */
+/* Creates a ring that works.  0, or -errno, and there is none. */
 static int
 ring_begin(void)
 {
-	int			error = ring_init();
+	int			error;
 
+	/* the only call here that can fail for want of descriptors */
+	if (!AcquireExternalFD())
+		return -EMFILE;
+	error = ring_init();
+	if (error == 0)
+	{
+		error = ring_try_out();
+		if (error != 0)
+			io_uring_queue_exit(&ring);
+	}
 	if (error != 0)
+	{
+		ReleaseExternalFD();
 		return error;
-	error = ring_try_out();
-	if (error != 0)
-		io_uring_queue_exit(&ring);
-	return error;
+	}
+	ring_error = ring_lost = 0;
+	ring_in_flight = 0;
+	can_join = (ring.features & IORING_FEAT_SUBMIT_STABLE) != 0;
+	return 0;
 }
 
 static int
 uring_open(void)
 {
-	if (ring_users == 0)
-	{
-		int			error;
+	int			error = ring_users == 0 ? ring_begin() : ring_error;
 
-		/* the only call here that can fail for want of descriptors */
-		if (!AcquireExternalFD())
-			return -EMFILE;
-		error = ring_begin();
-		if (error != 0)
-		{
-			ReleaseExternalFD();
-			return error;
-		}
-		ring_error = 0;
-		ring_lost = 0;
-		ring_in_flight = 0;
-		can_join = (ring.features & IORING_FEAT_SUBMIT_STABLE) != 0;
-		fms_io_pinned_begin(&ring);
-	}
-	else if (ring_error != 0)
-		return ring_error;
-	ring_users++;
-	return 0;
+	if (error == 0)
+		ring_users++;
+	return error;
 }
 
 static void
@@ -179,25 +159,13 @@ uring_close(void)
 	}
 }
 
-static void
-uring_pin(char *buffer, Size bytes)
-{
-	fms_io_pinned_add(&ring, buffer, bytes);
-}
-
-static void
-uring_unpin(const char *buffer)
-{
-	fms_io_pinned_remove(&ring, buffer);
-}
-
-/* Another piece of the request has moved so many bytes, or failed. */
+/* A piece of the request has moved `result` bytes, or failed. */
 static void
 complete_piece(FmsIoRequest *request, int result)
 {
 	Assert(request->pieces_left > 0);
 
-	/* the first error stays, as do the bytes if a piece is short */
+	/* the first error stays; short pieces add up */
 	if (result < 0 && request->result >= 0)
 		request->result = result;
 	else if (result > 0 && request->result >= 0)
@@ -206,7 +174,7 @@ complete_piece(FmsIoRequest *request, int result)
 		fms_io_complete(request, request->result);
 }
 
-/* Takes the completions that are there. */
+/* Takes the completions that have arrived. */
 static void
 reap(void)
 {
@@ -224,7 +192,7 @@ reap(void)
 	}
 }
 
-/* Waits for a completion and takes those that are there.  0, or -errno. */
+/* Waits for a completion and takes those that have arrived.  0, or -errno. */
 static int
 wait_and_reap(void)
 {
@@ -241,8 +209,8 @@ wait_and_reap(void)
 }
 
 /*
- * Hands the queued entries to the kernel.  0, or -errno, after which the
- * last io_uring_sq_ready() of them have not been taken.
+ * Submits the queued entries.  0, or -errno if the kernel has not taken the
+ * last io_uring_sq_ready() of them.
  */
 static int
 push(void)
@@ -257,7 +225,7 @@ push(void)
 			continue;
 		if ((taken == -EAGAIN || taken == -EBUSY) && ring_in_flight > 0)
 		{
-			/* short of memory for requests: let some finish first */
+			/* no memory for requests: let some finish first */
 			int			error = wait_and_reap();
 
 			if (error != 0 && error != -EINTR)
@@ -269,7 +237,7 @@ push(void)
 	return 0;
 }
 
-/* An entry of the submission queue; NULL, with the error, if there is none. */
+/* Gets an entry of the submission queue; NULL: none, because of *error. */
 static struct io_uring_sqe *
 get_entry(int *error)
 {
@@ -284,10 +252,9 @@ get_entry(int *error)
 	return sqe;
 }
 
-/* What the kernel is to do for a piece of a request. */
+/* Prepares the entry of the piece at that offset in the request. */
 static void
-prepare(struct io_uring_sqe *sqe, FmsIoRequest *request, uint32 at,
-		int slot)
+prepare(struct io_uring_sqe *sqe, FmsIoRequest *request, uint32 at)
 {
 	int			fd = request->fd;
 	char	   *buffer = request->buffer + at;
@@ -297,23 +264,17 @@ prepare(struct io_uring_sqe *sqe, FmsIoRequest *request, uint32 at,
 	if (request->buffer == NULL)
 		io_uring_prep_sync_file_range(sqe, fd, bytes, offset,
 									  FMS_IO_WRITE_OUT_FLAGS);
-	else if (request->is_write && slot >= 0)
-		io_uring_prep_write_fixed(sqe, fd, buffer, bytes, offset, slot);
 	else if (request->is_write)
 		io_uring_prep_write(sqe, fd, buffer, bytes, offset);
-	else if (slot >= 0)
-		io_uring_prep_read_fixed(sqe, fd, buffer, bytes, offset, slot);
 	else
 		io_uring_prep_read(sqe, fd, buffer, bytes, offset);
 	io_uring_sqe_set_data(sqe, request);
 }
 
-/* Queues the pieces of a request; counts them as they are queued. */
+/* Queues the pieces of a request and counts them in *queued. */
 static int
 queue_pieces(FmsIoRequest *request, int *queued)
 {
-	int			slot = fms_io_pinned_find(request->buffer,
-										  request->length_bytes);
 	int			error = 0;
 	uint32		at = 0;
 
@@ -323,14 +284,14 @@ queue_pieces(FmsIoRequest *request, int *queued)
 
 		if (sqe == NULL)
 			break;
-		prepare(sqe, request, at, slot);
+		prepare(sqe, request, at);
 		(*queued)++;
 		at += fms_io_piece_bytes(request, at);
 	}
 	return error;
 }
 
-/* Queues reads joined to one operation; the vector lasts as the entry does. */
+/* Queues n joined reads; copies the vector, which lasts as the entry does. */
 static int
 queue_joined(FmsIoRequest *first, const struct iovec *vector, int n,
 			 int *queued)
@@ -349,10 +310,7 @@ queue_joined(FmsIoRequest *first, const struct iovec *vector, int n,
 	return 0;
 }
 
-/*
- * Queues all of the requests, joined where they can be, until there is an
- * error.
- */
+/* Queues the requests, joined if possible, until there is an error. */
 static int
 queue_all(FmsIoRequest **requests, int n, int *queued)
 {
@@ -373,36 +331,26 @@ queue_all(FmsIoRequest **requests, int n, int *queued)
 	return error;
 }
 
-/* How many requests, from this one on, were joined to one operation? */
-static int
-parts_of(const FmsIoRequest *request)
-{
-	int			n = 1;
-
-	while ((request = request->next_part) != NULL)
-		n++;
-	return n;
-}
-
-/*
- * The kernel has not taken more than the first pieces of the requests.  The
- * others have not been carried out.
- */
+/* Ends the requests' pieces behind the first `taken`: nobody moves them. */
 static void
 give_up(FmsIoRequest **requests, int n, int taken)
 {
-	while (n > 0)
+	const FmsIoRequest *part = NULL;
+	int			i;
+
+	for (i = 0; i < n; i++)
 	{
-		FmsIoRequest *request = requests[0];
+		FmsIoRequest *request = requests[i];
 		int			pieces = fms_io_pieces(request);
 		int			lost = pieces - Min(taken, pieces);
-		int			parts = parts_of(request);
+		bool		is_part = request == part;
 
+		part = request->next_part;
+		if (is_part)
+			continue;			/* completed with the first one */
 		taken -= pieces - lost;
 		for (; lost > 0; lost--)
 			complete_piece(request, -ECANCELED);
-		requests += parts;
-		n -= parts;
 	}
 }
 
@@ -426,7 +374,7 @@ uring_submit(FmsIoRequest **requests, int n)
 
 	if (error != 0)
 	{
-		/* entries are taken in order: the last ones are still ours */
+		/* the kernel takes entries in order */
 		int			taken = usable ?
 			queued - (int) io_uring_sq_ready(&ring) : 0;
 
@@ -442,19 +390,11 @@ uring_poll(void)
 		reap();
 }
 
-static int
-uring_wait(void)
-{
-	return wait_and_reap();
-}
-
 const FmsIoMethod fms_io_uring_method = {
 	.name = "io_uring",
 	.open = uring_open,
 	.submit = uring_submit,
 	.poll = uring_poll,
-	.wait = uring_wait,
-	.pin = uring_pin,
-	.unpin = uring_unpin,
+	.wait = wait_and_reap,
 	.close = uring_close
 };

@@ -1,59 +1,24 @@
 /*-------------------------------------------------------------------------
  *
  * collation.c
- *	  Sort keys: bytes that memcmp() orders as a collation orders texts.
+ *	  ICU sort keys: bytes that memcmp() orders as a collation orders texts.
  *
- * Comparing two texts under an ICU collation walks through both of them each
- * time; ICU can instead make a key of a text, once, that compares by itself.
- * This file makes such keys, or their first FMS_SORT_KEY_MAX bytes, with the
- * collator that the server holds for the collation.
+ * Sort keys come from the collator that the server holds for the collation,
+ * in UTF-8 databases.  Texts with other providers are compared by the server,
+ * which does not trust libc's strxfrm() either.  Some collations limit them:
  *
- * Which collations.  libc's have strxfrm(), but it is known to disagree with
- * strcoll(), so the server does not use it, and neither do we.  ICU's sort
- * keys are what ucol_strcollUTF8() says, but for collations with one of these
- * attributes: alternate handling shifted, normalization, numeric ordering,
- * identical strength.  With these (Thai, Vietnamese, Hindi, Hebrew, ...) the
- * two contradict each other on odd sequences of marks and digits, and call
- * different pairs equal.
- * The server trusts eight bytes of sort key whatever the attributes, and lets
- * the comparison decide ties.  There we do the same: those are the cases in
- * which a longer key would sort otherwise than the stock sort does.
+ *	  alternate shifted, normalization,		only FMS_SORT_KEY_TRUSTED bytes
+ *	  numeric, strength identical			are used, as by the server: longer
+ *											keys disagree with the comparison
+ *	  digits reordered (kr-latn-digit),		not used: even 8 bytes disagree,
+ *	  backward accents (fr-CA, kb), numeric	and the comparison decides
+ *	  (kn) with rules of a language
  *
- * Which collations contradict themselves.  Under these even the first eight
- * bytes of sort keys and the comparison order some texts differently.  The
- * server's sort follows the keys where it compares abbreviated keys, and is
- * wrong there.  Here the comparison alone decides: no sort keys are made.
+ * The server is linked with ICU, this library is not.  Its symbols are weak:
+ * if the server has another version of ICU, whose names differ, there are no
+ * sort keys, but the library can be loaded.
  *
- *	  digits moved		The reorder codes name the digits (kr-latn-digit).  The
- *						comparison's fast path for Latin text ignores that
- *						digits have moved, but notices for other text.
- *	  backward accents	fr-CA, and kb.
- *	  numeric, and		kn with rules of a language or a user's own: the
- *	  tailored			comparison skips what two texts have in common, and may
- *						do so in the middle of a number whose digits are not
- *						ASCII, because rules hide that these are digits.
- *
- * For mixed texts the comparison then is not even an order: 'ab' < 'aẑ' < 'a1'
- * < 'ab' with kr-latn-digit.  Their rows come in no particular order, as with
- * any comparison function that contradicts itself.
- *
- * Why ICU is called, but not linked.  The server is linked with it, and so
- * its symbols are at hand in any process that has an ICU collation.  They are
- * weak here: if they are missing (each version of ICU has other names, so
- * that is when we were built with the headers of another version than the
- * server) there are no sort keys, and comparators do all the work; a library
- * that could not be loaded would keep users from their database.
- *
- * Why not through the server.  pg_strxfrm_prefix() came with 16, and says
- * nothing about attributes.  The abbreviated keys of SortSupport exist in all
- * versions, but have only eight bytes: hardly longer than the first word, too
- * short for whatever starts with the same one, and never exact.  Sixteen
- * leave short texts exact, which makes ties cheap and lets the next column
- * into the key; all that a record has room for take ICU too long.
- *
- * Only in UTF-8 databases: elsewhere a text would first have to be converted.
- *
- * Memory: none of ours; ICU frees what it needs for a key.
+ * Memory: none; ICU frees what it allocates for a key.
  *
  *-------------------------------------------------------------------------
  */
@@ -80,7 +45,7 @@ extern __attribute__((weak)) __typeof__(ucol_nextSortKeyPart)
 			ucol_nextSortKeyPart;
 extern __attribute__((weak)) __typeof__(uiter_setUTF8) uiter_setUTF8;
 
-/* The scripts and groups that a collation may name, with room to spare. */
+/* Reorder codes of a collator: more than ICU has scripts and groups. */
 #define REORDER_CODES_MAX	256
 
 static bool
@@ -93,6 +58,7 @@ attribute_is(const UCollator *collator, UColAttribute attribute,
 		U_SUCCESS(status);
 }
 
+/* Do equal sort keys mean equal texts? */
 static bool
 keys_are_exact(const UCollator *collator)
 {
@@ -121,7 +87,7 @@ moves_digits(const UCollator *collator)
 	return false;
 }
 
-/* Has it rules of its own, beside those that all languages share? */
+/* Does the collator have rules beside those of the root collation? */
 static bool
 is_tailored(const UCollator *collator)
 {
@@ -131,6 +97,7 @@ is_tailored(const UCollator *collator)
 	return length > 0;
 }
 
+/* Do sort keys and the comparison disagree? */
 static bool
 keys_contradict(const UCollator *collator)
 {
@@ -144,22 +111,17 @@ FmsSortKeys
 fms_sort_keys_of(Oid collation)
 {
 	FmsSortKeys keys = {0};
+	UCollator  *collator;
 
 	if (ucol_getAttribute == NULL || ucol_getReorderCodes == NULL ||
 		ucol_getRules == NULL || ucol_nextSortKeyPart == NULL ||
-		uiter_setUTF8 == NULL)
+		uiter_setUTF8 == NULL || GetDatabaseEncoding() != PG_UTF8)
 		return keys;
-	if (GetDatabaseEncoding() != PG_UTF8)
+	collator = fms_collation_icu(collation);
+	if (collator == NULL || keys_contradict(collator))
 		return keys;
-	keys.collator = fms_collation_icu(collation);
-	if (keys.collator == NULL)
-		return keys;
-	if (keys_contradict(keys.collator))
-	{
-		keys.collator = NULL;
-		return keys;
-	}
-	keys.exact = keys_are_exact(keys.collator);
+	keys.collator = collator;
+	keys.exact = keys_are_exact(collator);
 	keys.deterministic = pg_newlocale_from_collation(collation)->deterministic;
 	return keys;
 }
@@ -169,7 +131,7 @@ fms_sort_key_make(const FmsSortKeys *keys, const char *text, Size length,
 				  char *key, Size room)
 {
 	UCharIterator iterator;
-	uint32_t	state[2] = {0, 0};	/* from the beginning */
+	uint32_t	state[2] = {0, 0};	/* start at the first byte */
 	UErrorCode	status = U_ZERO_ERROR;
 	int32_t		key_bytes;
 
@@ -183,7 +145,7 @@ fms_sort_key_make(const FmsSortKeys *keys, const char *text, Size length,
 	return key_bytes;
 }
 
-#else							/* no ICU in this server */
+#else							/* the server has no ICU */
 
 FmsSortKeys
 fms_sort_keys_of(Oid collation)

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * collation.h
- *	  Sort keys: bytes that memcmp() orders as a collation orders texts.
+ *	  ICU sort keys: bytes that memcmp() orders as a collation orders texts.
  *
  *-------------------------------------------------------------------------
  */
@@ -10,32 +10,31 @@
 
 #include "postgres.h"
 
-/* Where a collation's sort keys come from, and what they are good for. */
 typedef struct FmsSortKeys
 {
 	struct UCollator *collator; /* NULL: there are no sort keys */
-	bool		exact;			/* equal keys mean equal texts.  If not, only
-								 * a beginning of FMS_SORT_KEY_TRUSTED bytes
-								 * may be used, and ties are open. */
+	bool		exact;			/* equal keys mean equal texts; otherwise only
+								 * FMS_SORT_KEY_TRUSTED bytes may be used */
 	bool		deterministic;	/* texts with equal keys are ordered by their
 								 * bytes */
 } FmsSortKeys;
 
+/* Bytes of a sort key that the server trusts, whatever the collation. */
 #define FMS_SORT_KEY_TRUSTED	8
 
 /*
- * What is asked for at most.  ICU takes its time for each byte: thirty of
- * them cost more than the comparisons that they save.
+ * Bytes of a sort key to make, at most.  Measured: 30 bytes take ICU longer
+ * than the comparisons that they save.
  */
 #define FMS_SORT_KEY_MAX		16
 
-/* Looks a collation up, which must not be C.  May ERROR (there is none). */
+/* Looks up a collation that is not C.  May ERROR (no such collation). */
 extern FmsSortKeys fms_sort_keys_of(Oid collation);
 
 /*
- * Writes the first `room` bytes of a text's sort key, and returns how many
- * these are: less than `room` if that was all of it.  No byte of a sort key
- * is zero.  May ERROR (no memory).
+ * Writes the first `room` bytes of a text's sort key and returns their number;
+ * less than `room` means the whole key.  No byte of a sort key is zero.  May
+ * ERROR (out of memory).
  */
 extern Size fms_sort_key_make(const FmsSortKeys *keys, const char *text,
 							  Size length, char *key, Size room);

@@ -1,38 +1,24 @@
 /*-------------------------------------------------------------------------
  *
  * encode.h
- *	  Values to bytes that memcmp() orders as the values are ordered.
- *
- * Pure functions on C values, without a server, so that a unit test can hold
- * each against its comparator.  keys.c decides which column gets which.
+ *	  Encoders: C values to bytes that memcmp() orders like the values.
  *
  *	  integers	sign bit flipped, most significant byte first
- *	  floats	-0 becomes +0 and every NaN the same, largest one; then the
- *				IEEE bits, inverted if negative, else with the sign bit set
- *	  strings	their bytes and a zero byte (which text cannot contain)
- *	  bytea		0x00 becomes 0x00 0xFF, the end is 0x00 0x00
- *	  bit		as bytea, then how many bits of the last byte count
+ *	  floats	-0 is +0, every NaN is the same, largest one; then the IEEE
+ *				bits, inverted if negative, otherwise with the sign bit set
+ *	  strings	the bytes and a zero byte (which text cannot contain)
+ *	  bytea		0x00 becomes 0x00 0xFF; the end is 0x00 0x00
+ *	  bit		as bytea, then the number of bits in the last byte
  *	  tid		block, offset
- *	  timetz	the moment (time and zone), then the zone
- *	  interval	days, then what is left of a day
- *	  inet		family, network, length of the network, rest of the address
+ *	  timetz	time in UTC, then the zone
+ *	  interval	whole days (months have 30), then the rest of a day
+ *	  inet		family, network, its length, rest of the address
  *	  numeric	see encode_numeric.h
  *
- * An interval is compared as one number of microseconds, a month being 30
- * days.  That takes 128 bits, of which the first 64 hardly ever differ, and
- * the first bytes of a key are what a sort compares most (FMS_PREFIX_BYTES).
- * Whole days and a never negative rest of a day order the same way, in ten
- * bytes.
- *
- * Each encoding is prefix-free: no key is the beginning of another, so what
- * follows a column never decides before it, and equal bytes mean equal
- * values.  A descending column inverts its bytes; the byte that says whether
- * it is null stands before it, is not inverted, and puts nulls where the
- * sort wants them.
- *
- * The writer has room for FMS_KEY_MAX_BYTES.  What does not fit is cut off
- * and `truncated` set: the bytes are then still never wrong, only undecided
- * where they are equal.
+ * Invariants: no encoding is a prefix of another encoding of its type, so a
+ * column never influences the columns before it, and equal bytes mean equal
+ * values.  A key that exceeds its room is cut off and marked `truncated`: its
+ * bytes still order correctly, but equal bytes decide nothing.
  *
  *-------------------------------------------------------------------------
  */
@@ -49,9 +35,9 @@
 typedef struct FmsKeyWriter
 {
 	uint8	   *at;				/* next byte to write */
-	uint8	   *end;			/* first byte past the room */
-	bool		truncated;		/* something did not fit */
-	uint8		invert;			/* 0xFF while in a descending column */
+	uint8	   *end;			/* end of the room */
+	bool		truncated;		/* some bytes did not fit */
+	uint8		invert;			/* XORed with every byte: 0xFF if descending */
 } FmsKeyWriter;
 
 static inline void
@@ -63,7 +49,7 @@ fms_encode_byte(FmsKeyWriter *writer, uint8 byte)
 		writer->truncated = true;
 }
 
-/* Bytes that fit. */
+/* Writes bytes for which there is room. */
 static inline void
 fms_encode_fitting(FmsKeyWriter *writer, const void *bytes, Size length)
 {
@@ -84,7 +70,7 @@ fms_encode_bytes(FmsKeyWriter *writer, const void *bytes, Size length)
 {
 	Size		room = writer->end - writer->at;
 
-	/* apart, so that the compiler sees the constant lengths of numbers */
+	/* a branch, not Min(): the lengths of numbers stay constants */
 	if (likely(length <= room))
 		fms_encode_fitting(writer, bytes, length);
 	else
@@ -94,56 +80,28 @@ fms_encode_bytes(FmsKeyWriter *writer, const void *bytes, Size length)
 	}
 }
 
+/* The lower `bytes` bytes of an unsigned integer. */
 static inline void
-fms_encode_uint16(FmsKeyWriter *writer, uint16 value)
+fms_encode_uint(FmsKeyWriter *writer, uint64 value, int bytes)
 {
-	uint16		ordered = pg_hton16(value);
+	uint64		ordered = pg_hton64(value << (64 - 8 * bytes));
 
-	fms_encode_bytes(writer, &ordered, sizeof(ordered));
+	fms_encode_bytes(writer, &ordered, bytes);
 }
 
+/* The lower `bytes` bytes of a signed integer. */
 static inline void
-fms_encode_uint32(FmsKeyWriter *writer, uint32 value)
+fms_encode_int(FmsKeyWriter *writer, int64 value, int bytes)
 {
-	uint32		ordered = pg_hton32(value);
-
-	fms_encode_bytes(writer, &ordered, sizeof(ordered));
+	fms_encode_uint(writer,
+					(uint64) value ^ UINT64CONST(1) << (8 * bytes - 1), bytes);
 }
 
-static inline void
-fms_encode_uint64(FmsKeyWriter *writer, uint64 value)
+/* The bits of a float that is not NaN as an integer of the same order. */
+static inline uint64
+fms_ordered_float_bits(uint64 bits, uint64 sign_bit)
 {
-	uint64		ordered = pg_hton64(value);
-
-	fms_encode_bytes(writer, &ordered, sizeof(ordered));
-}
-
-/* The lower five bytes of it. */
-static inline void
-fms_encode_uint40(FmsKeyWriter *writer, uint64 value)
-{
-	uint64		ordered = pg_hton64(value << 24);
-
-	fms_encode_bytes(writer, &ordered, 5);
-}
-
-static inline void
-fms_encode_int16(FmsKeyWriter *writer, int16 value)
-{
-	fms_encode_uint16(writer, (uint16) value ^ 0x8000);
-}
-
-static inline void
-fms_encode_int32(FmsKeyWriter *writer, int32 value)
-{
-	fms_encode_uint32(writer, (uint32) value ^ UINT32_C(0x80000000));
-}
-
-static inline void
-fms_encode_int64(FmsKeyWriter *writer, int64 value)
-{
-	fms_encode_uint64(writer,
-					  (uint64) value ^ UINT64_C(0x8000000000000000));
+	return bits & sign_bit ? ~bits : bits | sign_bit;
 }
 
 static inline void
@@ -151,19 +109,10 @@ fms_encode_float4(FmsKeyWriter *writer, float value)
 {
 	uint32		bits;
 
-	if (isnan(value))
-		bits = UINT32_C(0xFFFFFFFF);
-	else
-	{
-		if (value == 0)
-			value = 0;			/* -0 is equal to +0 */
-		memcpy(&bits, &value, sizeof(bits));
-		if (bits & UINT32_C(0x80000000))
-			bits = ~bits;
-		else
-			bits |= UINT32_C(0x80000000);
-	}
-	fms_encode_uint32(writer, bits);
+	value = value == 0 ? 0 : value; /* -0 is equal to +0 */
+	memcpy(&bits, &value, sizeof(bits));
+	fms_encode_uint(writer, isnan(value) ? PG_UINT32_MAX :
+					fms_ordered_float_bits(bits, UINT64CONST(1) << 31), 4);
 }
 
 static inline void
@@ -171,27 +120,10 @@ fms_encode_float8(FmsKeyWriter *writer, double value)
 {
 	uint64		bits;
 
-	if (isnan(value))
-		bits = UINT64_C(0xFFFFFFFFFFFFFFFF);
-	else
-	{
-		if (value == 0)
-			value = 0;			/* -0 is equal to +0 */
-		memcpy(&bits, &value, sizeof(bits));
-		if (bits & UINT64_C(0x8000000000000000))
-			bits = ~bits;
-		else
-			bits |= UINT64_C(0x8000000000000000);
-	}
-	fms_encode_uint64(writer, bits);
-}
-
-/* The beginning of a longer key: leaves open what it does not decide. */
-static inline void
-fms_encode_beginning(FmsKeyWriter *writer, const void *bytes, Size length)
-{
-	fms_encode_bytes(writer, bytes, length);
-	writer->truncated = true;
+	value = value == 0 ? 0 : value; /* -0 is equal to +0 */
+	memcpy(&bits, &value, sizeof(bits));
+	fms_encode_uint(writer, isnan(value) ? PG_UINT64_MAX :
+					fms_ordered_float_bits(bits, UINT64CONST(1) << 63), 8);
 }
 
 /* A string without zero bytes. */
@@ -202,7 +134,7 @@ fms_encode_string(FmsKeyWriter *writer, const char *bytes, Size length)
 	fms_encode_byte(writer, 0);
 }
 
-/* Any bytes, compared as bytea does: a beginning goes before the whole. */
+/* Any bytes, in the order of bytea: a prefix is less than the whole. */
 static inline void
 fms_encode_binary(FmsKeyWriter *writer, const char *bytes, Size length)
 {
@@ -218,10 +150,7 @@ fms_encode_binary(FmsKeyWriter *writer, const char *bytes, Size length)
 	fms_encode_byte(writer, 0);
 }
 
-/*
- * Bits, padded with zeroes to bytes.  Bytes decide first, so a longer string
- * with equal bytes can only be longer in its last byte.
- */
+/* `nbits` bits in `length` bytes, the last one padded with zero bits. */
 static inline void
 fms_encode_bits(FmsKeyWriter *writer, const char *bytes, Size length,
 				int32 nbits)
@@ -233,18 +162,19 @@ fms_encode_bits(FmsKeyWriter *writer, const char *bytes, Size length,
 static inline void
 fms_encode_tid(FmsKeyWriter *writer, uint32 block, uint16 offset)
 {
-	fms_encode_uint32(writer, block);
-	fms_encode_uint16(writer, offset);
+	fms_encode_uint(writer, block, 4);
+	fms_encode_uint(writer, offset, 2);
 }
 
-/* The zone counts seconds west of Greenwich, the time microseconds. */
+/* time: local, in microseconds; zone: seconds west of Greenwich. */
 static inline void
 fms_encode_timetz(FmsKeyWriter *writer, int64 time, int32 zone)
 {
-	fms_encode_int64(writer, time + zone * USECS_PER_SEC);
-	fms_encode_int32(writer, zone);
+	fms_encode_int(writer, time + zone * USECS_PER_SEC, 8);
+	fms_encode_int(writer, zone, 4);
 }
 
+/* Ten bytes instead of a 128-bit sum, whose first 64 bits rarely differ. */
 static inline void
 fms_encode_interval(FmsKeyWriter *writer, int64 time, int32 day, int32 month)
 {
@@ -256,17 +186,12 @@ fms_encode_interval(FmsKeyWriter *writer, int64 time, int32 day, int32 month)
 		rest += USECS_PER_DAY;
 		days--;
 	}
-	/* both fit into 40 bits, whatever the interval */
-	fms_encode_uint40(writer, days + (INT64CONST(1) << 39));
-	fms_encode_uint40(writer, rest);
+	/* both fit into 40 bits for every interval */
+	fms_encode_int(writer, days, 5);
+	fms_encode_uint(writer, rest, 5);
 }
 
-/*
- * An address of 4 or 16 bytes, of which the first `bits` bits are the network.
- * Networks are compared as far as both have bits; where that leaves a tie
- * the shorter one goes first, which is just what zeroes in place of the rest
- * do.  The rest itself comes last, from the byte where the network ends.
- */
+/* `size`: 4 or 16 bytes, whose first `bits` bits are the network. */
 static inline void
 fms_encode_inet(FmsKeyWriter *writer, uint8 family, uint8 bits,
 				const uint8 *address, int size)

@@ -1,11 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * encode_numeric.h
- *	  A numeric to bytes that memcmp() orders as numerics are ordered.
+ *	  A numeric to bytes that memcmp() orders like numerics.
  *
- * A numeric is stored as a sign, a weight and digits to base 10000, the first
- * of which counts 10000 ^ weight.  The key says the same, most significant
- * first:
+ * A stored numeric has a sign, digits to base 10000 and the weight of the
+ * first digit.  The key has, most significant first:
  *
  *	  lead byte	  [weight]	 digit 2 B	digit 2 B  ...	0x00
  *
@@ -16,21 +15,11 @@
  *				  FE		Infinity
  *				  FF		NaN
  *
- * Of two positive numbers, the one with the larger weight is larger, if there
- * are no leading zero digits (storage has none; they are skipped anyway).
- * The weights -61 .. 61 are part of the lead byte, so four digits, up to
- * sixteen decimals, fit into the bytes that sorts compare first.  Other
- * weights are written behind 81 (smaller) or FD (larger) as an int4.
- *
- * Digits are written plus 256, in two bytes, of which the first is then never
- * zero: one zero byte ends them, and a number goes before another one that
- * continues it.  Trailing zero digits do not count, and neither does the
- * display scale: 1, 1.0 and 1.000 are equal, and get equal bytes.
- *
- * The layout of a stored numeric is private to the server's numeric.c, but it
- * is an on-disk format, the same in every server since 9.1 (infinities came
- * with 14), so it is read here.  The server's functions would first make a
- * string or a copy of the number, for each tuple.
+ * Weights -61 .. 61 are part of the lead byte, so up to sixteen decimals fit
+ * into FMS_PREFIX_BYTES.  Other weights follow 81 or FD as an int4.  256 is
+ * added to each digit: its first byte is not zero, and the zero byte at the
+ * end puts a number before its continuations.  Zeros around the digits and
+ * the display scale do not count.  The layout is the server's on-disk format.
  *
  *-------------------------------------------------------------------------
  */
@@ -41,7 +30,7 @@
 
 #include "keys/encode.h"
 
-/* The first bytes of a key; those of positive numbers with some weight */
+/* Lead bytes of a key. */
 #define FMS_NUMERIC_MINUS_INFINITY	0x00
 #define FMS_NUMERIC_ZERO			0x80
 #define FMS_NUMERIC_SMALLER			0x81
@@ -50,7 +39,7 @@
 #define FMS_NUMERIC_INFINITY		0xFE
 #define FMS_NUMERIC_NAN				0xFF
 
-/* The first word of a stored numeric */
+/* Bits of the first word of a stored numeric. */
 #define FMS_NUMERIC_IS_SHORT		0x8000	/* no second word */
 #define FMS_NUMERIC_IS_SPECIAL		0xC000	/* both bits; no digits */
 #define FMS_NUMERIC_IS_NAN			0xC000	/* all of the word */
@@ -59,12 +48,12 @@
 #define FMS_NUMERIC_SHORT_WEIGHT	0x007F	/* a signed number of 7 bits */
 #define FMS_NUMERIC_LONG_NEGATIVE	0x4000
 
-/* A finite one, taken apart; it points into the value. */
+/* The parts of a finite number. */
 typedef struct FmsNumeric
 {
 	bool		negative;
 	int			weight;
-	const char *digits;			/* int16 each, perhaps not aligned */
+	const char *digits;			/* in the value: int16, perhaps not aligned */
 	int			ndigits;
 } FmsNumeric;
 
@@ -83,7 +72,7 @@ fms_numeric_digit(const FmsNumeric *number, int i)
 	return fms_numeric_word(number->digits + i * sizeof(uint16));
 }
 
-/* Header and digits of a finite number, without zeroes around the digits. */
+/* Parses a finite number and strips zeros around the digits. */
 static inline FmsNumeric
 fms_numeric_parse(uint16 header, const char *value, Size length)
 {
@@ -131,22 +120,11 @@ fms_encode_numeric_weight(FmsKeyWriter *writer, int weight)
 	{
 		fms_encode_byte(writer, weight < 0 ? FMS_NUMERIC_SMALLER :
 						FMS_NUMERIC_LARGER);
-		fms_encode_int32(writer, weight);
+		fms_encode_int(writer, weight, 4);
 	}
 }
 
-static inline void
-fms_encode_numeric_special(FmsKeyWriter *writer, uint16 header)
-{
-	if (header == FMS_NUMERIC_IS_NAN)
-		fms_encode_byte(writer, FMS_NUMERIC_NAN);
-	else if (header == FMS_NUMERIC_IS_INFINITY)
-		fms_encode_byte(writer, FMS_NUMERIC_INFINITY);
-	else
-		fms_encode_byte(writer, FMS_NUMERIC_MINUS_INFINITY);
-}
-
-/* What stands behind the length word of a numeric's varlena. */
+/* `value` is the numeric without its varlena header. */
 static inline void
 fms_encode_numeric(FmsKeyWriter *writer, const char *value, Size length)
 {
@@ -157,7 +135,10 @@ fms_encode_numeric(FmsKeyWriter *writer, const char *value, Size length)
 
 	if ((header & FMS_NUMERIC_IS_SPECIAL) == FMS_NUMERIC_IS_SPECIAL)
 	{
-		fms_encode_numeric_special(writer, header);
+		fms_encode_byte(writer,
+						header == FMS_NUMERIC_IS_NAN ? FMS_NUMERIC_NAN :
+						header == FMS_NUMERIC_IS_INFINITY ?
+						FMS_NUMERIC_INFINITY : FMS_NUMERIC_MINUS_INFINITY);
 		return;
 	}
 	number = fms_numeric_parse(header, value, length);
@@ -171,7 +152,7 @@ fms_encode_numeric(FmsKeyWriter *writer, const char *value, Size length)
 		writer->invert = ~invert;
 	fms_encode_numeric_weight(writer, number.weight);
 	for (i = 0; i < number.ndigits && !writer->truncated; i++)
-		fms_encode_uint16(writer, fms_numeric_digit(&number, i) + 256);
+		fms_encode_uint(writer, fms_numeric_digit(&number, i) + 256, 2);
 	fms_encode_byte(writer, 0);
 	writer->invert = invert;
 }

@@ -1,45 +1,27 @@
 /*-------------------------------------------------------------------------
  *
  * entries.c
- *	  Sorting what stands for the tuples in memory: prefix and place.
+ *	  Sorting the entries that stand for the tuples in memory.
  *
- * An entry is the first ten bytes of a tuple's normalized key and the place of
- * its record, so most comparisons never leave the entries.  The place is the
- * distance from the first record; it grows with arrival, so comparing it last
- * makes the sort stable whatever algorithm sorts.
- *
- * Entries that are in order already, or nearly, are recognised at once, and
- * so are those in descending order (presorted.c).
- *
- * Others are packed into a word each and sorted as numbers, if their keys
- * differ in few enough bits (packed.c).  If not, they are dealt into buckets
- * by the leading bits in which they differ; buckets are in order already,
- * and in a bucket the keys differ in fewer bits.
+ * Entries that arrive nearly in order are mended (presorted.c).  If the keys
+ * of the others differ in few bits, the entries are packed into one word each
+ * and sorted by radix (packed.c).  Otherwise they are dealt into buckets by
+ * the leading bits in which they differ, and each bucket is sorted:
  *
  *	  prefixes  low ......................................... high
  *	  buckets   |   0   |   1   |   2   | ..             | n - 1 |
- *	            sorted  being    not yet
- *	            taken   sorted   looked at
+ *	            sorted  being    not
+ *	            taken   sorted   sorted
  *
- * A bucket is handed to the taker before the next one is sorted: when a run
- * is written, the device writes the first buckets while the processor sorts
- * the later ones.
- *
- * Entries whose ten bytes are the same, where these do not decide, look at
- * the next ten bytes of their keys, as far as keys are kept:
+ * A sorted bucket is taken before the next bucket is sorted, so the device
+ * writes while the processor sorts.  Entries with equal prefixes that do not
+ * decide are sorted by the next ten bytes of their keys, from `depth` on:
  *
  *	  key       C l e r k # 0 0 0 | 0 0 0 9 5 1 .. | ...
  *	  depth     0                  10               20
  *
- * and take these for their prefixes while they are sorted by them.  So keys
- * that begin alike are sorted like others, and only what all of the bytes
- * leave open is compared in the records.
- *
- * Memory: the stack (two arrays of bucket ends a level, few levels).  A
- * comparator may ERROR, and so may a check for interrupts, which each loop has
- * (interrupts.h); then the entries are in some order, some may be
- * missing, and prefixes may be those of a later part of the key: they can
- * only be forgotten.
+ * Only ties of the whole key compare columns.  Memory: the stack.  After an
+ * ERROR (comparator, interrupt) the entries are undefined.
  *
  *-------------------------------------------------------------------------
  */
@@ -47,57 +29,49 @@
 
 #include "miscadmin.h"
 
-#include "keys/entries.h"
 #include "base/interrupts.h"
+#include "keys/entry.h"
 #include "keys/packed.h"
-#include "keys/presorted.h"
 
-/* As many buckets as leave some entries for each, up to what a cache holds. */
+/* Number of buckets: limited by the L1 cache; fewer for few entries. */
 #define MAX_BUCKETS			2048
-#define ENTRIES_A_BUCKET	8
+#define ENTRIES_PER_BUCKET	8
 /* Fewer entries than this are sorted by comparing. */
 #define PACK_MIN_ENTRIES	16
-/* Fewer than this, with the same prefix, compare their records. */
+/* Fewer entries than this with equal prefixes compare their records. */
 #define DEEPEN_MIN_ENTRIES	64
-/* The taker gets so many at least, to be able to look ahead. */
+/* Entries that take() gets at once, at least: it prefetches records. */
 #define TAKE_MIN_ENTRIES	256
-/* Records looked at are fetched so far ahead. */
-#define AHEAD				8
+/* Distance in entries at which records are prefetched. */
+#define PREFETCH_AHEAD		8
 
-/*
- * With a check: ST_CHECK_FOR_INTERRUPTS has none where two entries change
- * places, which in descending order all do.
- */
+/* ST_CHECK_FOR_INTERRUPTS has no check where two entries are swapped. */
 static inline int
-compare_entries(const FmsEntry *a, const FmsEntry *b,
-				const FmsEntriesSort *sort)
+compare_keys(const FmsEntry *a, const FmsEntry *b, const FmsEntriesSort *sort)
 {
 	CHECK_FOR_INTERRUPTS();
 	return fms_entries_compare(a, b, sort);
 }
 
-#define ST_SORT sort_by_comparing
-#define ST_ELEMENT_TYPE FmsEntry
-#define ST_COMPARE(a, b, sort) compare_entries(a, b, sort)
-#define ST_COMPARE_ARG_TYPE const FmsEntriesSort
-#define ST_SCOPE static
-#define ST_DEFINE
-#include "lib/sort_template.h"
-
 static inline int
 compare_arrival(const FmsEntry *a, const FmsEntry *b)
 {
-	uint64		a_place = fms_entry_place(a);
-	uint64		b_place = fms_entry_place(b);
-
 	CHECK_FOR_INTERRUPTS();
-	return a_place < b_place ? -1 : a_place > b_place;
+	return fms_entries_compare_arrival(a, b);
 }
 
-#define ST_SORT sort_by_arrival
+#define ST_SORT fms_entries_sort_by_key
+#define ST_ELEMENT_TYPE FmsEntry
+#define ST_COMPARE(a, b, sort) compare_keys(a, b, sort)
+#define ST_COMPARE_ARG_TYPE const FmsEntriesSort
+#define ST_SCOPE extern
+#define ST_DEFINE
+#include "lib/sort_template.h"
+
+#define ST_SORT fms_entries_sort_by_arrival
 #define ST_ELEMENT_TYPE FmsEntry
 #define ST_COMPARE(a, b) compare_arrival(a, b)
-#define ST_SCOPE static
+#define ST_SCOPE extern
 #define ST_DEFINE
 #include "lib/sort_template.h"
 
@@ -110,6 +84,18 @@ typedef struct FmsDeal
 	Size		ends[MAX_BUCKETS];	/* first entry after each bucket */
 } FmsDeal;
 
+/* Entries whose keys are the same up to byte `depth`. */
+typedef struct FmsPart
+{
+	FmsEntry   *entries;
+	Size		count;
+	int			depth;			/* their prefixes start at this key byte */
+	bool		in_arrival;		/* they are in order of arrival */
+} FmsPart;
+
+static void sort_part(FmsEntriesSort *sort, const FmsPart *part,
+					  const FmsEntry **taken);
+
 static inline int
 bucket_of(const FmsDeal *deal, const FmsEntry *entry)
 {
@@ -121,23 +107,18 @@ static void
 choose_buckets(FmsDeal *deal, const FmsEntry *entries, Size count)
 {
 	uint64		high = entries[0].prefix;
-	Size		i;
+	Size		i = 1;
 
 	deal->low = high;
-	for (i = 1; i < count;)
+	fms_for_interruptible(i, count, sizeof(FmsEntry))
 	{
-		Size		stop = fms_interrupts_stretch(i, count, sizeof(FmsEntry));
-
-		for (; i < stop; i++)
-		{
-			deal->low = Min(deal->low, entries[i].prefix);
-			high = Max(high, entries[i].prefix);
-		}
+		deal->low = Min(deal->low, entries[i].prefix);
+		high = Max(high, entries[i].prefix);
 	}
 	Assert(deal->low < high);
 	deal->nbuckets = MAX_BUCKETS;
 	while (deal->nbuckets > 2 &&
-		   (Size) deal->nbuckets * ENTRIES_A_BUCKET > count)
+		   (Size) deal->nbuckets * ENTRIES_PER_BUCKET > count)
 		deal->nbuckets /= 2;
 	deal->shift = 0;
 	while ((high - deal->low) >> deal->shift >= (uint64) deal->nbuckets)
@@ -145,9 +126,8 @@ choose_buckets(FmsDeal *deal, const FmsEntry *entries, Size count)
 }
 
 /*
- * Moves each entry into its bucket, in place.  Each swap brings one entry
- * home (the "American flag" scheme), so presorted entries stay where they
- * are.
+ * Moves each entry into its bucket, in place.  Each swap moves one entry to
+ * its final bucket ("American flag sort").
  */
 static void
 deal_entries(FmsDeal *deal, FmsEntry *entries, Size count)
@@ -155,17 +135,12 @@ deal_entries(FmsDeal *deal, FmsEntry *entries, Size count)
 	Size		next[MAX_BUCKETS];
 	Size		sum = 0;
 	Size		touched_bytes = 0;
-	Size		i;
+	Size		i = 0;
 	int			b;
 
 	memset(next, 0, deal->nbuckets * sizeof(Size));
-	for (i = 0; i < count;)
-	{
-		Size		stop = fms_interrupts_stretch(i, count, sizeof(FmsEntry));
-
-		for (; i < stop; i++)
-			next[bucket_of(deal, &entries[i])]++;
-	}
+	fms_for_interruptible(i, count, sizeof(FmsEntry))
+		next[bucket_of(deal, &entries[i])]++;
 	for (b = 0; b < deal->nbuckets; b++)
 	{
 		Size		size = next[b];
@@ -184,10 +159,10 @@ deal_entries(FmsDeal *deal, FmsEntry *entries, Size count)
 
 			while (home != b)
 			{
-				FmsEntry   *place = &entries[next[home]++];
-				FmsEntry	displaced = *place;
+				FmsEntry   *target = &entries[next[home]++];
+				FmsEntry	displaced = *target;
 
-				*place = entry;
+				*target = entry;
 				entry = displaced;
 				home = bucket_of(deal, &entry);
 				fms_interrupts_after(&touched_bytes, sizeof(FmsEntry));
@@ -198,177 +173,142 @@ deal_entries(FmsDeal *deal, FmsEntry *entries, Size count)
 	}
 }
 
-/* The entries from the last ones taken up to here are in their final order. */
+/* Passes the entries from *taken to `end` on to take(). */
 static void
 take_until(FmsEntriesSort *sort, const FmsEntry **taken, const FmsEntry *end)
 {
 	if (sort->take && end > *taken)
-		sort->take(sort->arg, *taken, end - *taken);
+		sort->take(sort, *taken, end - *taken);
 	*taken = end;
 }
 
-/*
- * Entries to be sorted by part of their keys: ten bytes from depth on.  What
- * comes before is the same in all of them.
- */
-typedef struct FmsPiece
-{
-	FmsEntry   *entries;
-	Size		count;
-	int			depth;
-	bool		in_arrival;		/* in order of arrival */
-} FmsPiece;
-
-static void sort_piece(FmsEntriesSort *sort, const FmsPiece *piece,
-					   const FmsEntry **taken);
-
-/* The entries get the part of their keys that begins at depth. */
+/* Replaces the entries' prefixes by the part of their keys from depth on. */
 static void
-look_at(const FmsEntriesSort *sort, FmsEntry *entries, Size count, int depth)
+load_prefixes(const FmsEntriesSort *sort, FmsEntry *entries, Size count,
+			  int depth)
 {
 	const char *records = sort->records;
-	Size		i;
+	Size		i = 0;
 
-	for (i = 0; i < count;)
+	fms_for_interruptible(i, count, FMS_INTERRUPT_RECORD_BYTES)
 	{
-		Size		stop = fms_interrupts_stretch(i, count,
-												  FMS_INTERRUPT_RECORD_BYTES);
+		const FmsRecord *record = fms_entry_record(records, &entries[i]);
 
-		for (; i < stop; i++)
-		{
-			const FmsRecord *record = fms_entry_record(records, &entries[i]);
-
-			if (i + AHEAD < count)
-				__builtin_prefetch(fms_entry_record(records,
-													&entries[i + AHEAD]));
-			entries[i] = fms_entry_of_key(fms_record_key_part(record, depth),
-										  fms_entry_place(&entries[i]));
-		}
+		if (i + PREFETCH_AHEAD < count)
+			__builtin_prefetch(fms_entry_record(records,
+												&entries[i + PREFETCH_AHEAD]));
+		entries[i] = fms_entry_of_key(fms_record_key_part(record, depth),
+									  fms_entry_offset(&entries[i]));
 	}
 }
 
-/* They get the part back that they are the same in. */
+/* Sorts entries whose prefixes are equal. */
 static void
-look_back(FmsEntry *entries, Size count, uint128 key)
+sort_ties(FmsEntriesSort *sort, const FmsPart *ties)
 {
-	Size		i;
-
-	for (i = 0; i < count;)
-	{
-		Size		stop = fms_interrupts_stretch(i, count, sizeof(FmsEntry));
-
-		for (; i < stop; i++)
-			entries[i] = fms_entry_of_key(key, fms_entry_place(&entries[i]));
-	}
-}
-
-/* Sorts entries whose prefixes are the same. */
-static void
-sort_alike(FmsEntriesSort *sort, const FmsPiece *piece)
-{
-	FmsEntry   *entries = piece->entries;
-	Size		count = piece->count;
+	FmsEntry   *entries = ties->entries;
+	Size		count = ties->count;
 	const FmsRecord *record = fms_entry_record(sort->records, entries);
-	int			deeper = piece->depth + FMS_PREFIX_BYTES;
-	bool		all_seen = deeper >= record->key_bytes;
+	int			deeper = ties->depth + FMS_PREFIX_BYTES;
+	bool		at_end = deeper >= record->key_bytes;
 
-	/* keys are prefix-free, so what holds for one record holds for all */
+	/* keys are prefix-free: all of these end here, or none */
 	if (sort->prefix_decides ||
-		(all_seen && (record->flags & FMS_RECORD_EXACT)))
+		(at_end && (record->flags & FMS_RECORD_EXACT)))
 	{
-		if (!piece->in_arrival)
-			sort_by_arrival(entries, count);
+		if (!ties->in_arrival)
+			fms_entries_sort_by_arrival(entries, count);
 	}
-	else if (all_seen || count < DEEPEN_MIN_ENTRIES)
-		sort_by_comparing(entries, count, sort);
+	else if (at_end || count < DEEPEN_MIN_ENTRIES)
+		fms_entries_sort_by_key(entries, count, sort);
 	else
 	{
 		uint128		key = fms_entry_key(entries);
-		FmsPiece	below = *piece;
+		FmsPart		below = *ties;
+		Size		i = 0;
 
 		check_stack_depth();
 		below.depth = deeper;
-		look_at(sort, entries, count, deeper);
-		sort_piece(sort, &below, NULL);
-		look_back(entries, count, key);
+		load_prefixes(sort, entries, count, deeper);
+		sort_part(sort, &below, NULL);
+		fms_for_interruptible(i, count, sizeof(FmsEntry))
+			entries[i] = fms_entry_of_key(key, fms_entry_offset(&entries[i]));
 	}
 }
 
-/* The entries are in order of their prefixes; sorts those that are alike. */
+/* The part is in order of its prefixes, then of arrival; sorts all ties. */
 static void
-sort_ties(FmsEntriesSort *sort, const FmsPiece *piece)
+sort_all_ties(FmsEntriesSort *sort, const FmsPart *part)
 {
 	Size		start = 0;
 	Size		touched_bytes = 0;
 	Size		i;
 
-	for (i = 1; i <= piece->count; i++)
+	for (i = 1; i <= part->count; i++)
 	{
-		FmsPiece	alike = *piece;
+		FmsPart		ties = *part;
 
 		fms_interrupts_after(&touched_bytes, sizeof(FmsEntry));
-		if (i < piece->count && fms_entry_key(&piece->entries[i]) ==
-			fms_entry_key(&piece->entries[start]))
+		if (i < part->count && fms_entry_key(&part->entries[i]) ==
+			fms_entry_key(&part->entries[start]))
 			continue;
-		alike.entries += start;
-		alike.count = i - start;
-		alike.in_arrival = true;
-		if (alike.count > 1)
-			sort_alike(sort, &alike);
+		ties.entries += start;
+		ties.count = i - start;
+		ties.in_arrival = true;
+		if (ties.count > 1)
+			sort_ties(sort, &ties);
 		start = i;
 	}
 }
 
-/* Sorts bucket by bucket. */
+/* Sorts bucket by bucket; a bucket's prefixes differ in fewer of 64 bits. */
 static void
-sort_dealt(FmsEntriesSort *sort, const FmsPiece *piece,
-		   const FmsEntry **taken)
+sort_buckets(FmsEntriesSort *sort, const FmsPart *part,
+			 const FmsEntry **taken)
 {
 	FmsDeal		deal;
-	FmsPiece	bucket = *piece;
+	FmsPart		bucket = *part;
 	Size		start = 0;
 	int			b;
 
-	/* each level uses up some of the prefix's 64 bits, so this ends */
 	check_stack_depth();
-	choose_buckets(&deal, piece->entries, piece->count);
-	deal_entries(&deal, piece->entries, piece->count);
+	choose_buckets(&deal, part->entries, part->count);
+	deal_entries(&deal, part->entries, part->count);
 	bucket.in_arrival = false;
 	for (b = 0; b < deal.nbuckets; b++)
 	{
-		bucket.entries = piece->entries + start;
+		bucket.entries = part->entries + start;
 		bucket.count = deal.ends[b] - start;
 		if (bucket.count > 0)
-			sort_piece(sort, &bucket, taken);
+			sort_part(sort, &bucket, taken);
 		start = deal.ends[b];
 	}
 }
 
-/* Sorts entries; those before them are sorted already. */
+/* Sorts a part; everything before it is sorted.  taken NULL: nothing is. */
 static void
-sort_piece(FmsEntriesSort *sort, const FmsPiece *piece,
-		   const FmsEntry **taken)
+sort_part(FmsEntriesSort *sort, const FmsPart *part, const FmsEntry **taken)
 {
-	const FmsEntry *end = piece->entries + piece->count;
+	const FmsEntry *end = part->entries + part->count;
 
 	CHECK_FOR_INTERRUPTS();
-	if (piece->count < PACK_MIN_ENTRIES)
-		sort_by_comparing(piece->entries, piece->count, sort);
+	if (part->count < PACK_MIN_ENTRIES)
+		fms_entries_sort_by_key(part->entries, part->count, sort);
 	else
 	{
-		FmsPacking	packing = fms_packing_of(piece->entries, piece->count);
+		FmsPacking	packing = fms_packing_of(part->entries, part->count);
 
 		if (packing.key_bits == 0)
-			sort_alike(sort, piece);
+			sort_ties(sort, part);
 		else if (fms_packing_fits(&packing))
 		{
-			fms_packed_sort(&packing, piece->entries, piece->count,
-							piece->in_arrival);
+			fms_packed_sort(&packing, part->entries, part->count,
+							part->in_arrival);
 			if (!sort->prefix_decides)
-				sort_ties(sort, piece);
+				sort_all_ties(sort, part);
 		}
 		else
-			sort_dealt(sort, piece, taken);
+			sort_buckets(sort, part, taken);
 	}
 	if (taken && end - *taken >= TAKE_MIN_ENTRIES)
 		take_until(sort, taken, end);
@@ -379,17 +319,11 @@ fms_entries_sort(FmsEntriesSort *sort, FmsEntry *entries, Size count)
 {
 	const FmsEntry *taken = entries;
 
-	if (!fms_presorted_sort(sort, entries, count))
+	if (!fms_entries_sort_presorted(sort, entries, count))
 	{
-		FmsPiece	all = {entries, count, 0, true};
+		FmsPart		all = {entries, count, 0, true};
 
-		sort_piece(sort, &all, &taken);
+		sort_part(sort, &all, &taken);
 	}
 	take_until(sort, &taken, entries + count);
-}
-
-void
-fms_entries_sort_by_arrival(FmsEntry *entries, Size count)
-{
-	sort_by_arrival(entries, count);
 }

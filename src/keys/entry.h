@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * entry.h
- *	  What stands for a tuple in memory: the prefix of its key, and its place.
+ *	  Entries, which stand for records in memory, and sorting them.
  *
  *-------------------------------------------------------------------------
  */
@@ -15,76 +15,74 @@
 typedef struct FmsEntry
 {
 	uint64		prefix;			/* fms_record_prefix() */
-	uint64		tail;			/* fms_record_prefix_rest() in the upper 16
-								 * bits; in the others the place of the
-								 * record, in bytes from the first one: it
-								 * grows with arrival */
+	uint64		tail;			/* upper 16 bits: fms_record_prefix_rest();
+								 * lower 48: offset of the record in bytes */
 } FmsEntry;
 
-#define FMS_ENTRY_PLACE_BITS 48
-
-static inline FmsEntry
-fms_entry_make(const FmsRecord *record, uint64 place)
-{
-	FmsEntry	entry;
-
-	Assert(place >> FMS_ENTRY_PLACE_BITS == 0);
-	entry.prefix = fms_record_prefix(record);
-	entry.tail = ((uint64) fms_record_prefix_rest(record) <<
-				  FMS_ENTRY_PLACE_BITS) | place;
-	return entry;
-}
+#define FMS_ENTRY_OFFSET_BITS 48
 
 static inline uint64
-fms_entry_place(const FmsEntry *entry)
+fms_entry_offset(const FmsEntry *entry)
 {
-	return entry->tail & ((UINT64CONST(1) << FMS_ENTRY_PLACE_BITS) - 1);
+	return entry->tail & ((UINT64CONST(1) << FMS_ENTRY_OFFSET_BITS) - 1);
 }
 
-/* What an entry holds of its key, as a number that compares like it. */
+/* The key prefix as a number that orders like the prefix. */
 static inline uint128
 fms_entry_key(const FmsEntry *entry)
 {
 	return (uint128) entry->prefix << 16 |
-		entry->tail >> FMS_ENTRY_PLACE_BITS;
+		entry->tail >> FMS_ENTRY_OFFSET_BITS;
 }
 
 static inline FmsEntry
-fms_entry_of_key(uint128 key, uint64 place)
+fms_entry_of_key(uint128 key, uint64 offset)
 {
 	FmsEntry	entry;
 
+	Assert(offset >> FMS_ENTRY_OFFSET_BITS == 0);
 	entry.prefix = (uint64) (key >> 16);
-	entry.tail = (uint64) key << FMS_ENTRY_PLACE_BITS | place;
+	entry.tail = (uint64) key << FMS_ENTRY_OFFSET_BITS | offset;
 	return entry;
 }
 
-/*
- * Takes entries as soon as they are in their final order, while later ones
- * are still being sorted: each call gets the ones after those of the last.
- */
-typedef void (*FmsEntriesTake) (void *arg, const FmsEntry *entries,
-								Size count);
-
-/* What is needed to compare and to hand out. */
-typedef struct FmsEntriesSort
+static inline FmsEntry
+fms_entry_make(const FmsRecord *record, uint64 offset)
 {
-	FmsKeys    *keys;
-	bool		prefix_decides; /* fms_keys_prefix_decides() */
-	const char *records;	/* where places count from */
-	FmsEntriesTake take;		/* may be NULL */
-	void	   *arg;
-} FmsEntriesSort;
+	FmsEntry	entry;
+
+	Assert(offset >> FMS_ENTRY_OFFSET_BITS == 0);
+	entry.prefix = fms_record_prefix(record);
+	entry.tail = (uint64) fms_record_prefix_rest(record) <<
+		FMS_ENTRY_OFFSET_BITS | offset;
+	return entry;
+}
 
 static inline const FmsRecord *
 fms_entry_record(const char *records, const FmsEntry *entry)
 {
-	return (const FmsRecord *) (records + fms_entry_place(entry));
+	return (const FmsRecord *) (records + fms_entry_offset(entry));
 }
 
+/* The arguments of a sort of entries. */
+typedef struct FmsEntriesSort
+{
+	FmsKeys    *keys;
+	bool		prefix_decides; /* fms_keys_prefix_decides() */
+	const char *records;		/* entries' offsets count from here */
+
+	/*
+	 * Receives the next `count` entries in their final order while later ones
+	 * are still being sorted; may be NULL.
+	 */
+	void		(*take) (const struct FmsEntriesSort *sort,
+						 const FmsEntry *entries, Size count);
+	void	   *arg;			/* for take() */
+} FmsEntriesSort;
+
 /*
- * <0, 0, >0 by keys, then by arrival: 0 only for an entry and itself.  May
- * run a type's comparator.
+ * Compares by key, then by arrival (the offset): 0 only for an entry and
+ * itself.  May run a type's comparator.
  */
 static inline int
 fms_entries_compare(const FmsEntry *a, const FmsEntry *b,
@@ -93,7 +91,7 @@ fms_entries_compare(const FmsEntry *a, const FmsEntry *b,
 	if (a->prefix != b->prefix)
 		return a->prefix < b->prefix ? -1 : 1;
 	if (!sort->prefix_decides &&
-		(a->tail ^ b->tail) >> FMS_ENTRY_PLACE_BITS == 0)
+		(a->tail ^ b->tail) >> FMS_ENTRY_OFFSET_BITS == 0)
 	{
 		int			order;
 
@@ -105,5 +103,34 @@ fms_entries_compare(const FmsEntry *a, const FmsEntry *b,
 	}
 	return a->tail < b->tail ? -1 : a->tail > b->tail;
 }
+
+static inline int
+fms_entries_compare_arrival(const FmsEntry *a, const FmsEntry *b)
+{
+	uint64		a_offset = fms_entry_offset(a);
+	uint64		b_offset = fms_entry_offset(b);
+
+	return a_offset < b_offset ? -1 : a_offset > b_offset;
+}
+
+/*
+ * Sorts entries that are in order of arrival, in place and stably.  Every
+ * entry has been passed to sort->take() when it returns.  After an ERROR the
+ * entries are undefined; this holds for the functions below, too.
+ */
+extern void fms_entries_sort(FmsEntriesSort *sort, FmsEntry *entries,
+							 Size count);
+
+/*
+ * Sorts entries that are in order of arrival and returns true, or returns
+ * false with the entries unchanged if their keys are not nearly in order.
+ */
+extern bool fms_entries_sort_presorted(const FmsEntriesSort *sort,
+									   FmsEntry *entries, Size count);
+
+/* Sort by comparing: by key, or by arrival. */
+extern void fms_entries_sort_by_key(FmsEntry *entries, Size count,
+									const FmsEntriesSort *sort);
+extern void fms_entries_sort_by_arrival(FmsEntry *entries, Size count);
 
 #endif							/* FMS_ENTRY_H */

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * keys.h
- *	  The sort's columns: making keys, comparing records, making fences.
+ *	  The columns of a sort: normalized keys, comparing records, first keys.
  *
  *-------------------------------------------------------------------------
  */
@@ -14,90 +14,63 @@
 
 #include "keys/record.h"
 
-/* What ORDER BY says; arrays of ncolumns, read only while keys are made. */
+/* ORDER BY: arrays of ncolumns elements, which fms_keys_create() reads. */
 typedef struct FmsKeySpec
 {
 	int			ncolumns;
 	AttrNumber *attnos;			/* in the tuples to be sorted, 1-based */
-	Oid		   *operators;		/* "<" or ">" of some btree family */
+	Oid		   *operators;		/* "<" or ">" of a btree operator family */
 	Oid		   *collations;
 	bool	   *nulls_first;
 } FmsKeySpec;
 
-/* A key before it has become part of a record. */
-typedef struct FmsKeyImage
-{
-	uint16		key_bytes;		/* with the zeros that fill its room */
-	bool		exact;
-	pg_attribute_aligned(8) uint8 bytes[FMS_KEY_MAX_BYTES];
-} FmsKeyImage;
-
-/* What fms_record_prefix() will be once it is part of a record. */
-static inline uint64
-fms_image_prefix(const FmsKeyImage *image)
-{
-	uint64		word;
-
-	memcpy(&word, image->bytes, sizeof(word));
-	return pg_ntoh64(word);
-}
-
-/* Likewise fms_record_prefix_rest(); bytes past the key are zero. */
-static inline uint16
-fms_image_prefix_rest(const FmsKeyImage *image)
-{
-	return image->bytes[sizeof(uint64)] << 8 |
-		image->bytes[sizeof(uint64) + 1];
-}
-
 typedef struct FmsKeys FmsKeys;
 
+/* A record without a tuple: the key of a tuple that is not a record yet. */
+typedef struct FmsKeyImage
+{
+	FmsRecord	record;
+	uint8		bytes[FMS_KEY_MAX_WORDS * sizeof(uint64)];
+} FmsKeyImage;
+
 /*
- * Looks the columns up.  Lives in the current memory context; comparators
- * keep their caches there too.  May ERROR (no such operator).
+ * Looks the columns up.  The result and the comparators' caches live in the
+ * current memory context.  May ERROR (no such operator).
  */
 extern FmsKeys *fms_keys_create(TupleDesc desc, const FmsKeySpec *spec);
 
-/*
- * Makes the key of a slot's tuple.  May run detoasting, hence allocate in
- * the current context and ERROR.
- */
+/* Do the first FMS_PREFIX_BYTES of every key decide alone? */
+extern bool fms_keys_prefix_decides(const FmsKeys *keys);
+
+/* Makes the key of a slot's tuple.  May detoast, hence allocate and ERROR. */
 extern void fms_keys_encode(FmsKeys *keys, TupleTableSlot *slot,
 							FmsKeyImage *image);
 
 /*
- * What a record's flags say about where its columns lie; to be asked if its
- * key is not exact.  The tuple: from what a minimal tuple begins with.
+ * Flags (record.h) with the offset of the first column that the key leaves
+ * undecided; for keys that are not exact.  `tuple` has the layout of a
+ * MinimalTuple.
  */
-extern uint16 fms_keys_place(FmsKeys *keys, TupleTableSlot *slot,
-							 const char *tuple, Size tuple_bytes);
+extern uint16 fms_keys_column_flags(FmsKeys *keys, TupleTableSlot *slot,
+									const char *tuple, Size tuple_bytes);
 
 /*
- * Do the prefixes (the first FMS_PREFIX_BYTES) decide alone?  Then records
- * with equal prefixes are equal, and need not be looked at.
- */
-extern bool fms_keys_prefix_decides(const FmsKeys *keys);
-
-/*
- * Compares two records, either of which may be a fence, whose keys' first
- * words are equal.  Returns <0, 0, >0.  May run a type's comparator, so it
- * may do all a function call may do: allocate, detoast, ERROR.
+ * Compares two records, each of which may be a first key, whose prefixes'
+ * first words are equal.  Returns <0, 0, >0.  May run a type's comparator,
+ * hence allocate, detoast and ERROR.
  */
 extern int	fms_keys_compare_rest(FmsKeys *keys, const FmsRecord *a,
 								  const FmsRecord *b);
 
-/*
- * Likewise records whose keys are the same bytes, which do not decide (neither
- * record is exact).
- */
+/* The same for records with equal keys that are not exact. */
 extern int	fms_keys_compare_columns(FmsKeys *keys, const FmsRecord *a,
 									 const FmsRecord *b);
 
 /*
- * Makes the fence of a record: its key, completed by the key columns where
- * the key alone does not decide.  Valid until the next call.
+ * The first key of a block that starts with the record: its key and, if that
+ * is not exact, the key columns.  Valid until the next call.
  */
-extern const FmsRecord *fms_keys_make_fence(FmsKeys *keys,
+extern const FmsRecord *fms_keys_make_first_key(FmsKeys *keys,
 											const FmsRecord *record);
 
 #endif							/* FMS_KEYS_H */

@@ -1,43 +1,27 @@
 /*-------------------------------------------------------------------------
  *
  * offset_value.h
- *	  Offset-value codes: what a key differs by from the one that left before.
+ *	  Offset-value codes (Conner): a record's key relative to the base, the key
+ *	  of the record that left the loser tree last.
  *
- * While runs are merged, the heads that could leave next begin alike: like
- * each other, and like the record that has just left.  Comparing their first
- * bytes tells nothing, and comparing the rest means to fetch both records,
- * log2(n) times a step.  So each node of the tree of losers has a code: how
- * many words its key shares with the key that it lost to, and the next word
- * (Conner's offset-value coding, here in words of eight bytes).
- *
- *	  left before:  clerk#00 00000017 1995-03-
+ *	  base:         clerk#00 00000017 1995-03-
  *
  *	  clerk#00 00000017 1995-04-	2 words shared, then "1995-04-"
  *	  clerk#00 00000023 1992-01-	1 word shared, then "00000023"
  *
- * Nothing left goes before what has left; so whoever shares more with that is
- * closer to it, and leaves sooner; if two share the same, the one with the
- * smaller word does.  Whoever loses by its code differs from the winner just
- * as it differed from what left before, so its code holds on.  Only two of the
- * same code have to be compared, from the next word on, and then the loser
- * gets a new code, that of where it differs from the winner.  Each word of a
- * key is thus compared about once on the way through the tree, however many
- * matches it plays, and most matches fetch no record.
+ *	  code		| rank, 8 bits | word, 64 bits | 0, 24 bits |
  *
- *	  code      | rank, 8 bits | word, 64 bits | 0, 24 bits |
- *
- *	  rank 0	the same key, and nothing else to compare
- *	  rank 1	the same key bytes; columns are to be compared (record.h)
- *	  rank 2 .. the fewer words are shared, the higher
+ *	  rank 0	equal records
+ *	  rank 1	equal keys, columns decide
+ *	  rank 2..	the more words are shared, the lower
  *	  rank 255	the end of a run (fms_losertree_end())
  *
- * Matches are only played between codes by the same key: losers on the path of
- * a winner lost to it, and its successor is coded by it.
- *
- * Where the first ten bytes are all of the key, they themselves are the better
- * code (merge.c): they need no key to be remembered.
- *
- * Nothing here allocates; comparing columns may do what keys.h says.
+ * No key is less than the base, so the record that shares more words with it
+ * is smaller; with equally many shared words, the smaller next word decides.
+ * A record that loses by its code differs from the winner where it differed
+ * from the base, so its code stays valid.  Two equal codes are compared from
+ * the next word on, and the loser gets a code relative to the winner.  Each
+ * word of a key is compared about once, however many matches it plays.
  *
  *-------------------------------------------------------------------------
  */
@@ -47,7 +31,7 @@
 #include "keys/keys.h"
 #include "base/losertree.h"
 
-/* The key that codes are made by; zeroed: none, everything differs from it. */
+/* The base key; zeroed: none, every key differs from it in word 0. */
 typedef struct FmsCodeBase
 {
 	int			nwords;
@@ -56,7 +40,7 @@ typedef struct FmsCodeBase
 
 #define FMS_CODE_SAME		0
 #define FMS_CODE_SAME_BYTES 1
-#define FMS_CODE_DIFFERS	2	/* in the last word; each before: +1 */
+#define FMS_CODE_DIFFERS	2	/* in the last word; + 1 for each before */
 
 static inline FmsLoserNode
 fms_code_node(int rank, uint64 word, int leaf)
@@ -71,7 +55,7 @@ fms_code_rank(FmsLoserNode node)
 	return (int) (node >> 120);
 }
 
-/* Differs in word i, the first one that does. */
+/* The code of a record whose key first differs in word i. */
 static inline FmsLoserNode
 fms_code_differs(const FmsRecord *record, int i, int leaf)
 {
@@ -79,7 +63,7 @@ fms_code_differs(const FmsRecord *record, int i, int leaf)
 						 fms_record_key_word(record, i), leaf);
 }
 
-/* Does not differ in any word. */
+/* The code of a record whose key has the same words. */
 static inline FmsLoserNode
 fms_code_same(const FmsRecord *record, int leaf)
 {
@@ -87,14 +71,14 @@ fms_code_same(const FmsRecord *record, int leaf)
 						 FMS_CODE_SAME : FMS_CODE_SAME_BYTES, 0, leaf);
 }
 
-/* How many words of the key are known to be shared by two of that code. */
+/* Number of leading words that two keys with this code share. */
 static inline int
 fms_code_shared_words(FmsLoserNode node)
 {
 	return FMS_CODE_DIFFERS + FMS_KEY_MAX_WORDS - fms_code_rank(node);
 }
 
-/* From now on codes are made by this record's key. */
+/* Makes the record's key the base. */
 static inline void
 fms_code_set_base(FmsCodeBase *base, const FmsRecord *record)
 {
@@ -106,7 +90,7 @@ fms_code_set_base(FmsCodeBase *base, const FmsRecord *record)
 		base->words[i] = fms_record_key_word(record, i);
 }
 
-/* The code of a record that does not go before the base. */
+/* The code of a record that is not less than the base. */
 static inline FmsLoserNode
 fms_code_of(const FmsRecord *record, const FmsCodeBase *base, int leaf)
 {
@@ -122,9 +106,7 @@ fms_code_of(const FmsRecord *record, const FmsCodeBase *base, int leaf)
 	return fms_code_same(record, leaf);
 }
 
-/*
- * Can the tie of two such codes be broken without one of them getting another?
- */
+/* Does a tie of two such codes leave both codes valid? */
 static inline bool
 fms_code_is_lasting(FmsLoserNode node)
 {
@@ -132,8 +114,9 @@ fms_code_is_lasting(FmsLoserNode node)
 }
 
 /*
- * Which of two records of the same code loses?  Its node, with its code by the
- * winner's key.  Of equal records, the one of the later leaf.
+ * Compares two records with equal codes.  Returns the loser's node with its
+ * code relative to the winner; equal records: the later leaf loses.  May run
+ * a type's comparator.
  */
 static inline FmsLoserNode
 fms_code_tie_loser(FmsKeys *keys, FmsLoserNode a, const FmsRecord *a_record,
@@ -165,7 +148,7 @@ fms_code_tie_loser(FmsKeys *keys, FmsLoserNode a, const FmsRecord *a_record,
 		a = fms_code_same(a_record, fms_losertree_leaf(a));
 		b = fms_code_same(b_record, fms_losertree_leaf(b));
 		later = fms_losertree_later(a, b);
-		/* keys are prefix-free: only damaged ones are exact and not */
+		/* keys are prefix-free: only damaged records differ in being exact */
 		if (fms_code_rank(a) == FMS_CODE_SAME || !fms_losertree_tied(a, b))
 			return later;
 	}

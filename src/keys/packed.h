@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * packed.h
- *	  Entries packed into a word each, and sorted as such.
+ *	  Entries packed into one word each and sorted by radix.
  *
  *-------------------------------------------------------------------------
  */
@@ -12,33 +12,34 @@
 
 #include "keys/entry.h"
 
-/* How some entries are packed; valid for just these. */
+/* How a set of entries is packed; valid for that set only. */
 typedef struct FmsPacking
 {
-	uint128		low;			/* smallest key: fms_entry_key() */
-	int			shift;			/* bits at the keys' end that are all alike */
-	int			key_bits;		/* that remain of the differences; 0: all keys
-								 * are the same */
-	int			back_bits;		/* for the ways to the records */
+	uint128		low;			/* smallest fms_entry_key() */
+	int			shift;			/* bits at the end of the keys that are the
+								 * same in all keys */
+	int			key_bits;		/* of (key - low) >> shift; 0: equal keys */
+	int			offset_bits;	/* of the record's offset / MAXIMUM_ALIGNOF */
 } FmsPacking;
 
-/* Looks at all entries (one at least) and says how to pack them. */
+/* Computes the packing of at least one entry. */
 extern FmsPacking fms_packing_of(const FmsEntry *entries, Size count);
 
-/* Does a word hold the key and the way? */
 static inline bool
 fms_packing_fits(const FmsPacking *packing)
 {
-	return packing->key_bits + packing->back_bits <= 64;
+	return packing->key_bits + packing->offset_bits <= 64;
 }
 
 /*
- * Sorts the entries, in place, by what they hold of their keys, then by
- * arrival.  The packing must fit.  in_arrival: they are in order of arrival
- * now.  Runs no comparator, but may be interrupted: then the entries can only
- * be forgotten.
+ * Sorts the entries in place by fms_entry_key(), then by arrival.  The packing
+ * must fit.  in_arrival: the entries are in order of arrival.  Runs no
+ * comparator; after an interrupt the entries are undefined.
  */
 extern void fms_packed_sort(const FmsPacking *packing, FmsEntry *entries,
 							Size count, bool in_arrival);
+
+/* Sorts entries like numbers, by comparing: by prefix, then by arrival. */
+extern void fms_entries_sort_by_prefix(FmsEntry *entries, Size count);
 
 #endif							/* FMS_PACKED_H */

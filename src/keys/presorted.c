@@ -1,177 +1,122 @@
 /*-------------------------------------------------------------------------
  *
  * presorted.c
- *	  Entries that arrive in order, backwards, or in order but for a few.
+ *	  Sorting entries that arrive nearly in order, or in reverse order.
  *
- * Tables are often in the order of a key because they were loaded in it, or
- * because it counts up.  But hardly ever wholly: COPY puts a short row into
- * the room that an earlier page has left, two sessions write at once, a row
- * is updated.  One row of five hundred out of place must not cost a sort of
- * all the others.
- *
- * So the entries are gone through once.  Those in order stay, closing up; the
- * strays are taken out.  They are few, so they are sorted by comparing, and
- * then put where they belong, from the last one on:
+ * Tables are often nearly in key order: they were loaded in it, and some rows
+ * were updated later.  The sort goes through the entries once, keeps those in
+ * order and takes out the outliers ("drop-merge sort").  Then it sorts the
+ * few outliers and inserts them, the largest first:
  *
  *	  arrived	1 2 9 3 4 5 0 6 7 8
- *	  stay		1 2 3 4 5 6 7 8 _ _		strays	9 0, sorted 0 9
- *	  put back	_ 1 2 3 4 5 6 7 8 9
+ *	  kept		1 2 3 4 5 6 7 8 _ _		outliers	9 0, sorted 0 9
+ *	  inserted	_ 1 2 3 4 5 6 7 8 9
  *				0 1 2 3 4 5 6 7 8 9
  *
- * Which one is astray, 9 or the 3 behind it?  If only a few of the entries
- * that stayed are greater than the one at hand, they are; else it is.  (The
- * scheme is known as drop-merge sort.)  When there are more strays than a
- * small part of what was gone through, the entries are in some other order:
- * the strays are put back where they were, and another sort takes over.  On
- * entries in random order that is after the first few.
+ * If at most OUTLIERS_AT_ONCE of the last kept entries are greater than the
+ * next entry, those are the outliers; otherwise the entry is (9, not 3 to 5;
+ * then 0).  If outliers become too many, they are inserted by arrival, and the
+ * caller sorts in another way.  Random input is rejected after a few entries.
  *
- * Why not natural runs, as in Timsort: that merges all entries several times
- * for the same few strays, and needs room for half of them.
- *
- * Memory: room for the strays, palloc'd for the time of a call, some 16 bytes
- * for each STRAYS_FRACTION entries.  It goes with its context on ERROR.  If
- * the system refuses it, nothing is mended.
+ * Memory: 16 bytes for each OUTLIERS_FRACTION entries, palloc'd for the call.
+ * If the allocation fails, the caller sorts in another way.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "base/interrupts.h"
-#include "keys/presorted.h"
+#include "keys/entry.h"
 
-/* One of so many may be astray, and at the beginning a few more. */
-#define STRAYS_FRACTION		128
-#define STRAYS_FIRST		8
-/* So many entries that stayed are called strays because of one behind them. */
-#define STRAYS_AT_ONCE		8
+/* Outliers allowed: a few, and one of this number of entries seen. */
+#define OUTLIERS_FIRST		8
+#define OUTLIERS_FRACTION	128
+/* Kept entries that one smaller entry can turn into outliers. */
+#define OUTLIERS_AT_ONCE	8
 
-/* These check for interrupts: sorting by them does not everywhere. */
-typedef int (*FmsEntriesCompare) (const FmsEntry *a, const FmsEntry *b,
-								  const FmsEntriesSort *sort);
-
-#define ST_SORT sort_strays
-#define ST_ELEMENT_TYPE FmsEntry
-#define ST_COMPARE_RUNTIME_POINTER
-#define ST_COMPARE_ARG_TYPE const FmsEntriesSort
-#define ST_COMPARATOR_TYPE_NAME FmsEntriesCompare
-#define ST_SCOPE static
-#define ST_DEFINE
-#include "lib/sort_template.h"
-
-static int
-compare_arrival(const FmsEntry *a, const FmsEntry *b,
-				const FmsEntriesSort *sort)
-{
-	uint64		a_place = fms_entry_place(a);
-	uint64		b_place = fms_entry_place(b);
-
-	CHECK_FOR_INTERRUPTS();
-	return a_place < b_place ? -1 : a_place > b_place;
-}
-
-static int
-compare_keys(const FmsEntry *a, const FmsEntry *b, const FmsEntriesSort *sort)
-{
-	CHECK_FOR_INTERRUPTS();
-	return fms_entries_compare(a, b, sort);
-}
-
-/* How many entries from the first on are in ascending order? */
+/* Are the entries in ascending order?  Returns how many at the beginning. */
 static Size
-ascending(const FmsEntriesSort *sort, const FmsEntry *entries, Size count)
+count_ascending(const FmsEntriesSort *sort, const FmsEntry *entries,
+				Size count)
 {
-	Size		i;
+	Size		i = 1;
 
-	for (i = 1; i < count;)
+	fms_for_interruptible(i, count, FMS_INTERRUPT_RECORD_BYTES)
 	{
-		Size		stop = fms_interrupts_stretch(i, count,
-												  FMS_INTERRUPT_RECORD_BYTES);
-
-		for (; i < stop; i++)
-		{
-			if (fms_entries_compare(&entries[i - 1], &entries[i], sort) > 0)
-				return i;
-		}
+		if (fms_entries_compare(&entries[i - 1], &entries[i], sort) > 0)
+			return i;
 	}
 	return i;
 }
 
 /*
- * Are all of them in strictly descending order of their prefixes?  Where
- * keys may be equal, turning them round would turn ties round.
+ * Are the prefixes in strictly descending order?  Reversing entries with
+ * equal prefixes would reverse ties.
  */
 static bool
-descending(const FmsEntry *entries, Size count)
+are_descending(const FmsEntry *entries, Size count)
 {
-	Size		i;
+	Size		i = 1;
 
-	for (i = 1; i < count;)
+	fms_for_interruptible(i, count, sizeof(FmsEntry))
 	{
-		Size		stop = fms_interrupts_stretch(i, count, sizeof(FmsEntry));
-
-		for (; i < stop; i++)
-		{
-			if (entries[i - 1].prefix <= entries[i].prefix)
-				return false;
-		}
+		if (entries[i - 1].prefix <= entries[i].prefix)
+			return false;
 	}
 	return true;
 }
 
 static void
-turn_round(FmsEntry *entries, Size count)
+reverse(FmsEntry *entries, Size count)
 {
-	Size		low = 0;
+	Size		i = 0;
 
-	while (low < count / 2)
+	fms_for_interruptible(i, count / 2, 2 * sizeof(FmsEntry))
 	{
-		Size		stop = fms_interrupts_stretch(low, count / 2,
-												  2 * sizeof(FmsEntry));
+		FmsEntry	entry = entries[i];
 
-		for (; low < stop; low++)
-		{
-			FmsEntry	entry = entries[low];
-
-			entries[low] = entries[count - 1 - low];
-			entries[count - 1 - low] = entry;
-		}
+		entries[i] = entries[count - 1 - i];
+		entries[count - 1 - i] = entry;
 	}
 }
 
-/* Strays that may have been found among so many entries. */
 static inline Size
-allowed_strays(Size seen)
+allowed_outliers(Size seen)
 {
-	return STRAYS_FIRST + seen / STRAYS_FRACTION;
+	return OUTLIERS_FIRST + seen / OUTLIERS_FRACTION;
 }
 
-/* How many of the last ones are greater?  Looks at no more than it must. */
+/* Number of the last kept entries that are greater, cut off if too many. */
 static inline Size
-later_ones(const FmsEntriesSort *sort, const FmsEntry *entries, Size count,
-		   const FmsEntry *entry)
+count_greater(const FmsEntriesSort *sort, const FmsEntry *kept, Size nkept,
+			  const FmsEntry *entry)
 {
-	Size		most = Min(count, STRAYS_AT_ONCE + 1);
-	Size		later = 0;
+	Size		most = Min(nkept, OUTLIERS_AT_ONCE + 1);
+	Size		greater = 0;
 
-	while (later < most &&
-		   fms_entries_compare(&entries[count - 1 - later], entry, sort) > 0)
-		later++;
-	return later;
+	while (greater < most &&
+		   fms_entries_compare(&kept[nkept - 1 - greater], entry, sort) > 0)
+		greater++;
+	return greater;
 }
 
-/* How many of the entries, which are in that order, go before this one? */
+/* Number of kept entries before `entry`, by key or (sort NULL) by arrival. */
 static Size
-place_of(const FmsEntriesSort *sort, FmsEntriesCompare compare,
-		 const FmsEntry *entries, Size count, const FmsEntry *entry)
+position_of(const FmsEntriesSort *sort, const FmsEntry *kept, Size nkept,
+			const FmsEntry *entry)
 {
 	Size		low = 0;
-	Size		high = count;
+	Size		high = nkept;
 
 	while (low < high)
 	{
 		Size		middle = low + (high - low) / 2;
+		int			order;
 
-		if (compare(&entries[middle], entry, sort) < 0)
+		CHECK_FOR_INTERRUPTS();
+		order = sort ? fms_entries_compare(&kept[middle], entry, sort) :
+			fms_entries_compare_arrival(&kept[middle], entry);
+		if (order < 0)
 			low = middle + 1;
 		else
 			high = middle;
@@ -179,75 +124,79 @@ place_of(const FmsEntriesSort *sort, FmsEntriesCompare compare,
 	return low;
 }
 
-/* Puts strays among the entries that stayed, which are in that order. */
+/* Inserts the outliers among the kept entries, by key or by arrival. */
 static void
-put_back(const FmsEntriesSort *sort, FmsEntriesCompare compare,
-		 FmsEntry *entries, Size stayed, FmsEntry *strays, Size nstrays)
+insert_outliers(const FmsEntriesSort *sort, FmsEntry *entries, Size nkept,
+				FmsEntry *outliers, Size noutliers)
 {
-	sort_strays(strays, nstrays, compare, sort);
-	while (nstrays > 0)
+	if (sort)
+		fms_entries_sort_by_key(outliers, noutliers, sort);
+	else
+		fms_entries_sort_by_arrival(outliers, noutliers);
+	for (; noutliers > 0; noutliers--)
 	{
-		const FmsEntry *stray = &strays[nstrays - 1];
-		Size		place = place_of(sort, compare, entries, stayed, stray);
+		const FmsEntry *outlier = &outliers[noutliers - 1];
+		Size		position = position_of(sort, entries, nkept, outlier);
 
-		/* those behind it have moved already; these make room for the rest */
-		fms_interrupts_memmove(&entries[place + nstrays], &entries[place],
-							   (stayed - place) * sizeof(FmsEntry));
-		entries[place + nstrays - 1] = *stray;
-		stayed = place;
-		nstrays--;
+		fms_interrupts_memmove(&entries[position + noutliers],
+							   &entries[position],
+							   (nkept - position) * sizeof(FmsEntry));
+		entries[position + noutliers - 1] = *outlier;
+		nkept = position;
 	}
 }
 
-/* Takes out the strays; the first ones are known to be in order. */
+/* Sorts the entries if they have few outliers; `ascending` are in order. */
 static bool
-mend(const FmsEntriesSort *sort, FmsEntry *entries, Size count, Size in_order)
+mend(const FmsEntriesSort *sort, FmsEntry *entries, Size count,
+	 Size ascending)
 {
-	FmsEntry   *strays = palloc_extended((allowed_strays(count) +
-										  STRAYS_AT_ONCE) * sizeof(FmsEntry),
-										 MCXT_ALLOC_HUGE |
-										 MCXT_ALLOC_NO_OOM);
-	Size		nstrays = 0;
-	Size		stayed = in_order;
+	Size		most = allowed_outliers(count) + OUTLIERS_AT_ONCE;
+	FmsEntry   *outliers = palloc_extended(most * sizeof(FmsEntry),
+										   MCXT_ALLOC_HUGE |
+										   MCXT_ALLOC_NO_OOM);
+	Size		noutliers = 0;
+	Size		nkept = ascending;
 	Size		touched_bytes = 0;
 	Size		i;
 
-	/* the other sort needs no room */
-	if (strays == NULL)
+	if (outliers == NULL)
 		return false;
-	for (i = in_order; i < count && nstrays <= allowed_strays(i); i++)
+	for (i = ascending; i < count && noutliers <= allowed_outliers(i); i++)
 	{
 		FmsEntry	entry = entries[i];
-		Size		later = later_ones(sort, entries, stayed, &entry);
+		Size		greater = count_greater(sort, entries, nkept, &entry);
 
 		fms_interrupts_after(&touched_bytes, FMS_INTERRUPT_RECORD_BYTES);
-		if (later > STRAYS_AT_ONCE)
+		if (greater > OUTLIERS_AT_ONCE)
 		{
-			strays[nstrays++] = entry;
+			outliers[noutliers++] = entry;
 			continue;
 		}
-		stayed -= later;
-		memcpy(&strays[nstrays], &entries[stayed], later * sizeof(FmsEntry));
-		nstrays += later;
-		entries[stayed++] = entry;
+		nkept -= greater;
+		memcpy(&outliers[noutliers], &entries[nkept],
+			   greater * sizeof(FmsEntry));
+		noutliers += greater;
+		entries[nkept++] = entry;
 	}
-	put_back(sort, i == count ? compare_keys : compare_arrival, entries,
-			 stayed, strays, nstrays);
-	pfree(strays);
+	insert_outliers(i == count ? sort : NULL, entries, nkept, outliers,
+					noutliers);
+	pfree(outliers);
 	return i == count;
 }
 
 bool
-fms_presorted_sort(const FmsEntriesSort *sort, FmsEntry *entries, Size count)
+fms_entries_sort_presorted(const FmsEntriesSort *sort, FmsEntry *entries,
+						   Size count)
 {
-	Size		in_order = ascending(sort, entries, count);
+	Size		ascending = count_ascending(sort, entries, count);
 
-	if (in_order >= count)
+	if (ascending >= count)
 		return true;
-	if (descending(entries, count))
+	if (are_descending(entries, count))
 	{
-		turn_round(entries, count);
+		reverse(entries, count);
 		return true;
 	}
-	return mend(sort, entries, count, in_order);
+	return mend(sort, entries, count, ascending);
 }

@@ -1,45 +1,27 @@
 /*-------------------------------------------------------------------------
  *
  * record.h
- *	  One tuple on its way through a sort: in memory, on the tape and in the
- *	  block read order.
+ *	  A tuple with its normalized key: the same bytes in memory, on disk and
+ *	  in the block read order.
  *
  *	  +--------+-----------------------+------------------------------+
  *	  | header | normalized key        | tuple, from its byte 10 on   |
  *	  | 8 B    | 2, 10 .. 34 B, zeroed | zeroed to a multiple of 8    |
  *	  +--------+-----------------------+------------------------------+
- *	                     |<- 10 B -->| where the tuple begins
+ *	                     |<- 10 B -->| where the MinimalTuple begins
  *
- * The same bytes serve in all three places, so run formation copies a record
- * once (memory to output block) and the merge none: the parent gets a
- * pointer to the tuple inside the sort block.  So everything is aligned as the
- * executor reads it.
- *
- * A MinimalTuple begins with its length and six bytes of padding.  A record
- * does without them: the length is in the header, and the end of the key (or
- * the header itself) lies where the tuple has its first ten bytes.  When the
- * parent gets the tuple, its length goes there, over four bytes of the key,
- * and when the parent has done with it, the key gets them back.  A date's:
+ * The first ten bytes of a MinimalTuple are its length and padding.  A record
+ * stores the end of its key there.  While the parent node uses the tuple, the
+ * record is open: t_len overwrites four bytes of the key.  The record is
+ * closed (the key is complete) when it is compared, written or kept.  A date:
  *
  *	  closed	| header | 01 80 00 07 d1 00 00 00 00 00 | infomask ...
  *	  open		| header | 7c 00 00 00 d1 00 00 00 00 00 | infomask ...
- *	                       t_len       padding
  *
- * Records are closed wherever they are compared, written or kept.  A whole
- * tuple behind header and key would be simpler; but then a row of the TPC-H
- * orders takes 144 bytes by a date and 152 by a bigint, and like this 136.
- *
- * The key comes first, so that a comparison touches one cache line.  Its
- * bytes compare like the sort's columns do (encode.h).  It is two bytes and
- * some words long, since the tuple's data begins two bytes behind a word's
- * beginning: ten bytes are all of most keys.  It is cut off at
- * FMS_KEY_MAX_BYTES: a longer key is completed by comparing the columns
- * themselves, which the tuple has anyway; writing long keys a second time
- * would cost more I/O than the rare ties cost comparisons.
- *
- * A fence (the first key of a block, in the block read order) is a record
- * too, without the payload: no tuple at all when the key is exact, else a
- * tuple of only the key columns.
+ * Invariants: records are MAXALIGNed, and so is the tuple inside.  A key is
+ * 2 + 8 * n bytes long and is cut off at FMS_KEY_MAX_BYTES; the columns of the
+ * tuple complete it.  A first key (of a block) is a record without payload:
+ * no tuple if the key is exact, otherwise a tuple of the key columns.
  *
  *-------------------------------------------------------------------------
  */
@@ -52,10 +34,7 @@
 #include "port/pg_bswap.h"
 #include "utils/memutils.h"
 
-/*
- * Keys are some words of eight bytes and one of two, which lies where the
- * tuple has padding.
- */
+/* A key is up to four words of 8 bytes and a last word of 2 bytes. */
 #define FMS_KEY_LAST_BYTES	2
 #define FMS_KEY_MAX_BYTES	34
 #define FMS_KEY_MAX_WORDS	5
@@ -65,52 +44,43 @@ StaticAssertDecl(FMS_KEY_MAX_BYTES ==
 				 "the longest key fills its words");
 
 /*
- * What entries and heads of runs carry with them: the key's first word, and
- * the two bytes after it.  Ten bytes are all of most keys: one of eight bytes,
- * or two of four, with their null bytes.
+ * Bytes of the key in an entry or a node of the loser tree.  They hold the
+ * whole key of a bigint, or of two integers, with the null bytes.
  */
 #define FMS_PREFIX_BYTES	10
 
 /* FmsRecord.flags */
-#define FMS_RECORD_EXACT	0x0001	/* the key bytes decide alone */
-#define FMS_RECORD_FENCE	0x0002	/* the tuple, if any, holds only the key
-									 * columns */
+#define FMS_RECORD_EXACT	0x0001	/* equal keys mean equal records */
+#define FMS_RECORD_FIRST_KEY 0x0002	/* a first key: the tuple, if any, has only
+									 * the key columns */
 
 /*
- * The other bits: where in the tuple the column lies that is compared first
- * when the key bytes do not decide, from the tuple's beginning; 0: look for
- * it.
+ * The other 14 bits: offset in the tuple (bytes) of the first column that the
+ * key leaves undecided; 0: unknown.
  */
-#define FMS_RECORD_PLACE_SHIFT	2
-#define FMS_RECORD_PLACE_MAX	((1 << (16 - FMS_RECORD_PLACE_SHIFT)) - 1)
-
-static inline uint16
-fms_record_place_flags(Size place)
-{
-	return place <= FMS_RECORD_PLACE_MAX ?
-		(uint16) (place << FMS_RECORD_PLACE_SHIFT) : 0;
-}
+#define FMS_RECORD_COLUMN_SHIFT	2
+#define FMS_RECORD_COLUMN_MAX	((1 << (16 - FMS_RECORD_COLUMN_SHIFT)) - 1)
 
 typedef struct FmsRecord
 {
-	uint32		tuple_bytes;	/* its t_len; 0: there is none */
-	uint16		key_bytes;		/* fms_key_room() of something */
+	uint32		tuple_bytes;	/* t_len of the tuple; 0: no tuple */
+	uint16		key_bytes;		/* 2 + 8 * n */
 	uint16		flags;
 } FmsRecord;
 
-/* What a record has of the tuple begins with this byte. */
+/* Bytes at the beginning of a tuple that a record does not store. */
 #define FMS_TUPLE_SKIPPED_BYTES MINIMAL_TUPLE_DATA_OFFSET
 
 StaticAssertDecl(sizeof(FmsRecord) == 8 && MAXIMUM_ALIGNOF == 8,
-				 "records go to disk: their header must not be padded");
+				 "records are written to disk: no padding in the header");
 StaticAssertDecl(FMS_TUPLE_SKIPPED_BYTES ==
 				 sizeof(FmsRecord) + FMS_KEY_LAST_BYTES,
-				 "header and last bytes of the key are what a tuple has before its data");
+				 "with the shortest key, header and key replace the skipped bytes");
 StaticAssertDecl(offsetof(MinimalTupleData, t_len) == 0 &&
 				 offsetof(FmsRecord, tuple_bytes) == 0,
-				 "with the shortest key, the header's length is the tuple's");
+				 "with the shortest key, tuple_bytes is t_len");
 
-/* The room that a key of so many bytes gets. */
+/* Rounds the length of a key up to the next 2 + 8 * n. */
 static inline uint16
 fms_key_room(Size bytes)
 {
@@ -125,30 +95,14 @@ fms_record_key(const FmsRecord *record)
 	return (char *) (record + 1);
 }
 
-/* How many words the key has, the last of which is one of two bytes. */
+/* Number of words of the key, the last word of two bytes included. */
 static inline int
 fms_record_key_words(const FmsRecord *record)
 {
 	return record->key_bytes / sizeof(uint64) + 1;
 }
 
-static inline bool
-fms_record_has_tuple(const FmsRecord *record)
-{
-	return record->tuple_bytes > 0;
-}
-
-/* Most keys are of one length, and a copy of known length is no call. */
-static inline void
-fms_key_copy(char *to, const char *from, uint16 key_bytes)
-{
-	if (likely(key_bytes == FMS_PREFIX_BYTES))
-		memcpy(to, from, FMS_PREFIX_BYTES);
-	else
-		memcpy(to, from, key_bytes);
-}
-
-/* Size of a record with such a key and tuple, a multiple of 8. */
+/* Size in bytes of a record, a multiple of 8. */
 static inline Size
 fms_record_size(uint16 key_bytes, Size tuple_bytes)
 {
@@ -156,11 +110,7 @@ fms_record_size(uint16 key_bytes, Size tuple_bytes)
 		MAXALIGN(Max(tuple_bytes, FMS_TUPLE_SKIPPED_BYTES));
 }
 
-/*
- * What a record is expected to take whose columns are so wide: they, the
- * tuple's header, a key of one word, and half of what aligning the end takes
- * at most.
- */
+/* Estimated record size for rows whose columns take columns_bytes. */
 static inline double
 fms_record_expected_bytes(double columns_bytes)
 {
@@ -174,11 +124,7 @@ fms_record_bytes(const FmsRecord *record)
 	return fms_record_size(record->key_bytes, record->tuple_bytes);
 }
 
-/*
- * Could these bytes be the beginning of a record of a run?  What comes from
- * disk is asked before its key is looked at: the key must leave the tuple
- * aligned, and the tuple hold what all tuples do.
- */
+/* Checks the header of a record read from disk before its key is used. */
 static inline bool
 fms_record_is_sane(const FmsRecord *record)
 {
@@ -188,10 +134,7 @@ fms_record_is_sane(const FmsRecord *record)
 		record->tuple_bytes <= MaxAllocSize;
 }
 
-/*
- * The tuple, valid as long as the record's memory is.  Its t_len is only while
- * the record is open; columns can be read at any time.
- */
+/* The tuple in the record; its t_len is valid while the record is open. */
 static inline MinimalTuple
 fms_record_tuple(const FmsRecord *record)
 {
@@ -200,8 +143,8 @@ fms_record_tuple(const FmsRecord *record)
 }
 
 /*
- * Writes a closed record where there is room for it.  The tuple is a minimal
- * one or begins like one; without bytes, there is none.
+ * Writes a closed record into fms_record_size() bytes at `record`.  `tuple`
+ * has the layout of a MinimalTuple; it is ignored if tuple_bytes is 0.
  */
 static inline void
 fms_record_write(FmsRecord *record, const void *key, uint16 key_bytes,
@@ -210,10 +153,14 @@ fms_record_write(FmsRecord *record, const void *key, uint16 key_bytes,
 	record->tuple_bytes = tuple_bytes;
 	record->key_bytes = key_bytes;
 	record->flags = flags;
-	/* what nothing fills of the last word goes to disk: zero it */
+	/* the padding is written to disk */
 	memset((char *) record + fms_record_bytes(record) - MAXIMUM_ALIGNOF, 0,
 		   MAXIMUM_ALIGNOF);
-	fms_key_copy(fms_record_key(record), key, key_bytes);
+	/* the usual length is a constant: its memcpy() needs no call */
+	if (likely(key_bytes == FMS_PREFIX_BYTES))
+		memcpy(fms_record_key(record), key, FMS_PREFIX_BYTES);
+	else
+		memcpy(fms_record_key(record), key, key_bytes);
 	if (tuple_bytes > 0)
 		memcpy((char *) fms_record_tuple(record) + FMS_TUPLE_SKIPPED_BYTES,
 			   tuple + FMS_TUPLE_SKIPPED_BYTES,
@@ -221,8 +168,8 @@ fms_record_write(FmsRecord *record, const void *key, uint16 key_bytes,
 }
 
 /*
- * Opens a record: makes its tuple a whole one.  The record must not be looked
- * at until it is closed with what this returns.
+ * Opens a record: sets the tuple's t_len.  Returns the four bytes of the key
+ * that t_len replaces, for fms_record_close().
  */
 static inline uint32
 fms_record_open(const FmsRecord *record)
@@ -230,7 +177,7 @@ fms_record_open(const FmsRecord *record)
 	MinimalTuple tuple = fms_record_tuple(record);
 	uint32		displaced = tuple->t_len;
 
-	Assert(fms_record_has_tuple(record));
+	Assert(record->tuple_bytes > 0);
 	tuple->t_len = record->tuple_bytes;
 	return displaced;
 }
@@ -244,10 +191,7 @@ fms_record_close(const FmsRecord *record, uint32 displaced)
 	tuple->t_len = displaced;
 }
 
-/*
- * Word number i of the key as an integer that compares like its bytes.  The
- * last one has two of them, and the tuple's behind it.
- */
+/* Word i of the key as an integer that orders like the key's bytes. */
 static inline uint64
 fms_record_key_word(const FmsRecord *record, int i)
 {
@@ -255,6 +199,7 @@ fms_record_key_word(const FmsRecord *record, int i)
 
 	memcpy(&word, fms_record_key(record) + i * sizeof(uint64), sizeof(word));
 	word = pg_ntoh64(word);
+	/* the last word's two bytes are followed by the tuple */
 	return i == fms_record_key_words(record) - 1 ?
 		word & UINT64CONST(0xFFFF000000000000) : word;
 }
@@ -266,28 +211,55 @@ fms_record_prefix(const FmsRecord *record)
 }
 
 /*
- * Ten bytes of the key from a depth on that is less than the key's length,
- * as a number; what lies behind the key's end counts as zero.
+ * The FMS_PREFIX_BYTES of the key from offset `depth` on as a number, padded
+ * with zeros; depth is less than key_bytes.
  */
 static inline uint128
 fms_record_key_part(const FmsRecord *record, int depth)
 {
-	uint8		bytes[sizeof(uint64) + sizeof(uint16)] = {0};
-	uint64		word;
-	uint16		rest;
+	uint64		words[2] = {0};
 
-	memcpy(bytes, fms_record_key(record) + depth,
-		   Min((int) sizeof(bytes), record->key_bytes - depth));
-	memcpy(&word, bytes, sizeof(word));
-	memcpy(&rest, bytes + sizeof(word), sizeof(rest));
-	return (uint128) pg_ntoh64(word) << 16 | pg_ntoh16(rest);
+	memcpy(words, fms_record_key(record) + depth,
+		   Min(FMS_PREFIX_BYTES, record->key_bytes - depth));
+	return (uint128) pg_ntoh64(words[0]) << 16 | pg_ntoh64(words[1]) >> 48;
 }
 
+/* The two bytes of the prefix that follow fms_record_prefix(). */
 static inline uint16
 fms_record_prefix_rest(const FmsRecord *record)
 {
 	return record->key_bytes > sizeof(uint64) ?
 		fms_record_key_word(record, 1) >> 48 : 0;
+}
+
+/* Memory for one record after another, which grows with them. */
+typedef struct FmsRecordBuffer
+{
+	FmsRecord  *record;			/* NULL: no memory yet */
+	Size		size_bytes;
+} FmsRecordBuffer;
+
+static inline void
+fms_record_buffer_free(FmsRecordBuffer *buffer)
+{
+	if (buffer->record)
+		pfree(buffer->record);
+	*buffer = (FmsRecordBuffer) {NULL, 0};
+}
+
+/* Makes room for `bytes`, perhaps more than a GB; the record is lost. */
+static inline FmsRecord *
+fms_record_buffer_reserve(FmsRecordBuffer *buffer, MemoryContext context,
+						  Size bytes)
+{
+	if (buffer->size_bytes < bytes)
+	{
+		fms_record_buffer_free(buffer);
+		buffer->record = MemoryContextAllocExtended(context, bytes,
+													MCXT_ALLOC_HUGE);
+		buffer->size_bytes = bytes;
+	}
+	return buffer->record;
 }
 
 #endif							/* FMS_RECORD_H */

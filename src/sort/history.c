@@ -1,52 +1,25 @@
 /*-------------------------------------------------------------------------
  *
  * history.c
- *	  Going back in a merge.
+ *	  Going back in a merge, for cursors that scroll and for merge joins.
  *
- * A merge runs forwards.  Cursors that scroll want to go back, merge joins
- * return to a mark.  The stock sort writes its whole result to disk for
- * that; here nothing is written.  Two things are kept instead:
- *
- *	  window		copies of the tuples handed out last, in two generations
- *	  checkpoint	where the merge stood in each run at some position
+ * Nothing is written.  Memory holds a window, copies of the last tuples in two
+ * generations, and checkpoints: the positions in all runs where a generation
+ * began.
  *
  *	  position  0        1000      2000      3000      4000
  *	            |---------|---------|#########|######--> merge
  *	            ^         ^         ^ older   ^ newer
- *	            checkpoints, one where each generation began
  *
- * Steps within the window cost nothing.  A position before it is reached by
- * merging again from the last checkpoint before it, which costs a block a
- * run and the tuples from there to the position; and as they fill the window
- * while they pass, going back one by one through everything merges all of it
- * once more, not once a step.
+ * A position before the window is reached by merging again from the last
+ * checkpoint before it, through the window.  A merge is deterministic.
  *
- * Why not a backward merge: it needs records that can be read from their end,
- * the last key of every block for its read order, and every mode twice.  For
- * what people do with cursors (look at a page, go back one, jump to the end)
- * it would read the same blocks.
+ * If there is no room for a checkpoint, every second one is given up, so they
+ * are far apart after a long way.  A merge from one of them has half of the
+ * room for checkpoints on its way.  Thus going back through n tuples with c
+ * checkpoints merges each about twice, if n / c^2 is less than a window.
  *
- * Checkpoints cost memory for every run, so there is room for so many only.
- * When it is full every second one is given up.  After a long way forwards
- * they are thus far apart; so when the merge goes on from one of them, half
- * of the room is for new ones on the way to the position wanted.  Those
- * behind it are given up: should the merge come by again, it makes new ones.
- *
- *	  coarse   |-------|-------|-------|
- *	  fine                     |-|-|-|-|<- position
- *
- * Going back through n tuples with room for c checkpoints then merges each
- * of them again about twice, as long as n / c^2 is less than a window.
- *
- * The checkpoint before the mark is kept apart, so restoring never costs more
- * than a window's worth and what lies behind the mark.  If only marks are
- * wanted, older checkpoints are not kept at all.
- *
- * A merge is deterministic, ties included: merged again it gives the same
- * tuples at the same positions.
- *
- * Memory: checkpoints, and an arena a generation, in a context of their own
- * below the one of creation.  Nothing to be done on ERROR.
+ * All memory is in a context of the history's own.
  *
  *-------------------------------------------------------------------------
  */
@@ -55,27 +28,26 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
-#include "base/arena.h"
+#include "formation/arena.h"
 #include "sort/history.h"
 
-/* Of the memory, what the checkpoints take; the window takes the rest. */
+/* Checkpoints take this part of the memory, in these numbers. */
 #define CHECKPOINT_FRACTION		8
 #define CHECKPOINTS_MIN			8
 #define CHECKPOINTS_MAX			4096
 
 typedef struct FmsGeneration
 {
-	FmsArena	arena;			/* index: Size, a tuple's place; data: the
-								 * tuples */
+	FmsArena	arena;			/* index: offsets of tuples; data: tuples */
 	uint64		first;			/* position of its first tuple */
-	uint64		count;
+	uint64		count;			/* tuples */
 	Size		tuples_bytes;
 } FmsGeneration;
 
 typedef struct FmsCheckpoint
 {
 	uint64		position;		/* of the next tuple */
-	FmsPosition *runs;			/* [npositions]; NULL: not used yet */
+	FmsPosition *runs;			/* [npositions], or NULL: never used */
 } FmsCheckpoint;
 
 struct FmsHistory
@@ -83,16 +55,17 @@ struct FmsHistory
 	MemoryContext context;		/* all of it */
 	FmsSpill   *spill;
 	int			npositions;		/* of a checkpoint */
-	uint64		next;			/* position the merge stands at */
-	Size		generation_bytes;	/* full when it has as many */
+	uint64		next;			/* position of the merge's next tuple */
+	Size		generation_bytes;	/* of a full one */
 	FmsGeneration generations[2];
 	FmsGeneration *newer;
 	FmsGeneration *older;
-	FmsCheckpoint *checkpoints; /* ascending; 0 needs none */
+	FmsCheckpoint *checkpoints; /* ascending; position 0 needs none */
 	int			ncheckpoints;
 	int			max_checkpoints;
-	int			coarse;			/* so many of them are not thinned out */
-	FmsCheckpoint mark;			/* position 0: not needed */
+	int			coarse;			/* the first ones, which are not thinned out */
+	FmsCheckpoint mark;			/* the last one before the mark; position 0:
+								 * none */
 };
 
 FmsHistory *
@@ -113,7 +86,7 @@ fms_history_create(FmsSpill *spill, Size memory_bytes, bool backward)
 	history->max_checkpoints =
 		Max(CHECKPOINTS_MIN, Min(CHECKPOINTS_MAX, memory_bytes /
 								 CHECKPOINT_FRACTION / one_bytes));
-	/* without going back, those where both generations began are enough */
+	/* marks need those where the two generations began */
 	if (!backward)
 		history->max_checkpoints = 2;
 	history->checkpoints = palloc0(history->max_checkpoints *
@@ -138,31 +111,24 @@ fms_history_destroy(FmsHistory *history)
 
 /* ---- the window ---- */
 
-static inline Size *
-places_of(const FmsGeneration *generation)
-{
-	return (Size *) generation->arena.index.base;
-}
-
 static inline Size
 generation_size(const FmsGeneration *generation)
 {
 	return generation->tuples_bytes + generation->count * sizeof(Size);
 }
 
-static inline bool
-generation_has(const FmsGeneration *generation, uint64 position)
-{
-	return position >= generation->first &&
-		position - generation->first < generation->count;
-}
-
+/* The tuple at a position; NULL if it is not in the generation. */
 static inline MinimalTuple
 generation_get(const FmsGeneration *generation, uint64 position)
 {
-	return (MinimalTuple) (generation->arena.data.base +
-						   places_of(generation)[position -
-												 generation->first]);
+	const Size *offset;
+
+	if (position < generation->first ||
+		position - generation->first >= generation->count)
+		return NULL;
+	offset = (Size *) generation->arena.index.base +
+		(position - generation->first);
+	return (MinimalTuple) (generation->arena.data.base + *offset);
 }
 
 static void
@@ -173,7 +139,7 @@ generation_begin(FmsGeneration *generation, uint64 first)
 	generation->tuples_bytes = 0;
 }
 
-/* Returns false if the system refuses the memory. */
+/* Copies a tuple into the generation; false if the system has no memory. */
 static bool
 generation_add(FmsGeneration *generation, MinimalTuple tuple,
 			   Size limit_bytes)
@@ -187,7 +153,7 @@ generation_add(FmsGeneration *generation, MinimalTuple tuple,
 	if (!fms_arena_extend(&generation->arena, used, more,
 						  Max(limit_bytes, needed)))
 		return false;
-	places_of(generation)[generation->count++] = used.data;
+	((Size *) generation->arena.index.base)[generation->count++] = used.data;
 	memcpy(generation->arena.data.base + used.data, tuple, tuple->t_len);
 	generation->tuples_bytes += more.data;
 	return true;
@@ -195,18 +161,7 @@ generation_add(FmsGeneration *generation, MinimalTuple tuple,
 
 /* ---- checkpoints ---- */
 
-static void
-copy_checkpoint(const FmsHistory *history, FmsCheckpoint *to,
-				const FmsCheckpoint *from)
-{
-	to->position = from->position;
-	memcpy(to->runs, from->runs, history->npositions * sizeof(FmsPosition));
-}
-
-/*
- * Gives up every second one of those behind the first so many; keeps the
- * last.
- */
+/* Gives up every second one behind the first `first`; keeps the last. */
 static void
 thin_out(FmsHistory *history, int first)
 {
@@ -216,38 +171,26 @@ thin_out(FmsHistory *history, int first)
 	for (i = first + (history->ncheckpoints - first + 1) % 2;
 		 i < history->ncheckpoints; i += 2)
 	{
-		if (i != kept)
-		{
-			FmsCheckpoint given_up = history->checkpoints[kept];
+		FmsCheckpoint given_up = history->checkpoints[kept];
 
-			history->checkpoints[kept] = history->checkpoints[i];
-			history->checkpoints[i] = given_up;
-		}
-		kept++;
+		history->checkpoints[kept++] = history->checkpoints[i];
+		history->checkpoints[i] = given_up;
 	}
 	history->ncheckpoints = kept;
 }
 
-/* How many are at or before that position? */
+/* Number of checkpoints at or before a position. */
 static int
 checkpoints_until(const FmsHistory *history, uint64 position)
 {
-	int			low = 0;
-	int			high = history->ncheckpoints;
+	int			n = history->ncheckpoints;
 
-	while (low < high)
-	{
-		int			middle = low + (high - low) / 2;
-
-		if (history->checkpoints[middle].position <= position)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	while (n > 0 && history->checkpoints[n - 1].position > position)
+		n--;
+	return n;
 }
 
-/* The last one at or before that position, or NULL: the beginning. */
+/* The last checkpoint at or before a position, or NULL: the beginning. */
 static const FmsCheckpoint *
 checkpoint_before(const FmsHistory *history, uint64 position)
 {
@@ -284,12 +227,16 @@ fms_history_mark(FmsHistory *history, uint64 position)
 	if (history->mark.position > position)
 		history->mark.position = 0;
 	if (best && best->position > history->mark.position)
-		copy_checkpoint(history, &history->mark, best);
+	{
+		history->mark.position = best->position;
+		memcpy(history->mark.runs, best->runs,
+			   history->npositions * sizeof(FmsPosition));
+	}
 }
 
 /* ---- moving ---- */
 
-/* The newer generation is complete: the older one makes room for another. */
+/* The newer generation is complete: the next one replaces the older one. */
 static void
 next_generation(FmsHistory *history)
 {
@@ -301,8 +248,8 @@ next_generation(FmsHistory *history)
 }
 
 /*
- * Keeps a tuple in the window.  If the system refuses the memory, the window
- * stays as small as it is: the generation that begins then has no checkpoint.
+ * Keeps a tuple in the window.  If the system refuses memory, the window stays
+ * as small as it is, and the generation that begins has no checkpoint.
  */
 static void
 keep(FmsHistory *history, MinimalTuple tuple)
@@ -339,25 +286,20 @@ read_on(FmsHistory *history)
 	return generation_get(history->newer, history->next++);
 }
 
-/* Gives up the checkpoints behind the position, and makes room before it. */
-static void
-make_room(FmsHistory *history, uint64 position)
-{
-	history->ncheckpoints = checkpoints_until(history, position);
-	while (history->ncheckpoints > history->max_checkpoints / 2)
-		thin_out(history, 0);
-	/* of very few all are thinned out */
-	history->coarse = history->max_checkpoints < CHECKPOINTS_MIN ? 0 :
-		history->ncheckpoints;
-}
-
-/* Merges again from the best checkpoint for that position. */
+/* Merges again from the last checkpoint before a position. */
 static void
 start_again(FmsHistory *history, uint64 position)
 {
 	const FmsCheckpoint *best;
 
-	make_room(history, position);
+	history->ncheckpoints = checkpoints_until(history, position);
+	/* half of the room is for checkpoints on the way to the position */
+	while (history->ncheckpoints > history->max_checkpoints / 2)
+		thin_out(history, 0);
+	/* of very few all are thinned out */
+	history->coarse = history->max_checkpoints < CHECKPOINTS_MIN ? 0 :
+		history->ncheckpoints;
+
 	best = checkpoint_before(history, position);
 	if (history->mark.position > 0 && history->mark.position <= position &&
 		(best == NULL || best->position < history->mark.position))
@@ -371,12 +313,12 @@ start_again(FmsHistory *history, uint64 position)
 MinimalTuple
 fms_history_fetch(FmsHistory *history, uint64 position)
 {
-	MinimalTuple tuple = NULL;
+	MinimalTuple tuple = generation_get(history->newer, position);
 
-	if (generation_has(history->newer, position))
-		return generation_get(history->newer, position);
-	if (generation_has(history->older, position))
-		return generation_get(history->older, position);
+	if (tuple == NULL)
+		tuple = generation_get(history->older, position);
+	if (tuple)
+		return tuple;
 	if (position < history->next)
 		start_again(history, position);
 	while (history->next <= position)

@@ -17,10 +17,10 @@
 typedef struct FmsHistory FmsHistory;
 
 /*
- * Begins the spill's last merge, and makes its tuples accessible by their
- * position.  backward: any position may be asked for again; else only those
- * from the mark on (and 0).  Takes about memory_bytes, and at least what two
- * tuples need.  Current context.
+ * Begins the spill's last merge, whose tuples then have positions from 0 on.
+ * backward: any position may be asked for again; else those from the mark on,
+ * and 0.  Takes about memory_bytes, and room for two tuples at least, in the
+ * current context.
  */
 extern FmsHistory *fms_history_create(FmsSpill *spill, Size memory_bytes,
 									  bool backward);
@@ -28,9 +28,9 @@ extern FmsHistory *fms_history_create(FmsSpill *spill, Size memory_bytes,
 extern void fms_history_destroy(FmsHistory *history);
 
 /*
- * The tuple at that position, counted from 0, which must exist.  Valid until
- * the next call.  Cheap one after the other, forwards or backwards; elsewhere
- * merges again from the nearest checkpoint before it.
+ * The tuple at a position, which must exist; valid until the next call.  Steps
+ * in either direction are cheap.  Elsewhere it merges again from the nearest
+ * checkpoint before the position.
  */
 extern MinimalTuple fms_history_fetch(FmsHistory *history, uint64 position);
 

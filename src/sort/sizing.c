@@ -1,158 +1,101 @@
 /*-------------------------------------------------------------------------
  *
  * sizing.c
- *	  How large the blocks, how many runs at once, how many assist blocks.
+ *	  How a sort divides its memory: block size, fan-in, assist blocks.
  *
- * Three numbers share one memory:
+ *	  |<------------------------- work_mem -------------------------->|
+ *	  |  n + l blocks  |  tree, order, first keys, long  |  writer or  |
+ *	  |                |  records, in-memory run         |  history    |
  *
- *	  |<------------------------- work_mem ------------------------->|
- *	  |  n + l blocks  |  tree, order, fences, long records | writer |
- *	                                                          or history
+ * The first run needs the block size, and the number of runs n is known after
+ * the last one.  So an automatic block size goes by the planner's estimate of
+ * the input: the largest blocks of which the expected runs and the usual
+ * assist blocks fit into memory.  A wrong estimate costs a pass or smaller
+ * transfers.
  *
- * The block size has to be known when the first run is written, the number
- * of runs only when the last one has been.  So an automatic block size goes
- * by the planner's guess of the input: large enough for cheap transfers, small
- * enough that all expected runs, a tenth more, and the usual assist blocks
- * fit.  A wrong guess costs a pass or some smaller transfers, never more.
+ * A block size that was set is kept, and the fan-in falls until the merge
+ * fits.  Only if not even two runs fit is the block size halved, and then l.
  *
- * A block size that was set is kept, and the fan-in falls until the memory
- * holds it; only where not even two runs fit is the block size halved, and
- * only where the smallest blocks do not fit either does l fall.  EXPLAIN shows
- * what came of it.
- *
- * The same arithmetic says afterwards how much memory would have done: it is
- * gone through with more and more memory until what is wanted comes true.
- *
- * Pure arithmetic; nothing is owned and nothing can fail.
+ * Pure arithmetic: owns nothing, cannot fail.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "base/huge_page.h"
+#include <math.h>
+
+#include "io/huge_page.h"
+#include "order/first_key_reader.h"
 #include "sort/sizing.h"
 
-/* An automatic block size stays between these. */
-#define AUTO_BLOCK_MIN_BYTES	((uint32) 4096)
-#define AUTO_BLOCK_MAX_BYTES	((uint32) 256 * 1024)
-
-/* The same where the device was measured, and the least l counted on there. */
-#define DEVICE_BLOCK_MIN_BYTES	((uint32) 32 * 1024)
-#define DEVICE_BLOCK_MAX_BYTES	((uint32) 1024 * 1024)
-#define DEVICE_ASSIST_MIN		8
-
-/* A larger block must read so many times as fast to be worth its memory. */
-#define GAIN_USUAL		1.05
-#define GAIN_LARGE		1.25
-
-/* Automatic l: what a device can use, and what a merge should have. */
-#define AUTO_ASSIST_MAX		128
-#define AUTO_ASSIST_USUAL	32
-#define AUTO_ASSIST_MIN		4
-
-/* ... where l fills the memory, so that frames can be counted */
-#define FILL_ASSIST_MAX		((Size) 1 << 20)
+/* Bytes of an automatic block: a page at least. */
+#define AUTO_BLOCK_MIN_BYTES	((uint32) 4 * 1024)
+/* ... at most, on a device that was not measured: SSDs gain nothing by more */
+#define AUTO_BLOCK_USUAL_BYTES	((uint32) 256 * 1024)
+/* ... at most, on one that was: disks gain */
+#define AUTO_BLOCK_MAX_BYTES	((uint32) 1024 * 1024)
 
 /*
- * ... and before a merge had to wait: so many bytes, which stay in the
- * processor's caches, but not too few blocks.
+ * Half as large a block is as good if it is read at this rate of the whole,
+ * and has so many bytes: fewer cost too much processor time a byte.
  */
-#define FIRST_ASSIST_MIN	8
+#define NEARLY_AS_FAST			0.95
+#define CHEAP_BLOCK_BYTES		((uint32) 32 * 1024)
+
+/* Automatic l: more reads at once do not make a device faster. */
+#define AUTO_ASSIST_MAX			128
+/* ... on a device that was not measured */
+#define AUTO_ASSIST_USUAL		32
+/* ... at the start of a merge, and at least on a measured device */
+#define AUTO_ASSIST_FEW			8
+/* ... that the fan-in leaves room for */
+#define AUTO_ASSIST_MIN			4
+/* ... of a mode whose assist blocks take all memory */
+#define FILL_ASSIST_MAX			((Size) 1 << 20)
+
+/* Bytes that a merge reads ahead at first: they stay in a core's cache. */
 #define FIRST_READ_AHEAD_BYTES	((uint32) 128 * 1024)
 
-/* Runs to expect where the planner says nothing. */
-#define RUNS_UNKNOWN		32
+/* Runs to expect without an estimate of the input. */
+#define RUNS_UNKNOWN			32
 
 /*
- * More runs than expected, to be prepared for.  Not many: if there are still
- * more, only as many are merged first as the last merge cannot take, while
- * smaller blocks would cost all of the merge.
+ * Runs to be prepared for, as a multiple of those expected.  More are merged
+ * first, but smaller blocks would slow down the whole merge.
  */
-#define RUNS_SPARE			1.1
+#define RUNS_SPARE				1.1
 
-/* Runs that are parts of memory because they are the first (sort.c). */
-#define FIRST_PARTS		4
+/* The first runs are 1/8, 1/8, 1/4, 1/2 of memory: the input may end soon. */
+#define FIRST_RUNS				4
 
-/* What a run takes beside its block and what is read of its fences. */
-#define RUN_OVERHEAD_BYTES	512
+/* Tuples are kept for the last merge if they are this part of all, or more. */
+#define KEEP_FRACTION			4
 
-/*
- * Output buffers should have this part of the memory, but no more than that
- * part of what is expected: where little is written, the memory is better
- * filled with rows that need not be.
- */
-#define OUTPUT_FRACTION		8
+/* Bytes of a run in a merge besides its block and readers of first keys. */
+#define RUN_OVERHEAD_BYTES		512
+
+/* Parts of memory: output buffers (and of the expected input, too) */
+#define OUTPUT_FRACTION			8
 #define OUTPUT_EXPECTED_FRACTION	32
+/* ... first keys; the others go to a tape */
+#define FIRST_KEYS_FRACTION		32
+/* ... assist blocks beside an in-memory run */
+#define READ_AHEAD_FRACTION		8
+/* ... what going back in the last merge needs */
+#define HISTORY_FRACTION		4
+/* ... what whole huge pages may take beyond work_mem, between these bounds */
+#define ROUNDING_FRACTION		16
+#define ROUNDING_MIN_BYTES		((Size) 512 * 1024)
+#define ROUNDING_MAX_BYTES		FMS_HUGE_PAGE_BYTES
 
-/* Fences stay in memory up to this part of it. */
-#define FENCES_FRACTION		32
+/* Advice is in steps of the least work_mem, up to 64 TB. */
+#define ADVICE_STEP_BYTES		((Size) 64 * 1024)
+#define ADVICE_MAX_BYTES		((Size) 1 << 46)
+/* ... for this part of the runs more: formation leaves some memory unused */
+#define ADVICE_RUNS_FRACTION	8
 
-/* Assist blocks for so much are enough where much is merged from memory. */
-#define REST_READ_AHEAD_BYTES	((Size) 512 * 1024)
-
-/* Where little is, more of them, up to this part of the memory. */
-#define REST_ASSIST_FRACTION	4
-
-/* Going back in the last merge takes this part of it, where it is wanted. */
-#define HISTORY_FRACTION	4
-
-/*
- * What a merge's buffers may take beyond work_mem to be whole huge pages: this
- * part of it, between these.  As they leave next to nothing of work_mem they
- * would hardly ever be without.
- */
-#define ROUNDING_FRACTION	16
-#define ROUNDING_MIN_BYTES	((Size) 512 * 1024)
-#define ROUNDING_MAX_BYTES	((Size) 2 * 1024 * 1024)
-
-/* Advice is given in steps of this, the least work_mem. */
-#define ADVICE_STEP_BYTES	((Size) 64 * 1024)
-#define ADVICE_SPARE_FRACTION	8
-#define ADVICE_MAX_BYTES	((Size) 1 << 46)
-
-#define FAN_IN_MIN			2
-#define FAN_IN_MAX			(1 << 20)
-
-/* Assist blocks that a fan-in may not go below. */
-static uint32
-assist_floor(const FmsSizing *sizing)
-{
-	return sizing->assist_wanted > 0 ? sizing->assist_wanted :
-		AUTO_ASSIST_MIN;
-}
-
-/*
- * What a merge takes.  One that writes its result needs a writer, the last
- * one a history.
- */
-static Size
-merge_takes(const FmsSizing *sizing, int nruns, uint32 assist,
-			uint32 largest_bytes, bool writes)
-{
-	Size		needed = fms_merge_bytes(sizing->mode, sizing->fences, nruns,
-										 assist, sizing->block_bytes,
-										 largest_bytes, sizing->compressed);
-
-	/* an input buffer as in run formation leaves the output's alone */
-	if (writes || sizing->mode->fills_memory)
-		needed += sizing->writer_bytes;
-	if (!writes)
-		needed += sizing->history_bytes + sizing->rest_bytes;
-	/* while a result is written, its fences may use up the share */
-	if (writes || sizing->fences == NULL)
-		needed += sizing->fences_bytes;
-	else
-		needed += fms_fences_memory_bytes(sizing->fences);
-	return needed;
-}
-
-static bool
-fits(const FmsSizing *sizing, int nruns, uint32 assist, uint32 largest_bytes,
-	 bool writes)
-{
-	return merge_takes(sizing, nruns, assist, largest_bytes, writes) <=
-		sizing->memory_bytes;
-}
+#define FAN_IN_MIN				2
+#define FAN_IN_MAX				(1 << 20)
 
 static Size
 output_share(const FmsOptions *options)
@@ -165,74 +108,65 @@ output_share(const FmsOptions *options)
 	return share;
 }
 
-/* What a block may have for all expected runs and so many assist blocks. */
+/* ---- the block size ---- */
+
+/* Assist blocks that a device can use; depth: see FmsSizing.device_depth. */
+static uint32
+useful_assist(uint32 depth)
+{
+	return depth > 0 ? Max(depth, AUTO_ASSIST_FEW) : AUTO_ASSIST_USUAL;
+}
+
+/* Assist blocks to have room for, if blocks have that size. */
+static uint32
+expected_assist(const FmsOptions *options, uint32 block_bytes)
+{
+	return options->assist_blocks > 0 ? options->assist_blocks :
+		useful_assist(fms_device_enough_depth(&options->device, block_bytes));
+}
+
+/* Bytes for each block, with all expected runs and `assist` assist blocks. */
 static double
 block_share(const FmsOptions *options, uint32 assist)
 {
 	double		memory = options->memory_bytes;
-	double		run_bytes = memory - memory / FENCES_FRACTION -
+	Size		first_keys_bytes = options->memory_bytes / FIRST_KEYS_FRACTION;
+	double		run_bytes = memory - first_keys_bytes -
 		fms_run_writer_bytes(output_share(options), AUTO_BLOCK_MIN_BYTES);
-	double		runs = FIRST_PARTS + RUNS_SPARE *
+	double		runs = FIRST_RUNS + RUNS_SPARE *
 		(options->expected_bytes > 0 ?
 		 options->expected_bytes / Max(run_bytes, memory / 4) : RUNS_UNKNOWN);
 
-	/* a great many runs have many fences, and read them from their tape */
 	return (memory - runs * (RUN_OVERHEAD_BYTES +
-							 fms_fences_run_bytes(options->memory_bytes /
-												  FENCES_FRACTION))) /
+							 fms_first_keys_run_bytes(first_keys_bytes))) /
 		(runs + assist);
 }
 
-/*
- * For a device that has been measured: of the sizes that fit together with
- * as many assist blocks as it can use, the one it reads fastest, and of those
- * that it reads nearly as fast the smallest.  Larger than the largest usual
- * size only where it gains much.  A profile that is wrong costs transfers of
- * another size, never a pass: what fits does not depend on it.
- */
-static uint32
-measured_block_bytes(const FmsOptions *options)
+/* Does the device read half as large a block nearly as fast? */
+static bool
+half_is_as_fast(const FmsDevice *device, uint32 block_bytes, uint32 assist)
 {
-	uint32		best = 0;
-	double		best_mb = 0;
-	uint32		bytes;
-
-	for (bytes = DEVICE_BLOCK_MIN_BYTES; bytes <= DEVICE_BLOCK_MAX_BYTES;
-		 bytes *= 2)
-	{
-		uint32		assist = options->assist_blocks > 0 ?
-			options->assist_blocks :
-			Max(fms_device_enough_depth(&options->device, bytes),
-				DEVICE_ASSIST_MIN);
-		double		mb = fms_device_read_mb(&options->device, bytes, assist);
-
-		if (bytes > block_share(options, assist))
-			break;
-		if (mb > best_mb * (bytes > AUTO_BLOCK_MAX_BYTES ? GAIN_LARGE :
-							GAIN_USUAL))
-		{
-			best = bytes;
-			best_mb = mb;
-		}
-	}
-	return best;
+	return block_bytes / 2 >= CHEAP_BLOCK_BYTES &&
+		fms_device_read_mb(device, block_bytes / 2, assist) >=
+		NEARLY_AS_FAST * fms_device_read_mb(device, block_bytes, assist);
 }
 
 static uint32
 automatic_block_bytes(const FmsOptions *options)
 {
-	uint32		assist = options->assist_blocks > 0 ?
-		options->assist_blocks : AUTO_ASSIST_USUAL;
-	double		share = block_share(options, assist);
-	uint32		bytes = AUTO_BLOCK_MAX_BYTES;
-	uint32		measured = options->device.known ?
-		measured_block_bytes(options) : 0;
+	bool		measured = fms_device_enough_depth(&options->device,
+												   AUTO_BLOCK_USUAL_BYTES) > 0;
+	uint32		bytes = measured ? AUTO_BLOCK_MAX_BYTES :
+		AUTO_BLOCK_USUAL_BYTES;
 
-	if (measured > 0)
-		return measured;
+	for (; bytes > AUTO_BLOCK_MIN_BYTES; bytes /= 2)
+	{
+		uint32		assist = expected_assist(options, bytes);
 
-	while (bytes > AUTO_BLOCK_MIN_BYTES && bytes > share)
-		bytes /= 2;
+		if (bytes <= block_share(options, assist) &&
+			!(measured && half_is_as_fast(&options->device, bytes, assist)))
+			break;
+	}
 	return bytes;
 }
 
@@ -244,7 +178,7 @@ set_block_bytes(FmsSizing *sizing, uint32 block_bytes)
 												block_bytes);
 }
 
-/* Devices may take whole pages only, so pages stay whole if there are any. */
+/* Half a block.  A device may take whole pages only: pages stay whole. */
 static uint32
 half_of(uint32 block_bytes)
 {
@@ -255,95 +189,198 @@ half_of(uint32 block_bytes)
 	return half - half % quantum;
 }
 
-void
-fms_sizing_init(FmsSizing *sizing, const FmsMode *mode,
-				const FmsOptions *options)
-{
-	sizing->mode = mode;
-	sizing->memory_bytes = options->memory_bytes;
-	sizing->output_bytes = output_share(options);
-	sizing->fences_bytes = options->memory_bytes / FENCES_FRACTION;
-	sizing->rest_bytes = 0;
-	sizing->block_was_set = options->block_bytes > 0;
-	sizing->compressed = options->compression == FMS_COMPRESS_ON;
-	sizing->history_bytes = options->backward || options->marks ?
-		options->memory_bytes / HISTORY_FRACTION : 0;
-	sizing->fences = NULL;
-	sizing->assist_wanted = options->assist_blocks;
-	sizing->assist_enough = 0;
-	set_block_bytes(sizing, options->block_bytes > 0 ?
-					options->block_bytes : automatic_block_bytes(options));
+/* ---- merges ---- */
 
-	while (sizing->block_bytes > FMS_BLOCK_MIN_BYTES &&
-		   !fits(sizing, FAN_IN_MIN, assist_floor(sizing), 0, true))
-	{
-		set_block_bytes(sizing, half_of(sizing->block_bytes));
-	}
-	while (sizing->assist_wanted > 1 &&
-		   !fits(sizing, FAN_IN_MIN, sizing->assist_wanted, 0, true))
-		sizing->assist_wanted /= 2;
-	sizing->assist_enough = fms_device_enough_depth(&options->device,
-													sizing->block_bytes);
-}
-
-/*
- * What fences may come to take when a run more has been written, which may
- * take them to their tape.  Readers' buffers aside if they are there already.
- */
 static Size
-fences_to_come(const FmsSizing *sizing, int nruns)
+memory_of(const FmsSizing *sizing, const FmsMergeInput *input)
 {
-	Size		now = sizing->fences == NULL ? 0 :
-		fms_fences_memory_bytes(sizing->fences);
-	Size		run = now / Max(nruns, 1);
+	return sizing->memory_bytes - input->refused_bytes;
+}
 
-	if (sizing->fences == NULL || now + 2 * run < sizing->fences_bytes ||
-		fms_fence_reader_buffer_bytes(sizing->fences,
-									  FMS_FENCES_AHEAD) > 0)
-		return Max(now, sizing->fences_bytes);
-	return sizing->fences_bytes + fms_fences_tape_bytes() +
-		(nruns + 1) * fms_fences_run_bytes(sizing->fences_bytes);
+/* Assist blocks that a fan-in may not go below. */
+static uint32
+assist_floor(const FmsSizing *sizing)
+{
+	return sizing->assist_wanted > 0 ? sizing->assist_wanted :
+		AUTO_ASSIST_MIN;
+}
+
+/* Bytes that a merge needs. */
+static Size
+merge_bytes(const FmsSizing *sizing, const FmsMergeInput *input, int nruns,
+			uint32 assist, bool writes)
+{
+	Size		needed = fms_merge_bytes(sizing->mode, &input->first_keys,
+										 nruns, assist, sizing->block_bytes,
+										 input->largest_bytes,
+										 input->compressed);
+
+	/* an input buffer as in run formation leaves the output's alone */
+	if (writes || sizing->mode->fills_memory)
+		needed += sizing->writer_bytes;
+	if (!writes)
+		needed += sizing->history_bytes + input->in_memory_run_bytes;
+	/* while a result is written, its first keys may use up the share */
+	if (writes || input->first_keys.share_bytes == 0)
+		needed += sizing->first_keys_bytes;
+	else
+		needed += input->first_keys.memory_bytes;
+	return needed;
+}
+
+static bool
+fits(const FmsSizing *sizing, const FmsMergeInput *input, int nruns,
+	 uint32 assist, bool writes)
+{
+	return merge_bytes(sizing, input, nruns, assist, writes) <=
+		memory_of(sizing, input);
+}
+
+FmsSizing
+fms_sizing_choose(const FmsMode *mode, const FmsOptions *options)
+{
+	FmsMergeInput input = {
+		.compressed = options->compression == FMS_COMPRESS_ON
+	};
+	FmsSizing	sizing = {
+		.mode = mode,
+		.memory_bytes = options->memory_bytes,
+		.output_bytes = output_share(options),
+		.first_keys_bytes = options->memory_bytes / FIRST_KEYS_FRACTION,
+		.history_bytes = options->backward || options->marks ?
+		options->memory_bytes / HISTORY_FRACTION : 0,
+		.block_was_set = options->block_bytes > 0,
+		.assist_wanted = options->assist_blocks
+	};
+
+	set_block_bytes(&sizing, options->block_bytes > 0 ?
+					options->block_bytes : automatic_block_bytes(options));
+	while (sizing.block_bytes > FMS_BLOCK_MIN_BYTES &&
+		   !fits(&sizing, &input, FAN_IN_MIN, assist_floor(&sizing), true))
+		set_block_bytes(&sizing, half_of(sizing.block_bytes));
+	while (sizing.assist_wanted > 1 &&
+		   !fits(&sizing, &input, FAN_IN_MIN, sizing.assist_wanted, true))
+		sizing.assist_wanted /= 2;
+	sizing.device_depth = fms_device_enough_depth(&options->device,
+												  sizing.block_bytes);
+	return sizing;
 }
 
 /*
- * Automatic l where tuples stay in memory, too.  With n runs what stays is
- * at most one part in n of the input, and saves reading and writing that; the
- * assist blocks that it takes the memory of are missed by all the other parts.
- * So l grows with n, or to what a measured device can use.
+ * The most runs, if nruns is 0, or else assist blocks that fit beside the
+ * other number: from `low`, which need not fit, to `high` - 1.
  */
 static uint32
-assist_beside_rest(const FmsSizing *sizing, int nruns)
+most_that_fit(const FmsSizing *sizing, const FmsMergeInput *input, int nruns,
+			  bool writes, uint32 low, uint32 high)
 {
-	Size		ahead = Min(REST_READ_AHEAD_BYTES, sizing->memory_bytes / 8);
-	uint32		least = Max(AUTO_ASSIST_MIN, Min(AUTO_ASSIST_USUAL,
-												 ahead / sizing->block_bytes));
-	uint32		most = sizing->memory_bytes / REST_ASSIST_FRACTION /
-		sizing->block_bytes;
-	uint32		useful = Max(sizing->assist_enough,
-							 Min(AUTO_ASSIST_USUAL, nruns));
+	while (high - low > 1)
+	{
+		uint32		middle = low + (high - low) / 2;
 
-	return Max(least, Min(useful, most));
+		if (nruns > 0 ? fits(sizing, input, nruns, middle, writes) :
+			fits(sizing, input, middle, assist_floor(sizing), writes))
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
 }
 
-Size
-fms_sizing_rounding_bytes(const FmsSizing *sizing)
+int
+fms_sizing_fan_in(const FmsSizing *sizing, const FmsMergeInput *input,
+				  bool writes)
+{
+	return most_that_fit(sizing, input, 0, writes, FAN_IN_MIN, FAN_IN_MAX);
+}
+
+/* Assist blocks of a merge. */
+static uint32
+assist_blocks(const FmsSizing *sizing, const FmsMergeInput *input, int nruns,
+			  bool writes)
+{
+	uint32		most = AUTO_ASSIST_MAX;
+
+	if (!sizing->mode->assists)
+		return 0;
+	if (sizing->assist_wanted > 0)
+		return sizing->assist_wanted;
+	if (sizing->mode->fills_memory)
+		most = Max(most, Min(memory_of(sizing, input) / sizing->block_bytes,
+							 FILL_ASSIST_MAX));
+	return most_that_fit(sizing, input, nruns, writes, 1, most + 1);
+}
+
+/* Bytes beyond work_mem that buffers may take to be whole huge pages. */
+static Size
+rounding_bytes(const FmsSizing *sizing)
 {
 	return Max(ROUNDING_MIN_BYTES,
 			   Min(ROUNDING_MAX_BYTES,
 				   sizing->memory_bytes / ROUNDING_FRACTION));
 }
 
+FmsMergeSize
+fms_sizing_merge(const FmsSizing *sizing, const FmsMergeInput *input,
+				 int nruns, bool writes)
+{
+	uint32		assist = assist_blocks(sizing, input, nruns, writes);
+	uint32		first = Max(AUTO_ASSIST_FEW,
+							FIRST_READ_AHEAD_BYTES / sizing->block_bytes);
+	Size		memory = memory_of(sizing, input);
+	Size		taken = merge_bytes(sizing, input, nruns, assist, writes);
+	FmsMergeSize size = {
+		.assist_blocks = assist,
+		.assist_first = sizing->assist_wanted > 0 ? assist :
+		Min(assist, first),
+		.spare_bytes = rounding_bytes(sizing) +
+		(memory > taken ? memory - taken : 0)
+	};
+
+	return size;
+}
+
+/* ---- the in-memory run ---- */
+
 /*
- * So many blocks, if they are more than a huge page, want so many more to be
- * whole ones.  Without them, a device that reads some into small pages takes
- * longer for all than what is kept in that memory saves.
+ * Bytes that first keys need after one run more, which may send them to their
+ * tape.
+ */
+static Size
+first_keys_to_come(const FmsSizing *sizing,
+				   const FmsFirstKeyMemory *first_keys, int nruns)
+{
+	Size		now = first_keys->memory_bytes;
+	Size		run = now / Max(nruns, 1);
+
+	if (first_keys->on_tape || now + 2 * run < sizing->first_keys_bytes)
+		return Max(now, sizing->first_keys_bytes);
+	return sizing->first_keys_bytes + fms_first_key_tape_bytes() +
+		(nruns + 1) * fms_first_keys_run_bytes(sizing->first_keys_bytes);
+}
+
+/* Automatic l beside an in-memory run. */
+static uint32
+assist_beside_tuples(const FmsSizing *sizing)
+{
+	uint32		most = sizing->memory_bytes / READ_AHEAD_FRACTION /
+		sizing->block_bytes;
+
+	return Max(AUTO_ASSIST_MIN,
+			   Min(useful_assist(sizing->device_depth), most));
+}
+
+/*
+ * Blocks that make whole huge pages of `blocks` blocks, if they are more than
+ * one huge page.  Small pages slow down some devices by more than the tuples
+ * kept in that memory save.
  */
 static uint32
 to_huge_pages(const FmsSizing *sizing, uint32 blocks)
 {
 	Size		bytes = (Size) blocks * sizing->block_bytes;
 	Size		rounding = TYPEALIGN(FMS_HUGE_PAGE_BYTES, bytes) - bytes;
-	Size		beyond = fms_sizing_rounding_bytes(sizing);
+	Size		beyond = rounding_bytes(sizing);
 
 	if (bytes <= FMS_HUGE_PAGE_BYTES || rounding <= beyond)
 		return 0;
@@ -352,145 +389,115 @@ to_huge_pages(const FmsSizing *sizing, uint32 blocks)
 }
 
 Size
-fms_sizing_rest(const FmsSizing *sizing, int nruns, uint32 largest_bytes)
+fms_sizing_in_memory_run(const FmsSizing *sizing, const FmsMergeInput *input,
+						 int nruns)
 {
+	Size		memory = memory_of(sizing, input);
 	uint32		assist = sizing->assist_wanted > 0 ? sizing->assist_wanted :
-		assist_beside_rest(sizing, nruns);
+		assist_beside_tuples(sizing);
 	Size		taken;
 
-	/* writing the others is one run more, with fences of its own */
+	if (sizing->block_was_set)
+		return 0;
+	/* writing the other tuples makes one run more */
 	assist += to_huge_pages(sizing, sizing->mode->blocks(nruns + 1, assist));
-	taken = fms_merge_bytes(sizing->mode, sizing->fences, nruns + 1, assist,
-							sizing->block_bytes, largest_bytes,
-							sizing->compressed) +
-		fences_to_come(sizing, nruns) + sizing->history_bytes;
+	taken = fms_merge_bytes(sizing->mode, &input->first_keys, nruns + 1,
+							assist, sizing->block_bytes, input->largest_bytes,
+							input->compressed) +
+		first_keys_to_come(sizing, &input->first_keys, nruns) +
+		sizing->history_bytes;
 	if (sizing->mode->fills_memory)
 		taken += sizing->writer_bytes;
-
-	if (sizing->block_was_set || taken >= sizing->memory_bytes)
-		return 0;
-	return sizing->memory_bytes - taken;
+	return taken < memory ? memory - taken : 0;
 }
 
-int
-fms_sizing_fan_in(const FmsSizing *sizing, uint32 largest_bytes, bool writes)
+/* ---- runs to come ---- */
+
+Size
+fms_sizing_run_bytes(const FmsSizing *sizing, uint64 runs, Size used_bytes)
 {
-	int			low = FAN_IN_MIN;
-	int			high = FAN_IN_MAX;
-
-	/* low always may be, high is the first that may not */
-	while (high - low > 1)
-	{
-		int			middle = low + (high - low) / 2;
-
-		if (fits(sizing, middle, assist_floor(sizing), largest_bytes, writes))
-			low = middle;
-		else
-			high = middle;
-	}
-	return low;
-}
-
-uint32
-fms_sizing_assist(const FmsSizing *sizing, int nruns, uint32 largest_bytes,
-				  bool writes)
-{
-	uint32		low = 1;
-	uint32		high = AUTO_ASSIST_MAX + 1;
-
-	if (!sizing->mode->assists)
-		return 0;
-	if (sizing->assist_wanted > 0)
-		return sizing->assist_wanted;
-	if (sizing->mode->fills_memory)
-		high = Max(high, Min(sizing->memory_bytes / sizing->block_bytes,
-							 FILL_ASSIST_MAX) + 1);
-
-	/* low always may be, high is the first that may not */
-	while (high - low > 1)
-	{
-		uint32		middle = low + (high - low) / 2;
-
-		if (fits(sizing, nruns, middle, largest_bytes, writes))
-			low = middle;
-		else
-			high = middle;
-	}
-	return low;
+	if (sizing->block_was_set || runs >= FIRST_RUNS)
+		return used_bytes;
+	return used_bytes >> (FIRST_RUNS - Max(runs, 1));
 }
 
 Size
-fms_sizing_spare(const FmsSizing *sizing, int nruns, uint32 assist,
-				 uint32 largest_bytes, bool writes)
+fms_sizing_keep_bytes(Size used_bytes, Size room_bytes)
 {
-	Size		taken = merge_takes(sizing, nruns, assist, largest_bytes,
-									writes);
-
-	return sizing->memory_bytes > taken ? sizing->memory_bytes - taken : 0;
+	if (used_bytes <= room_bytes)
+		return used_bytes;
+	return room_bytes < used_bytes / KEEP_FRACTION ? 0 : room_bytes;
 }
 
-uint32
-fms_sizing_assist_first(const FmsSizing *sizing, uint32 assist)
+FmsForecast
+fms_sizing_forecast(const FmsSizing *sizing, const FmsMergeInput *input,
+					double input_bytes)
 {
-	return sizing->assist_wanted > 0 ? assist :
-		Min(assist, Max(FIRST_ASSIST_MIN,
-						FIRST_READ_AHEAD_BYTES / sizing->block_bytes));
+	FmsForecast forecast = {0};
+	Size		memory = fms_sizing_formation_bytes(sizing);
+	double		left = input_bytes - memory;
+	double		part = 0;
+	Size		held;
+	Size		room = 0;
+
+	if (left <= 0)
+		return forecast;
+	/* each time that memory is full, the next run makes room */
+	for (; left > 0 && forecast.runs < FIRST_RUNS; forecast.runs++)
+	{
+		part = fms_sizing_run_bytes(sizing, forecast.runs, memory);
+		left -= part;
+	}
+	if (left > 0)
+	{
+		double		whole = ceil(left / memory);
+
+		forecast.runs += (int64) whole;
+		left -= whole * memory;
+		part = memory;
+	}
+	/* the input ends in the room that the last of these made */
+	held = memory + Max(left, -part);
+	if (forecast.runs < fms_sizing_fan_in(sizing, input, false))
+		room = fms_sizing_in_memory_run(sizing, input, (int) forecast.runs);
+	forecast.in_memory_run_bytes = fms_sizing_keep_bytes(held, room);
+	if (forecast.in_memory_run_bytes < held)
+		forecast.runs++;
+	return forecast;
 }
 
-/* A question about a sort with some memory; see least_memory(). */
-typedef struct FmsQuestion
-{
-	const FmsSizing *done;		/* of the sort as it was */
-	FmsOptions	options;		/* memory: the one in question */
-	uint64		input_bytes;
-	uint32		largest_bytes;
-	bool		(*holds) (const FmsSizing *sizing,
-						  const struct FmsQuestion *question);
-} FmsQuestion;
-
+/* Is that memory enough for one pass, or for all of the input? */
 static bool
-fits_into_memory(const FmsSizing *sizing, const FmsQuestion *question)
+suffices(Size memory_bytes, const FmsMode *mode, const FmsOptions *options,
+		 const FmsMergeInput *input, uint64 input_bytes, bool one_pass)
 {
-	return question->input_bytes <= fms_sizing_formation_bytes(sizing);
-}
-
-static bool
-takes_one_pass(const FmsSizing *sizing, const FmsQuestion *question)
-{
-	Size		run_bytes = fms_sizing_formation_bytes(sizing);
-	uint64		runs = (question->input_bytes + run_bytes - 1) / run_bytes;
-
-	if (!sizing->block_was_set)
-		runs += FIRST_PARTS;
-	/* run formation does not fill its memory to the last byte */
-	runs += runs / ADVICE_SPARE_FRACTION;
-	return fits_into_memory(sizing, question) ||
-		runs <= (uint64) fms_sizing_fan_in(sizing, question->largest_bytes,
-										   false);
-}
-
-static bool
-holds_with(FmsQuestion *question, Size memory_bytes)
-{
+	FmsOptions	with = *options;
 	FmsSizing	sizing;
+	FmsForecast forecast;
 
-	question->options.memory_bytes = memory_bytes;
-	fms_sizing_init(&sizing, question->done->mode, &question->options);
-	sizing.fences = question->done->fences;
-	sizing.compressed = question->done->compressed;
-	return question->holds(&sizing, question);
+	with.memory_bytes = memory_bytes;
+	/* as if the planner had known */
+	with.expected_bytes = (double) input_bytes;
+	sizing = fms_sizing_choose(mode, &with);
+	if (input_bytes <= fms_sizing_formation_bytes(&sizing))
+		return true;
+	if (!one_pass)
+		return false;
+	forecast = fms_sizing_forecast(&sizing, input, (double) input_bytes);
+	return forecast.runs + 1 + forecast.runs / ADVICE_RUNS_FRACTION <=
+		fms_sizing_fan_in(&sizing, input, false);
 }
 
 /* Doubles, then halves the distance. */
 static Size
-least_memory(FmsQuestion *question)
+least_memory(const FmsMode *mode, const FmsOptions *options,
+			 const FmsMergeInput *input, uint64 input_bytes, bool one_pass)
 {
 	Size		enough = ADVICE_STEP_BYTES;
 	Size		too_little = 0;
 
-	/* as if the planner had known */
-	question->options.expected_bytes = (double) question->input_bytes;
-	while (enough < ADVICE_MAX_BYTES && !holds_with(question, enough))
+	while (enough < ADVICE_MAX_BYTES &&
+		   !suffices(enough, mode, options, input, input_bytes, one_pass))
 	{
 		too_little = enough;
 		enough *= 2;
@@ -500,7 +507,7 @@ least_memory(FmsQuestion *question)
 		Size		middle = too_little + (enough - too_little) / 2;
 
 		middle -= middle % ADVICE_STEP_BYTES;
-		if (holds_with(question, middle))
+		if (suffices(middle, mode, options, input, input_bytes, one_pass))
 			enough = middle;
 		else
 			too_little = middle;
@@ -508,31 +515,18 @@ least_memory(FmsQuestion *question)
 	return enough;
 }
 
-Size
-fms_sizing_for_memory(const FmsSizing *done, const FmsOptions *options,
-					  uint64 input_bytes)
+FmsAdvice
+fms_sizing_advise(const FmsMode *mode, const FmsOptions *options,
+				  const FmsMergeInput *input, uint64 input_bytes)
 {
-	FmsQuestion question = {
-		.done = done,
-		.options = *options,
-		.input_bytes = input_bytes,
-		.holds = fits_into_memory
-	};
+	FmsMergeInput all_on_disk = *input;
+	FmsAdvice	advice;
 
-	return least_memory(&question);
-}
-
-Size
-fms_sizing_for_one_pass(const FmsSizing *done, const FmsOptions *options,
-						uint64 input_bytes, uint32 largest_bytes)
-{
-	FmsQuestion question = {
-		.done = done,
-		.options = *options,
-		.input_bytes = input_bytes,
-		.largest_bytes = largest_bytes,
-		.holds = takes_one_pass
-	};
-
-	return least_memory(&question);
+	all_on_disk.in_memory_run_bytes = 0;
+	all_on_disk.refused_bytes = 0;
+	advice.one_pass_bytes = least_memory(mode, options, &all_on_disk,
+										 input_bytes, true);
+	advice.in_memory_bytes = least_memory(mode, options, &all_on_disk,
+										  input_bytes, false);
+	return advice;
 }

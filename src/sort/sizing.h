@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * sizing.h
- *	  How large the blocks, how many runs at once, how many assist blocks.
+ *	  How a sort divides its memory: block size, fan-in, assist blocks.
  *
  *-------------------------------------------------------------------------
  */
@@ -12,81 +12,110 @@
 
 #include "merge/merge.h"
 
+/* A sort's division of its memory; does not change while it spills. */
 typedef struct FmsSizing
 {
 	const FmsMode *mode;
-	Size		memory_bytes;	/* for everything */
-	Size		output_bytes;	/* of it, what a run writer should have */
-	Size		writer_bytes;	/* of it, what a run writer takes */
-	Size		fences_bytes;	/* of it, what fences may take */
-	Size		rest_bytes;		/* of it, tuples merged from memory */
+	Size		memory_bytes;	/* work_mem */
+	Size		output_bytes;	/* of it, for output buffers, at most */
+	Size		writer_bytes;	/* of it, taken by a run writer */
+	Size		first_keys_bytes;	/* of it, for first keys */
 	Size		history_bytes;	/* of it, for going back in the last merge */
 	uint32		block_bytes;
 	bool		block_was_set;	/* else automatic */
-	bool		compressed;		/* some blocks hold chunks: a merge needs room
-								 * to unpack them */
-	uint32		assist_wanted;	/* l as set, or 0 = automatic */
-	uint32		assist_enough;	/* what the device can use, 0: not known */
-	const FmsFenceStore *fences;	/* NULL until something is spilled */
+	uint32		assist_wanted;	/* l as set, or 0: automatic */
+	uint32		device_depth;	/* reads at once that the device can use, or
+								 * 0: unknown */
 } FmsSizing;
 
-/* Decides on the block size, when a sort starts; fills in all of it. */
-extern void fms_sizing_init(FmsSizing *sizing, const FmsMode *mode,
-							const FmsOptions *options);
+/* What the merges of a sort have to deal with. */
+typedef struct FmsMergeInput
+{
+	FmsFirstKeyMemory first_keys;
+	Size		in_memory_run_bytes;	/* tuples merged from memory */
+	Size		refused_bytes;	/* of work_mem that the system does not give */
+	uint32		largest_bytes;	/* of any record */
+	bool		compressed;		/* some blocks hold compressed chunks */
+} FmsMergeInput;
 
-/* Of it, for tuples and entries while runs are being formed. */
+/* How one merge uses the memory. */
+typedef struct FmsMergeSize
+{
+	uint32		assist_blocks;	/* at least 1; 0 if the mode has none */
+	uint32		assist_first;	/* of them, used until the merge has to wait */
+	Size		spare_bytes;	/* for whole huge pages: what the merge leaves
+								 * of the memory, and some beyond it */
+} FmsMergeSize;
+
+/* The runs that an input becomes. */
+typedef struct FmsForecast
+{
+	int64		runs;			/* on disk */
+	Size		in_memory_run_bytes;	/* not written, at the end */
+} FmsForecast;
+
+/* The least work_mem for an input, in steps of 64 kB. */
+typedef struct FmsAdvice
+{
+	Size		one_pass_bytes;
+	Size		in_memory_bytes;
+} FmsAdvice;
+
+/* Divides the memory of a sort that starts. */
+extern FmsSizing fms_sizing_choose(const FmsMode *mode,
+								   const FmsOptions *options);
+
+/* Bytes for tuples and entries while runs are being formed. */
 static inline Size
 fms_sizing_formation_bytes(const FmsSizing *sizing)
 {
 	Size		memory = sizing->memory_bytes;
-	Size		taken = sizing->writer_bytes + sizing->fences_bytes;
+	Size		taken = sizing->writer_bytes + sizing->first_keys_bytes;
 
 	return Max(memory / 4, memory > taken ? memory - taken : 0);
 }
 
 /*
- * How much memory may tuples keep that are merged with that many runs and not
- * written?  0: the merge needs all of it.  Assist blocks are not cut down for
- * it, nor is anything kept where the block size was set: that asks for a
- * merge of blocks only.
+ * Run formation has filled its memory with used_bytes: the bytes of the next
+ * run, the one after `runs` others.
  */
-extern Size fms_sizing_rest(const FmsSizing *sizing, int nruns,
-							uint32 largest_bytes);
-
-/* What a merge's buffers may take beyond the memory to be huge pages. */
-extern Size fms_sizing_rounding_bytes(const FmsSizing *sizing);
+extern Size fms_sizing_run_bytes(const FmsSizing *sizing, uint64 runs,
+								 Size used_bytes);
 
 /*
- * How many runs can be merged at once, given the largest record; with a
- * writer beside the merge if the result is to be written.  At least 2, even
- * where that is more than the memory allows: two records and their blocks are
- * what no merge can do without.
+ * The input has ended with used_bytes of tuples in memory, of which the last
+ * merge has room for room_bytes: the bytes to keep.
  */
-extern int	fms_sizing_fan_in(const FmsSizing *sizing, uint32 largest_bytes,
-							  bool writes);
-
-/* Assist blocks for merging that many runs: at least 1. */
-extern uint32 fms_sizing_assist(const FmsSizing *sizing, int nruns,
-								uint32 largest_bytes, bool writes);
-
-/* What of the memory such a merge, with so many assist blocks, leaves. */
-extern Size fms_sizing_spare(const FmsSizing *sizing, int nruns,
-							 uint32 assist, uint32 largest_bytes,
-							 bool writes);
+extern Size fms_sizing_keep_bytes(Size used_bytes, Size room_bytes);
 
 /*
- * The least memory, in steps of 64 kB, with which a sort that had that much
- * input (tuples and entries) would have held it in memory, or have merged it
- * in one pass; under these options, but for the memory and what was expected.
+ * Bytes that tuples may keep that a merge with `nruns` runs takes from memory.
+ * 0: the merge needs all of it, or the block size was set.
  */
-extern Size fms_sizing_for_memory(const FmsSizing *done,
-								  const FmsOptions *options,
-								  uint64 input_bytes);
-extern Size fms_sizing_for_one_pass(const FmsSizing *done,
-									const FmsOptions *options,
-									uint64 input_bytes, uint32 largest_bytes);
+extern Size fms_sizing_in_memory_run(const FmsSizing *sizing,
+									 const FmsMergeInput *input, int nruns);
 
-/* Of so many assist blocks, how many to use before a merge had to wait. */
-extern uint32 fms_sizing_assist_first(const FmsSizing *sizing, uint32 assist);
+/*
+ * The number of runs that one merge can take; writes: its result is written.
+ * At least 2, even if two records and their blocks need more memory.
+ */
+extern int	fms_sizing_fan_in(const FmsSizing *sizing,
+							  const FmsMergeInput *input, bool writes);
+
+/* Divides the memory for a merge of `nruns` runs. */
+extern FmsMergeSize fms_sizing_merge(const FmsSizing *sizing,
+									 const FmsMergeInput *input, int nruns,
+									 bool writes);
+
+/* The runs of input_bytes, tuples and entries. */
+extern FmsForecast fms_sizing_forecast(const FmsSizing *sizing,
+									   const FmsMergeInput *input,
+									   double input_bytes);
+
+/* The work_mem for input_bytes, tuples and entries; else under the options. */
+extern FmsAdvice fms_sizing_advise(const FmsMode *mode,
+								   const FmsOptions *options,
+								   const FmsMergeInput *input,
+								   uint64 input_bytes);
 
 #endif							/* FMS_SIZING_H */

@@ -8,36 +8,21 @@
  *	     \      |      /
  *	      last merge ----> tuples	never written
  *
- * Passes.  The last merge feeds the parent and is never written (ActiveSort).
- * If there are more runs than it can take, some are merged into one first:
- * as few as will do, and those that are smallest together, so little is
- * written twice.  Only neighbours are merged, and the result takes their
- * place: ties leave in the order of the runs, so that order must stay the
- * order of arrival.
+ * Passes.  The last merge feeds the parent and is never written.  If it cannot
+ * take all runs, earlier merges turn some into one: as few runs as necessary,
+ * the smallest, and only neighbours.  The result takes their position, because
+ * ties leave in the order of the runs, which is the order of arrival.
  *
  *	  runs   0  1  2  3  4  5  6		the last merge takes 5
  *	         0  1 [2  3  4] 5  6		merge 3 neighbours
  *	         0  1     7     5  6
  *
- * The rest.  Tuples that are still in memory when the input ends need not be
- * written, if the last merge can spare the memory: it takes them from there,
- * as if they were the last run.
+ * The in-memory run: tuples still in memory when the input ends.  If the last
+ * merge can spare their memory, it takes them from there, as its last run.
  *
- * The result as a run.  What a sort would cost that writes its result before
- * anybody reads it can be measured: then there is one merge more, into a run
- * that the last merge merely reads (options.materialize).
- *
- * The last merge can be begun again, at its start or anywhere it has been
- * before: the runs are still there.  In every merge before it, what has been
- * read is free to be written again, so that no more than the tuples once is on
- * the disk.
- *
- * Ownership.  Everything lies in one memory context of its own, a child of
- * the one current at the beginning.  Its reset callback closes the I/O
- * channel, which drains what is in flight and unmaps the buffers, so it may
- * simply be forgotten on ERROR; requests and frames are in that very context
- * (not in a child, which would be freed before the callback runs).  The
- * resource owner deletes the files, before or after that.
+ * Ownership.  Everything is in one memory context, whose reset callback closes
+ * the I/O channel, drains it and unmaps its buffers; requests and frames are
+ * in that context, not in a child.  The resource owner deletes the files.
  *
  *-------------------------------------------------------------------------
  */
@@ -47,11 +32,9 @@
 #include "utils/memutils.h"
 
 #include "base/clock.h"
-#include "device/compression.h"
-#include "base/huge_page.h"
-#include "device/medium.h"
+#include "device/spill_policy.h"
+#include "io/huge_page.h"
 #include "sort/spill.h"
-#include "device/trial.h"
 
 /* Merges do not settle for less than the least work_mem. */
 #define MEMORY_MIN_BYTES	((Size) 64 * 1024)
@@ -61,23 +44,27 @@ struct FmsSpill
 	MemoryContext context;
 	MemoryContextCallback on_reset;
 	FmsKeys    *keys;
-	FmsSizing  *sizing;
-	FmsCounters *counters;
+	const FmsSizing *sizing;
+	const FmsOptions *options;
+	Size		refused_bytes;	/* of its memory, by the system */
+	FmsCounters *counters;		/* written only */
 
 	FmsIo		io;
 	FmsTape    *tape;
-	FmsFenceStore *fences;
+	FmsFirstKeyStore *first_keys;
 	FmsRunWriter *writer;		/* NULL once all is written */
 	FmsRun	  **runs;			/* in order of arrival */
 	int			nruns;
 	int			runs_size;
 	uint32		largest_bytes;	/* of any record in them */
+	bool		compressed;		/* some have compressed chunks */
 	uint32		next_run_id;
-	FmsMedium	medium;			/* of the run that is written next */
-	FmsTrial	trial;			/* of the device, if the medium wants one */
-	FmsCompression compression; /* likewise */
+	FmsSpillFacts facts;		/* until the last run */
+	FmsSpillChoice choice;		/* for the next run */
+	instr_time	run_began;		/* when that choice was made */
+	double		run_blocked_us; /* waiting for writes until then */
 
-	const FmsFormation *rest;	/* goes into the last merge; NULL: nothing */
+	const FmsFormation *in_memory_run;	/* or NULL */
 	FmsMergePlan plan;			/* of the merge going on */
 	FmsMerge   *merge;			/* NULL: none */
 	FmsSampler	stepping;		/* divides the last merge's time between it
@@ -91,94 +78,131 @@ close_io(void *arg)
 	fms_io_close(&((FmsSpill *) arg)->io);
 }
 
-/* For those who look on, and for whoever asks why. */
+/* What merges have to deal with by now. */
+static FmsMergeInput
+merge_input(const FmsSpill *spill)
+{
+	FmsMergeInput input = {
+		.first_keys = fms_first_keys_memory(spill->first_keys),
+		.in_memory_run_bytes = spill->in_memory_run ?
+		fms_formation_memory_bytes(spill->in_memory_run) : 0,
+		.refused_bytes = spill->refused_bytes,
+		.largest_bytes = spill->largest_bytes,
+		.compressed = spill->compressed
+	};
+
+	return input;
+}
+
+/* Runs that one merge can take. */
+static int
+fan_in(const FmsSpill *spill, bool writes)
+{
+	FmsMergeInput input = merge_input(spill);
+
+	return fms_sizing_fan_in(spill->sizing, &input, writes);
+}
+
+/* Counts the choice, and begins to observe the run that it is about. */
 static void
-publish_choices(FmsSpill *spill)
+adopt_choice(FmsSpill *spill, FmsSpillChoice choice)
 {
 	FmsCounters *counters = spill->counters;
 
-	counters->compress_reason = spill->compression.reason;
-
-	counters->direct_reason = spill->medium.reason;
-	counters->device_mb = fms_medium_device_mb(&spill->medium);
-	counters->device_seen = spill->medium.device_seen;
-	counters->uses_direct_io = fms_tape_is_direct(spill->tape);
+	spill->choice = choice;
+	fms_count_set(counters, FMS_COUNT_DIRECT_REASON, choice.direct_reason);
+	fms_count_set(counters, FMS_COUNT_COMPRESS_REASON,
+				  choice.compress_reason);
+	fms_count_set(counters, FMS_COUNT_DEVICE_KB, choice.device_mb * 1000);
+	fms_count_set(counters, FMS_COUNT_DEVICE_SEEN, spill->facts.device_seen);
+	fms_count_set(counters, FMS_COUNT_DIRECT_IO,
+				  fms_tape_is_direct(spill->tape) ? FMS_YES : FMS_NO);
+	spill->run_began = fms_clock_now();
+	spill->run_blocked_us = fms_tape_use(spill->tape)->write_blocked_us;
 }
 
-/* What does the device make of what is in the page cache by now? */
+/* Brings the facts up to date after a run. */
 static void
-try_device(FmsSpill *spill)
+note_facts(FmsSpill *spill)
 {
-	FmsTrial   *trial = &spill->trial;
+	FmsSpillFacts *facts = &spill->facts;
+	const FmsTapeUse *use = fms_tape_use(spill->tape);
+	uint64		run_bytes = use->written_bytes - facts->written_bytes;
+	bool		corrected = spill->choice.direct &&
+		fms_spill_policy_observe(facts, run_bytes,
+								 fms_clock_since_us(spill->run_began),
+								 use->write_blocked_us -
+								 spill->run_blocked_us);
 
-	fms_trial_look(trial, &spill->io, spill->tape);
-	if (trial->failed)
-		fms_medium_end_trial(&spill->medium);
-	else
-		fms_medium_tried(&spill->medium, trial->tried_bytes, &trial->seen);
+	facts->written_bytes = use->written_bytes;
+	facts->cached_bytes = use->cached_bytes;
+	fms_run_compressed(spill->writer, &facts->compressible_bytes,
+					   &facts->compressed_bytes);
+	if (corrected || facts->written_bytes >= spill->choice.read_memory_bytes)
+		fms_spill_policy_read_memory(facts);
 }
 
-/*
- * A run is complete: where does the next one go, and is it compressed?  What
- * has been written stays as and where it is.
- */
+/* A run is complete: direct I/O and compression for the next one. */
 static void
 choose_anew(FmsSpill *spill)
 {
-	bool		was_cached = spill->medium.cached;
+	FmsSpillChoice choice;
 
-	if (spill->medium.on_trial)
-		try_device(spill);
-	fms_medium_next_run(&spill->medium, spill->counters);
-	if (spill->medium.cached != was_cached)
+	note_facts(spill);
+	choice = fms_spill_policy_choose(&spill->facts, &spill->choice);
+	if (choice.direct != spill->choice.direct)
 	{
 		fms_run_flush(spill->writer);
-		if (!fms_tape_set_direct(spill->tape, was_cached))
-			fms_medium_stay(&spill->medium, was_cached);
+		if (!fms_tape_set_direct(spill->tape, choice.direct))
+		{
+			spill->facts.direct_fixed = true;
+			choice = fms_spill_policy_choose(&spill->facts, &spill->choice);
+		}
 	}
-	fms_compression_next_run(&spill->compression, &spill->medium,
-							 spill->counters);
-	publish_choices(spill);
+	adopt_choice(spill, choice);
 }
 
 /* Begins writing a run of its own. */
 static void
 begin_run(FmsSpill *spill, FmsRun *run, uint32 level)
 {
-	bool		compressed = spill->compression.on;
+	bool		compressed = spill->choice.compressed;
 
-	/* whoever merges it needs the memory, too */
-	spill->sizing->compressed |= compressed;
+	spill->compressed |= compressed;
 	fms_run_begin(spill->writer, run, spill->next_run_id++, level, compressed);
 }
 
 static void
 open_files(FmsSpill *spill, const FmsOptions *options)
 {
-	FmsDirectChoice direct = options->direct_io;
-	FmsSizing  *sizing = spill->sizing;
+	const FmsSizing *sizing = spill->sizing;
 	FmsCounters *counters = spill->counters;
 	uint32		block_bytes = sizing->block_bytes;
+	FmsSpillChoice choice;
 
-	fms_medium_begin(&spill->medium, options, block_bytes, counters);
-	if (spill->medium.cached)
-		direct = FMS_DIRECT_OFF;
 	fms_io_open(&spill->io, options->io_method);
-	spill->tape = fms_tape_open(&spill->io, direct, block_bytes,
-								options->checksums, counters);
-	spill->fences = fms_fences_create(spill->keys, &spill->io,
-									  sizing->fences_bytes);
-	sizing->fences = spill->fences;
+	fms_spill_policy_begin(&spill->facts, options, block_bytes,
+						   !spill->io.method->submit_blocks);
+	choice = fms_spill_policy_choose(&spill->facts, &spill->choice);
+	spill->tape = fms_tape_open(&spill->io, choice.direct ?
+								options->direct_io : FMS_DIRECT_OFF,
+								block_bytes, options->checksums, counters);
+	if (choice.direct && !fms_tape_is_direct(spill->tape))
+	{
+		choice.direct = false;
+		spill->facts.direct_fixed = true;
+	}
+	spill->first_keys = fms_first_keys_create(spill->keys, &spill->io,
+											  sizing->first_keys_bytes);
 	spill->writer = fms_run_writer_create(&spill->io, spill->tape,
-										  spill->fences, sizing->mode->order,
-										  counters, block_bytes,
-										  sizing->output_bytes);
-	counters->block_bytes = block_bytes;
-	counters->uses_uring = spill->io.method == &fms_io_uring_method;
-	if (!spill->medium.cached && !fms_tape_is_direct(spill->tape))
-		fms_medium_stay(&spill->medium, true);
-	fms_compression_begin(&spill->compression, options, &spill->medium);
-	publish_choices(spill);
+										  spill->first_keys,
+										  sizing->mode->order, counters,
+										  block_bytes, sizing->output_bytes);
+	fms_count_set(counters, FMS_COUNT_BLOCK_BYTES, block_bytes);
+	fms_count_set(counters, FMS_COUNT_IO_METHOD,
+				  spill->io.method == &fms_io_uring_method ? FMS_IO_URING :
+				  FMS_IO_SYNC);
+	adopt_choice(spill, choice);
 	if (options->block_bytes > block_bytes)
 		ereport(DEBUG1,
 				(errmsg_internal("fmsort: work_mem holds no two runs' blocks of %u bytes, using %u",
@@ -197,8 +221,9 @@ adopt_head(FmsSpill *spill, FmsFormation *formation)
 }
 
 FmsSpill *
-fms_spill_begin(FmsKeys *keys, const FmsOptions *options, FmsSizing *sizing,
-				FmsCounters *counters, FmsFormation *formation)
+fms_spill_begin(FmsKeys *keys, const FmsOptions *options,
+				const FmsSizing *sizing, FmsCounters *counters,
+				FmsFormation *formation)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
 												  "fmsort spill",
@@ -212,6 +237,8 @@ fms_spill_begin(FmsKeys *keys, const FmsOptions *options, FmsSizing *sizing,
 	MemoryContextRegisterResetCallback(context, &spill->on_reset);
 	spill->keys = keys;
 	spill->sizing = sizing;
+	spill->options = options;
+	spill->compressed = options->compression == FMS_COMPRESS_ON;
 	spill->counters = counters;
 	open_files(spill, options);
 	adopt_head(spill, formation);
@@ -249,8 +276,8 @@ fms_spill_run(FmsSpill *spill, FmsFormation *formation, Size bytes)
 	fms_formation_spill(formation, spill->writer, bytes);
 	fms_run_finish(spill->writer);
 	insert_run(spill, run, spill->nruns);
-	spill->counters->runs++;
-	spill->counters->blocks += run->nblocks;
+	fms_count(spill->counters, FMS_COUNT_RUNS, 1);
+	fms_count(spill->counters, FMS_COUNT_BLOCKS, run->nblocks);
 	choose_anew(spill);
 	MemoryContextSwitchTo(caller);
 }
@@ -283,11 +310,12 @@ announce_merge(FmsSpill *spill, int first, int n, bool writes,
 		done += from ? from[i].block : 0;
 	}
 	fms_counters_begin_change(counters);
-	counters->phase = writes ? FMS_PHASE_PASSES : FMS_PHASE_MERGING;
-	counters->runs_left = spill->nruns;
-	counters->merge_runs = n;
-	counters->merge_blocks = blocks;
-	counters->merge_blocks_done = done;
+	fms_count_set(counters, FMS_COUNT_PHASE,
+				  writes ? FMS_PHASE_PASSES : FMS_PHASE_MERGING);
+	fms_count_set(counters, FMS_COUNT_RUNS_LEFT, spill->nruns);
+	fms_count_set(counters, FMS_COUNT_MERGE_RUNS, n);
+	fms_count_set(counters, FMS_COUNT_MERGE_BLOCKS, blocks);
+	fms_count_set(counters, FMS_COUNT_MERGE_BLOCKS_DONE, done);
 	fms_counters_end_change(counters);
 }
 
@@ -311,28 +339,27 @@ begin_merge(FmsSpill *spill, int first, int n, bool writes,
 			const FmsPosition *from)
 {
 	FmsMergePlan *plan = &spill->plan;
+	FmsMergeInput input = merge_input(spill);
+	FmsMergeSize size = fms_sizing_merge(spill->sizing, &input, n, writes);
 
 	plan->mode = spill->sizing->mode;
 	plan->keys = spill->keys;
 	plan->io = &spill->io;
 	plan->tape = spill->tape;
-	plan->fences = spill->fences;
+	plan->first_keys = spill->first_keys;
 	plan->counters = spill->counters;
 	plan->block_bytes = spill->sizing->block_bytes;
-	plan->rest = writes ? NULL : spill->rest;
+	plan->in_memory_run = writes ? NULL : spill->in_memory_run;
 	plan->frees = writes;
 	plan->writer_bytes = writes ? spill->sizing->writer_bytes : 0;
-	plan->assist_blocks =
-		fms_sizing_assist(spill->sizing, n, spill->largest_bytes, writes);
+	plan->assist_blocks = size.assist_blocks;
 	while (spill->sizing->assist_wanted == 0 && plan->assist_blocks > 1 &&
 		   !could_map_blocks(spill->sizing, n, plan->assist_blocks))
 		plan->assist_blocks /= 2;
-	plan->assist_first = fms_sizing_assist_first(spill->sizing,
-												 plan->assist_blocks);
-	spill->counters->assist_blocks = plan->assist_blocks;
-	spill->io.spare_bytes = fms_sizing_rounding_bytes(spill->sizing) +
-		fms_sizing_spare(spill->sizing, n, plan->assist_blocks,
-						 spill->largest_bytes, writes);
+	plan->assist_first = Min(size.assist_first, plan->assist_blocks);
+	fms_count_set(spill->counters, FMS_COUNT_ASSIST_BLOCKS,
+				  plan->assist_blocks);
+	spill->io.spare_bytes = size.spare_bytes;
 	announce_merge(spill, first, n, writes, from);
 	spill->merge = fms_merge_begin(plan, n, &spill->runs[first], from);
 }
@@ -370,7 +397,7 @@ merge_into_run(FmsSpill *spill, int first, int n)
 	for (i = first; i < first + n; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		fms_fences_forget(spill->fences, &spill->runs[i]->fences);
+		fms_first_keys_forget(spill->first_keys, &spill->runs[i]->first_keys);
 		fms_run_forget(spill->runs[i]);
 		pfree(spill->runs[i]);
 	}
@@ -413,29 +440,30 @@ fms_spill_flush(FmsSpill *spill)
 }
 
 Size
-fms_spill_rest_bytes(const FmsSpill *spill)
+fms_spill_in_memory_run_bytes(const FmsSpill *spill)
 {
+	FmsMergeInput input = merge_input(spill);
+
 	/* several passes need all memory */
-	if (spill->counters->options.materialize ||
-		spill->nruns >= fms_sizing_fan_in(spill->sizing,
-										  spill->largest_bytes, false))
+	if (spill->options->materialize ||
+		spill->nruns >= fms_sizing_fan_in(spill->sizing, &input, false))
 		return 0;
-	return fms_sizing_rest(spill->sizing, spill->nruns,
-						   spill->largest_bytes);
+	return fms_sizing_in_memory_run(spill->sizing, &input, spill->nruns);
 }
 
 /* With which memory would it have been easier? */
 static void
-advise(FmsSpill *spill)
+advise(FmsSpill *spill, uint64 input_bytes)
 {
-	FmsCounters *counters = spill->counters;
+	FmsMergeInput input = merge_input(spill);
+	FmsAdvice	advice = fms_sizing_advise(spill->sizing->mode,
+										   spill->options, &input,
+										   input_bytes);
 
-	counters->one_pass_bytes =
-		fms_sizing_for_one_pass(spill->sizing, &counters->options,
-								counters->input_bytes, spill->largest_bytes);
-	counters->in_memory_bytes =
-		fms_sizing_for_memory(spill->sizing, &counters->options,
-							  counters->input_bytes);
+	fms_count_set(spill->counters, FMS_COUNT_ONE_PASS_BYTES,
+				  advice.one_pass_bytes);
+	fms_count_set(spill->counters, FMS_COUNT_IN_MEMORY_BYTES,
+				  advice.in_memory_bytes);
 }
 
 /*
@@ -445,9 +473,8 @@ advise(FmsSpill *spill)
 static int
 runs_to_leave(const FmsSpill *spill)
 {
-	bool		materialize = spill->counters->options.materialize;
-	int			most = fms_sizing_fan_in(spill->sizing, spill->largest_bytes,
-										 materialize);
+	bool		materialize = spill->options->materialize;
+	int			most = fan_in(spill, materialize);
 
 	return materialize && spill->nruns <= most ? 1 : most;
 }
@@ -460,36 +487,45 @@ runs_to_leave(const FmsSpill *spill)
 static void
 settle_for_less(FmsSpill *spill)
 {
-	FmsSizing  *sizing = spill->sizing;
+	const FmsSizing *sizing = spill->sizing;
+	Size		memory_bytes = sizing->memory_bytes;
 
-	while (sizing->memory_bytes > MEMORY_MIN_BYTES)
+	while (memory_bytes > MEMORY_MIN_BYTES)
 	{
-		int			n = Min(spill->nruns,
-							fms_sizing_fan_in(sizing, spill->largest_bytes,
-											  false));
-		uint32		assist = fms_sizing_assist(sizing, n,
-											   spill->largest_bytes, false);
+		FmsMergeInput input = merge_input(spill);
+		int			n = Min(spill->nruns, fan_in(spill, false));
+		FmsMergeSize size = fms_sizing_merge(sizing, &input, n, false);
 
-
-		if (could_map_blocks(sizing, n, assist))
+		if (could_map_blocks(sizing, n, size.assist_blocks))
 			break;
-		sizing->memory_bytes -= sizing->memory_bytes / 4;
+		memory_bytes -= memory_bytes / 4;
+		spill->refused_bytes = sizing->memory_bytes - memory_bytes;
 	}
 }
 
+static void
+announce_merges(FmsSpill *spill)
+{
+	int			most = fan_in(spill, false);
+	int			last = spill->options->materialize ? 1 : most;
+
+	fms_counters_begin_change(spill->counters);
+	fms_count_set(spill->counters, FMS_COUNT_FAN_IN, most);
+	fms_count_set(spill->counters, FMS_COUNT_RUNS_AT_FIRST, spill->nruns);
+	fms_count_set(spill->counters, FMS_COUNT_RUNS_TOO_MANY,
+				  Max(spill->nruns, last) - last);
+	fms_counters_end_change(spill->counters);
+}
+
 void
-fms_spill_reduce(FmsSpill *spill, const FmsFormation *rest)
+fms_spill_reduce(FmsSpill *spill, const FmsFormation *in_memory_run,
+				 uint64 input_bytes)
 {
 	MemoryContext caller = MemoryContextSwitchTo(spill->context);
-	FmsSizing  *sizing = spill->sizing;
 
-	spill->rest = rest;
-	sizing->rest_bytes = rest ? fms_formation_memory_bytes(rest) : 0;
+	spill->in_memory_run = in_memory_run;
 	settle_for_less(spill);
-	spill->counters->runs_at_first = spill->nruns;
-	spill->counters->runs_at_last = fms_sizing_fan_in(sizing,
-													  spill->largest_bytes,
-													  false);
+	announce_merges(spill);
 	for (;;)
 	{
 		int			last = runs_to_leave(spill);
@@ -497,17 +533,17 @@ fms_spill_reduce(FmsSpill *spill, const FmsFormation *rest)
 
 		if (spill->nruns <= last)
 			break;
-		n = Min(fms_sizing_fan_in(sizing, spill->largest_bytes, true),
-				spill->nruns - last + 1);
+		n = Min(fan_in(spill, true), spill->nruns - last + 1);
 		merge_into_run(spill, smallest_neighbours(spill, n), n);
 	}
 	fms_run_writer_destroy(spill->writer);
 	spill->writer = NULL;
 	fms_tape_trim(spill->tape);
-	spill->counters->spilled_bytes = fms_tape_end(spill->tape);
-	spill->counters->merge_passes = highest_level(spill->runs,
-												  spill->nruns) + 1;
-	advise(spill);
+	fms_count(spill->counters, FMS_COUNT_SPILLED_BYTES,
+			  fms_tape_end(spill->tape));
+	fms_count_set(spill->counters, FMS_COUNT_MERGE_PASSES,
+				  highest_level(spill->runs, spill->nruns) + 1);
+	advise(spill, input_bytes);
 	MemoryContextSwitchTo(caller);
 }
 
@@ -583,13 +619,11 @@ fms_spill_tell(FmsSpill *spill, FmsPosition *positions)
 }
 
 void
-fms_spill_count(const FmsSpill *spill, FmsCounters *counters)
+fms_spill_count(FmsSpill *spill)
 {
-	fms_fences_count(spill->fences, counters);
-	/* block orders are made within merges */
-	counters->merge_us = Max(0, merging_us(spill) - counters->order_us);
-	if (spill->merge)
-		counters->load_us = fms_merge_load_us(spill->merge);
+	fms_first_keys_count(spill->first_keys, spill->counters);
+	fms_count_set_us(spill->counters, FMS_COUNT_MERGING_NS,
+					 merging_us(spill));
 }
 
 void
@@ -597,10 +631,9 @@ fms_spill_end(FmsSpill *spill)
 {
 	/* nothing may be in flight when the files go */
 	fms_io_close(&spill->io);
-	if (spill->fences)
-		fms_fences_destroy(spill->fences);
+	if (spill->first_keys)
+		fms_first_keys_destroy(spill->first_keys);
 	if (spill->tape)
 		fms_tape_close(spill->tape);
-	spill->sizing->fences = NULL;
 	MemoryContextDelete(spill->context);
 }

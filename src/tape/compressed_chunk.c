@@ -1,36 +1,21 @@
 /*-------------------------------------------------------------------------
  *
  * compressed_chunk.c
- *	  Records compressed together: what the blocks of a compressed run hold.
+ *	  Records compressed together: the contents of a compressed run's blocks.
  *
- * Where a device is slow, fewer bytes are worth more than the time it takes to
- * make them fewer (compression.c decides).  Blocks keep their size, since a
- * block's place on the tape is a multiplication and its reads are aligned;
- * they hold more records instead.  A block is thus not compressed as a whole,
- * but in chunks of some of its records:
+ *	  plain	      | header | record | record | record | record | ..		  |
+ *	  compressed  | header | chunk: 60 records | chunk: 62 records | ..	  |
  *
- *	  plain	| header | record | record | record | record | ..		   |
- *	  not	| header | chunk: 60 records | chunk: 62 records | ..	   |
+ *	  chunk       | stored, records' bytes, number | LZ4's bytes | pad to 8 |
  *
- *	  chunk  | stored, records' bytes, count | LZ4's bytes | pad to 8 |
+ * Blocks keep their size, so that a block's offset is a multiplication and its
+ * reads are aligned; they hold more records instead.  The merge has blocks in
+ * memory as they are on disk, and unpacks one chunk of each run at a time.
  *
- * The merge has the blocks as they are on disk, so that memory and reads ahead
- * last for twice the records, and unpacks a chunk of each run at a time.
- * That is its size: 8 kB, compressed nearly as well as 32 kB would be (orders
- * by date to 45 % instead of 41), and a quarter of the block at most, so that
- * unpacking never takes more than a quarter of the memory that the blocks
- * take, and what is left unused at a block's end remains small.
+ * A chunk that does not become smaller is stored as it is.
  *
- * A chunk that does not become smaller is stored as it is.  Then it takes
- * eight bytes more than its records.
- *
- * Why LZ4: run formation makes some 400 MB of records a second; LZ4 takes 550,
- * and gives 4 GB/s back.  Of the same chunks Zstandard's level -1 makes 37 %,
- * at 300 MB/s, and gives back 0.9 GB/s: worth it on the slowest devices only.
- * And the server depends on LZ4 itself.
- *
- * Memory: a compressor is one piece of memory, palloc'd; LZ4 allocates nothing.
- * Nothing here fails but palloc().
+ * Memory: a compressor is one allocation; LZ4 allocates nothing.  Nothing here
+ * fails but palloc().
  *
  *-------------------------------------------------------------------------
  */
@@ -40,36 +25,42 @@
 
 #include "tape/compressed_chunk.h"
 
-#define CHUNK_MAX_BYTES	((uint32) 8192)
+/*
+ * Largest size of a chunk's records: in bytes, and as a part of the block.
+ * Chunks of 8 kB compress nearly as well as 32 kB.  The part bounds the memory
+ * for unpacking, and the unused space at a block's end.
+ */
+#define CHUNK_MAX_BYTES		((uint32) 8192)
+#define CHUNK_MAX_FRACTION	4
 
 StaticAssertDecl(CHUNK_MAX_BYTES <= PG_UINT16_MAX,
 				 "a chunk's size must fit into its header");
 
 struct FmsCompressor
 {
-	LZ4_stream_t lz4;			/* what LZ4 works with: its hash table */
+	LZ4_stream_t lz4;			/* LZ4's hash table */
 	uint32		capacity;
 	uint32		record_bytes;	/* filled */
 	uint32		records;
 	uint32		last_at;		/* where the last record begins */
 	bool		closed;			/* the next record begins a chunk */
-	FmsCompressedChunk  *chunk;			/* packed; room for the worst case */
+	FmsCompressedChunk *chunk;	/* packed; room for the worst case */
 	char	   *bytes;			/* [capacity] records as they are */
 };
 
 uint32
 fms_compressed_chunk_capacity(uint32 block_bytes)
 {
-	uint32		share = block_bytes * FMS_COMPRESSED_MAX_SHARE;
-
-	return Min(CHUNK_MAX_BYTES, MAXALIGN_DOWN(share));
+	return Min(CHUNK_MAX_BYTES,
+			   MAXALIGN_DOWN(block_bytes / CHUNK_MAX_FRACTION));
 }
 
 FmsCompressor *
 fms_compressor_create(uint32 capacity)
 {
 	Size		head_bytes = MAXALIGN(sizeof(FmsCompressor));
-	char	   *memory = palloc(head_bytes + sizeof(FmsCompressedChunk) + 2 * capacity);
+	char	   *memory = palloc(head_bytes + sizeof(FmsCompressedChunk) +
+								2 * capacity);
 	FmsCompressor *compressor = (FmsCompressor *) memory;
 
 	Assert(capacity == MAXALIGN(capacity));
@@ -114,36 +105,34 @@ fms_compressor_add(FmsCompressor *compressor, const FmsRecord *record)
 	return true;
 }
 
-/*
- * LZ4 gives up where the result would be as long as the records, which then
- * are what is stored.
- */
 const FmsCompressedChunk *
 fms_compressor_close(FmsCompressor *compressor)
 {
-	FmsCompressedChunk  *chunk = compressor->chunk;
+	FmsCompressedChunk *chunk = compressor->chunk;
 	char	   *stored = (char *) (chunk + 1);
+	uint32		record_bytes = compressor->record_bytes;
 	int			bytes;
 
 	Assert(!fms_compressor_is_empty(compressor));
 	compressor->closed = true;
 	/* no chunk refers to another: each can be unpacked by itself */
 	LZ4_resetStream_fast(&compressor->lz4);
-	bytes = LZ4_compress_fast_continue(&compressor->lz4, compressor->bytes, stored,
-									   compressor->record_bytes,
-									   compressor->record_bytes - 1, 1);
+	bytes = LZ4_compress_fast_continue(&compressor->lz4, compressor->bytes,
+									   stored, record_bytes,
+									   record_bytes - 1, 1);
 	if (bytes <= 0)
 	{
-		bytes = compressor->record_bytes;
+		/* the result would be as long as the records, so store these */
+		bytes = record_bytes;
 		memcpy(stored, compressor->bytes, bytes);
 	}
 	chunk->stored_bytes = bytes;
-	chunk->record_bytes = compressor->record_bytes;
+	chunk->record_bytes = record_bytes;
 	chunk->records = compressor->records;
-	/* what an earlier chunk left behind does not go to disk */
+	/* bytes of an earlier chunk must not go to disk */
 	memset(stored + bytes, 0, MAXALIGN(bytes) - bytes);
 	Assert(fms_compressed_chunk_size(chunk) <=
-		   sizeof(FmsCompressedChunk) + compressor->record_bytes);
+		   sizeof(FmsCompressedChunk) + record_bytes);
 	return chunk;
 }
 
@@ -162,8 +151,8 @@ fms_compressor_last(const FmsCompressor *compressor)
 }
 
 bool
-fms_compressed_chunk_unpack(const FmsCompressedChunk *chunk, uint32 left_bytes, char *records,
-				  uint32 capacity)
+fms_compressed_chunk_unpack(const FmsCompressedChunk *chunk,
+							uint32 left_bytes, char *records, uint32 capacity)
 {
 	if (left_bytes < sizeof(FmsCompressedChunk) ||
 		left_bytes < fms_compressed_chunk_size(chunk) ||

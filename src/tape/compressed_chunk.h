@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * compressed_chunk.h
- *	  Records compressed together: what the blocks of a compressed run hold.
+ *	  Records compressed together: the contents of a compressed run's blocks.
  *
  *-------------------------------------------------------------------------
  */
@@ -12,28 +12,25 @@
 
 #include "keys/record.h"
 
-/* A chunk on disk begins with this. */
+/* The header of a chunk on disk. */
 typedef struct FmsCompressedChunk
 {
-	uint16		stored_bytes;	/* that follow; as many as record_bytes: not
-								 * compressed, it would have gained nothing */
+	uint16		stored_bytes;	/* that follow; equal to record_bytes: not
+								 * compressed */
 	uint16		record_bytes;	/* of the records, side by side */
-	uint32		records;		/* how many; at least one */
+	uint32		records;		/* number of records; at least one */
 } FmsCompressedChunk;
 
 StaticAssertDecl(sizeof(FmsCompressedChunk) == MAXIMUM_ALIGNOF,
 				 "chunks go to disk: their header must not be padded");
 
-/* Of a block, at most: that is what unpacking takes. */
-#define FMS_COMPRESSED_MAX_SHARE	0.25
-
 /*
- * Bytes of records that a chunk holds at most, in blocks of that size.  What
- * unpacks it needs as much memory, MAXALIGNed.
+ * Largest size of a chunk's records in blocks of block_bytes.  Unpacking takes
+ * that much memory, MAXALIGNed.
  */
 extern uint32 fms_compressed_chunk_capacity(uint32 block_bytes);
 
-/* What it takes of a block; the next one begins there. */
+/* Size of the chunk in its block; the next one follows. */
 static inline uint32
 fms_compressed_chunk_size(const FmsCompressedChunk *chunk)
 {
@@ -41,36 +38,39 @@ fms_compressed_chunk_size(const FmsCompressedChunk *chunk)
 }
 
 /*
- * Unpacks a chunk, of which left_bytes are there to be read, and says whether
- * it could have been made by fms_compressor_close(): whatever the bytes are,
- * nothing is read or written outside.
+ * Unpacks a chunk, of which left_bytes can be read, to records[capacity].
+ * False if fms_compressor_close() cannot have made it.  Reads and writes
+ * nothing outside, whatever the chunk's bytes are.
  */
-extern bool fms_compressed_chunk_unpack(const FmsCompressedChunk *chunk, uint32 left_bytes,
-							  char *records, uint32 capacity);
+extern bool fms_compressed_chunk_unpack(const FmsCompressedChunk *chunk,
+										uint32 left_bytes, char *records,
+										uint32 capacity);
 
 /* Makes chunks, one after the other. */
 typedef struct FmsCompressor FmsCompressor;
 
 /*
- * Current context; pfree() is all it takes to be rid of it.  It takes 33 kB at
- * most, which count against nothing.
+ * Creates a compressor in the current context; pfree() frees all of it.  It
+ * takes at most 33 kB, which do not count against work_mem.
  */
 extern FmsCompressor *fms_compressor_create(uint32 capacity);
 
-/* Can this record be part of a chunk at all? */
+/* Is the record small enough for a chunk? */
 extern bool fms_compressor_takes(const FmsCompressor *compressor,
-							  const FmsRecord *record);
+								 const FmsRecord *record);
 
-/* Adds a copy of it.  False, and nothing changes: this chunk is full. */
-extern bool fms_compressor_add(FmsCompressor *compressor, const FmsRecord *record);
+/* Adds a copy of the record.  False, with nothing changed, if it is full. */
+extern bool fms_compressor_add(FmsCompressor *compressor,
+							   const FmsRecord *record);
 
 extern bool fms_compressor_is_empty(const FmsCompressor *compressor);
 
 /*
- * Compresses what has been added, and begins the next bundle.  The chunk and
- * what first() and last() return stay until the next add().
+ * Compresses the records that have been added, and begins the next chunk.  The
+ * chunk, first() and last() stay valid until the next add().
  */
-extern const FmsCompressedChunk *fms_compressor_close(FmsCompressor *compressor);
+extern const FmsCompressedChunk *
+fms_compressor_close(FmsCompressor *compressor);
 extern const FmsRecord *fms_compressor_first(const FmsCompressor *compressor);
 extern const FmsRecord *fms_compressor_last(const FmsCompressor *compressor);
 

@@ -1,31 +1,19 @@
 /*-------------------------------------------------------------------------
  *
  * space.c
- *	  The stretches of a tape that may be written again.
+ *	  The free extents of a tape, which may be written again.
  *
- * A merge that writes its result reads as much as it writes.  What it has read
- * nobody needs any more, so that is where it writes, some way behind:
+ * A merge pass writes as much as it reads, and writes where it has read:
  *
  *	  run 0                      run 1
  *	  |#### read ####| to come  ||### read ####| to come    |
  *	  |<-- free ---->|           |<-- free --->|
  *
- * So a sort takes as much of the disk as its tuples, and a little, however
- * often they pass.  Holes in the file would keep that promise as well, and did
- * once.  But then the file system has to free what it will be asked for again,
- * tells some devices of it, and must remember of all that is written anew that
- * it is not garbage any longer; and a hole waits for the reads that are under
- * way.  Writing over what is there is what devices and file systems do best.
- *
- * Stretches that touch are one.  They are of bytes, since blocks may be
- * smaller than a page; what is taken is whole pages.  The largest is taken
- * first: so the pieces that the result lies in are few.  Since a merge frees
- * what it reads piece by piece, there are never many more stretches than runs
- * that it reads, so they stand in an array.
- *
- * Why not a number a block, in a heap, as in logtape.c?  There any block may
- * follow any other, and has room for the number of the next.  Here writes are
- * to be large, and a run's blocks are to be found without reading them.
+ * So several passes need little more space than the spill.  Extents that touch
+ * are joined.  They are in bytes, since blocks may be smaller than a page, but
+ * whole pages are taken.  The largest extent is taken first, so the result
+ * lies in few pieces.  A pass reads few runs, each of which has one extent or
+ * two, so an array holds them.
  *
  * Memory: one array, palloc'd.
  *
@@ -39,12 +27,12 @@
 void
 fms_space_clear(FmsSpace *space)
 {
-	if (space->stretches)
-		pfree(space->stretches);
+	if (space->extents)
+		pfree(space->extents);
 	*space = (FmsSpace) {0};
 }
 
-/* The first one that begins behind that place, or count. */
+/* Index of the first extent that begins behind at_bytes, or count. */
 static int
 first_behind(const FmsSpace *space, uint64 at_bytes)
 {
@@ -55,7 +43,7 @@ first_behind(const FmsSpace *space, uint64 at_bytes)
 	{
 		int			middle = low + (high - low) / 2;
 
-		if (space->stretches[middle].from_bytes > at_bytes)
+		if (space->extents[middle].from_bytes > at_bytes)
 			high = middle;
 		else
 			low = middle + 1;
@@ -64,20 +52,18 @@ first_behind(const FmsSpace *space, uint64 at_bytes)
 }
 
 static void
-insert_at(FmsSpace *space, int at, FmsStretch stretch)
+insert_at(FmsSpace *space, int at, FmsFreeExtent extent)
 {
 	if (space->count == space->size)
 	{
 		space->size = Max(16, 2 * space->size);
-		if (space->stretches == NULL)
-			space->stretches = palloc(space->size * sizeof(FmsStretch));
-		else
-			space->stretches = repalloc(space->stretches,
-										space->size * sizeof(FmsStretch));
+		space->extents = space->extents == NULL ?
+			palloc(space->size * sizeof(FmsFreeExtent)) :
+			repalloc(space->extents, space->size * sizeof(FmsFreeExtent));
 	}
-	memmove(&space->stretches[at + 1], &space->stretches[at],
-			(space->count - at) * sizeof(FmsStretch));
-	space->stretches[at] = stretch;
+	memmove(&space->extents[at + 1], &space->extents[at],
+			(space->count - at) * sizeof(FmsFreeExtent));
+	space->extents[at] = extent;
 	space->count++;
 }
 
@@ -85,71 +71,69 @@ static void
 remove_at(FmsSpace *space, int at)
 {
 	space->count--;
-	memmove(&space->stretches[at], &space->stretches[at + 1],
-			(space->count - at) * sizeof(FmsStretch));
+	memmove(&space->extents[at], &space->extents[at + 1],
+			(space->count - at) * sizeof(FmsFreeExtent));
 }
 
 void
-fms_space_add(FmsSpace *space, FmsStretch stretch)
+fms_space_add(FmsSpace *space, FmsFreeExtent extent)
 {
-	int			at = first_behind(space, stretch.from_bytes);
-	FmsStretch *before = at > 0 ? &space->stretches[at - 1] : NULL;
-	FmsStretch *behind = at < space->count ? &space->stretches[at] : NULL;
+	int			at = first_behind(space, extent.from_bytes);
+	FmsFreeExtent *before = at > 0 ? &space->extents[at - 1] : NULL;
+	FmsFreeExtent *behind = at < space->count ? &space->extents[at] : NULL;
 
-	Assert(stretch.from_bytes < stretch.upto_bytes);
-	Assert(before == NULL || before->upto_bytes <= stretch.from_bytes);
-	Assert(behind == NULL || stretch.upto_bytes <= behind->from_bytes);
+	Assert(extent.from_bytes < extent.upto_bytes);
+	Assert(before == NULL || before->upto_bytes <= extent.from_bytes);
+	Assert(behind == NULL || extent.upto_bytes <= behind->from_bytes);
 
-	if (before && before->upto_bytes == stretch.from_bytes)
+	if (before && before->upto_bytes == extent.from_bytes)
 	{
-		before->upto_bytes = stretch.upto_bytes;
+		before->upto_bytes = extent.upto_bytes;
 		if (behind && behind->from_bytes == before->upto_bytes)
 		{
 			before->upto_bytes = behind->upto_bytes;
 			remove_at(space, at);
 		}
 	}
-	else if (behind && behind->from_bytes == stretch.upto_bytes)
-		behind->from_bytes = stretch.from_bytes;
+	else if (behind && behind->from_bytes == extent.upto_bytes)
+		behind->from_bytes = extent.from_bytes;
 	else
-		insert_at(space, at, stretch);
+		insert_at(space, at, extent);
 }
 
-/* Its whole pages; none: empty, or less. */
-static FmsStretch
-whole_pages(FmsStretch stretch)
+/* The whole pages of an extent; if it has none, empty or less than that. */
+static FmsFreeExtent
+whole_pages(FmsFreeExtent extent)
 {
-	stretch.from_bytes = FMS_IO_ALIGN(stretch.from_bytes);
-	stretch.upto_bytes = FMS_IO_ALIGN_DOWN(stretch.upto_bytes);
-	return stretch;
+	extent.from_bytes = FMS_IO_ALIGN(extent.from_bytes);
+	extent.upto_bytes = FMS_IO_ALIGN_DOWN(extent.upto_bytes);
+	return extent;
 }
 
-static bool
-holds(FmsStretch stretch, Size bytes)
-{
-	stretch = whole_pages(stretch);
-	return stretch.upto_bytes > stretch.from_bytes &&
-		stretch.upto_bytes - stretch.from_bytes >= bytes;
-}
-
-/* The largest, if it holds so many bytes, else -1. */
+/* Index of the largest extent, or -1 if its pages do not hold `bytes`. */
 static int
 find_largest(const FmsSpace *space, Size bytes)
 {
-	int			largest = 0;
+	uint64		largest_bytes = 0;
+	int			largest = -1;
+	FmsFreeExtent pages;
 	int			i;
 
-	for (i = 1; i < space->count; i++)
+	for (i = 0; i < space->count; i++)
 	{
-		FmsStretch	one = space->stretches[i];
-		FmsStretch	most = space->stretches[largest];
+		FmsFreeExtent one = space->extents[i];
 
-		if (one.upto_bytes - one.from_bytes >
-			most.upto_bytes - most.from_bytes)
+		if (one.upto_bytes - one.from_bytes > largest_bytes)
+		{
+			largest_bytes = one.upto_bytes - one.from_bytes;
 			largest = i;
+		}
 	}
-	return space->count > 0 && holds(space->stretches[largest], bytes) ?
-		largest : -1;
+	if (largest < 0)
+		return -1;
+	pages = whole_pages(space->extents[largest]);
+	return pages.upto_bytes > pages.from_bytes &&
+		pages.upto_bytes - pages.from_bytes >= bytes ? largest : -1;
 }
 
 bool
@@ -159,23 +143,23 @@ fms_space_has(const FmsSpace *space, Size bytes)
 }
 
 bool
-fms_space_take(FmsSpace *space, Size bytes, FmsStretch *stretch)
+fms_space_take(FmsSpace *space, Size bytes, FmsFreeExtent *extent)
 {
 	int			at = find_largest(space, bytes);
-	FmsStretch	whole;
+	FmsFreeExtent whole;
 
 	if (at < 0)
 		return false;
-	whole = space->stretches[at];
+	whole = space->extents[at];
 	remove_at(space, at);
 
 	/* its edges stay, to be joined to what is freed beside them */
-	*stretch = whole_pages(whole);
-	if (whole.from_bytes < stretch->from_bytes)
-		fms_space_add(space, (FmsStretch) {whole.from_bytes,
-				stretch->from_bytes});
-	if (stretch->upto_bytes < whole.upto_bytes)
-		fms_space_add(space, (FmsStretch) {stretch->upto_bytes,
+	*extent = whole_pages(whole);
+	if (whole.from_bytes < extent->from_bytes)
+		fms_space_add(space, (FmsFreeExtent) {whole.from_bytes,
+				extent->from_bytes});
+	if (extent->upto_bytes < whole.upto_bytes)
+		fms_space_add(space, (FmsFreeExtent) {extent->upto_bytes,
 				whole.upto_bytes});
 	return true;
 }

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * space.h
- *	  The stretches of a tape that may be written again.
+ *	  The free extents of a tape, which may be written again.
  *
  *-------------------------------------------------------------------------
  */
@@ -10,32 +10,33 @@
 
 #include "postgres.h"
 
-typedef struct FmsStretch
+typedef struct FmsFreeExtent
 {
 	uint64		from_bytes;
 	uint64		upto_bytes;		/* first byte behind it; > from_bytes */
-} FmsStretch;
+} FmsFreeExtent;
 
 typedef struct FmsSpace
 {
-	FmsStretch *stretches;		/* by place, none touches the next; or NULL */
+	FmsFreeExtent *extents;		/* by offset, none touches the next; or NULL */
 	int			count;
-	int			size;			/* room for so many */
+	int			size;			/* allocated */
 } FmsSpace;
 
-/* Zeroed, it is empty.  Frees what it holds; it is empty then. */
+/* Empties the space and frees its memory.  A zeroed space is empty. */
 extern void fms_space_clear(FmsSpace *space);
 
-/* That stretch is free, and was not so far.  Current context; may ERROR. */
-extern void fms_space_add(FmsSpace *space, FmsStretch stretch);
+/* Adds an extent, which was not free.  Current context. */
+extern void fms_space_add(FmsSpace *space, FmsFreeExtent extent);
 
 /*
- * The largest stretch, if its whole pages hold so many bytes: takes these out.
- * Else false.
+ * Takes the whole pages of the largest extent, if these hold that many bytes;
+ * else returns false.
  */
-extern bool fms_space_take(FmsSpace *space, Size bytes, FmsStretch *stretch);
+extern bool fms_space_take(FmsSpace *space, Size bytes,
+						   FmsFreeExtent *extent);
 
-/* Would that take one? */
+/* Would fms_space_take() succeed? */
 extern bool fms_space_has(const FmsSpace *space, Size bytes);
 
 #endif							/* FMS_SPACE_H */

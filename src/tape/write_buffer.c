@@ -1,27 +1,23 @@
 /*-------------------------------------------------------------------------
  *
  * write_buffer.c
- *	  Writing to a tape piece by piece, while the pieces before are being
- *	  written.
+ *	  Writes pieces of any size to a tape, in large asynchronous writes.
  *
- *	  pieces --> [piece|piece|piece|..]  buffer 0: being filled
- *	             [piece|piece|piece|..]  buffer 1: being written
+ *	  pieces --> [piece|piece|piece|..]  slot 0: being filled
+ *	             [piece|piece|piece|..]  slot 1: being written
  *
- * Pieces and writes have sizes of their own.  A piece is what is read back
- * (a block, a chunk of fences) and may be as small as 512 bytes or no
- * multiple of a page; writes should be large, and whole aligned pages (file
- * systems take unaligned direct writes one at a time, reading around their
- * edges).  So pieces are laid out back to back in the buffer, whole pages of
- * it are written, and the rest, less than a page, moves to the front of the
- * next buffer.  Only fms_write_buffer_end_page() pads.
+ * A piece is what is read back: a block, or a chunk of first keys.  It may be
+ * as small as 512 bytes, while writes should be large and of whole pages.  So
+ * pieces lie back to back in a slot, its whole pages are written, and the part
+ * of a page at its end moves to the next slot.  Only
+ * fms_write_buffer_end_page() pads.
  *
- * A piece lies in a row on the tape.  Where the tape's position does not hold
- * it, the stream ends the page and goes on elsewhere; also where it is at the
- * end though something is free, but then between two buffers.
+ * A piece is contiguous on the tape.  If the tape's position does not hold it,
+ * the buffer ends the page and moves on.  At the tape's end it moves on to a
+ * free extent, too, but between two slots only.
  *
- * Memory: buffers are mapped through the channel, when the first piece comes;
- * the stream and its requests are palloc'd.  On ERROR nothing is done here:
- * see io.c.
+ * Slots are mapped through the channel, the structs are palloc'd.  On ERROR
+ * nothing is done here: see io.c.
  *
  *-------------------------------------------------------------------------
  */
@@ -29,197 +25,194 @@
 
 #include "tape/write_buffer.h"
 
-typedef struct FmsWriteBufferSlot
+typedef struct Slot
 {
 	char	   *base;
-	FmsIoRequest request;		/* IDLE: the buffer is free */
-} FmsWriteBufferSlot;
+	FmsIoRequest request;		/* IDLE: the slot is free */
+} Slot;
 
 struct FmsWriteBuffer
 {
 	FmsIo	   *io;
 	FmsTape    *tape;
-	char	   *memory;			/* mapped: all buffers; NULL: not now */
-	Size		buffer_bytes;	/* of each, a multiple of a page */
-	int			nbuffers;
-	bool		in_room;		/* that others have left, if it is enough */
-	FmsWriteBufferSlot buffers[FMS_WRITE_BUFFERS_MAX];
-	int			current;		/* the one being filled */
+	char	   *memory;			/* mapped: all slots; NULL: not now */
+	Size		slot_bytes;		/* of each, a multiple of a page */
+	int			nslots;
+	bool		in_room;		/* map where others have left room */
+	Slot		slots[FMS_WRITE_BUFFERS_MAX];
+	int			current;		/* the slot being filled */
 	Size		filled_bytes;	/* of it, by pieces that are done */
 	bool		open;			/* a piece is being filled behind them */
 };
 
 static void
-map_buffers(FmsWriteBuffer *stream, Size buffer_bytes)
+map_slots(FmsWriteBuffer *buffer, Size slot_bytes)
 {
 	int			i;
 
-	stream->buffer_bytes = buffer_bytes;
-	stream->memory = stream->in_room ?
-		fms_io_map_in_room(stream->io, stream->nbuffers * buffer_bytes) :
-		fms_io_map(stream->io, stream->nbuffers * buffer_bytes);
-	for (i = 0; i < stream->nbuffers; i++)
-		stream->buffers[i].base = stream->memory + i * buffer_bytes;
-	stream->current = 0;
+	buffer->slot_bytes = slot_bytes;
+	buffer->memory = buffer->in_room ?
+		fms_io_map_in_room(buffer->io, buffer->nslots * slot_bytes) :
+		fms_io_map(buffer->io, buffer->nslots * slot_bytes);
+	for (i = 0; i < buffer->nslots; i++)
+		buffer->slots[i].base = buffer->memory + i * slot_bytes;
+	buffer->current = 0;
 }
 
 FmsWriteBuffer *
-fms_write_buffer_create(FmsIo *io, FmsTape *tape, Size buffer_bytes, int nbuffers,
-				  bool in_room)
+fms_write_buffer_create(FmsIo *io, FmsTape *tape, Size buffer_bytes,
+						int nbuffers, bool in_room)
 {
-	FmsWriteBuffer  *stream = palloc0(sizeof(FmsWriteBuffer));
+	FmsWriteBuffer *buffer = palloc0(sizeof(FmsWriteBuffer));
 
 	Assert(nbuffers >= FMS_WRITE_BUFFERS_MIN);
 	Assert(nbuffers <= FMS_WRITE_BUFFERS_MAX);
-	stream->io = io;
-	stream->tape = tape;
-	stream->nbuffers = nbuffers;
-	stream->in_room = in_room;
-	stream->buffer_bytes = FMS_IO_ALIGN(buffer_bytes);
-	return stream;
+	buffer->io = io;
+	buffer->tape = tape;
+	buffer->nslots = nbuffers;
+	buffer->in_room = in_room;
+	buffer->slot_bytes = FMS_IO_ALIGN(buffer_bytes);
+	return buffer;
 }
 
 void
-fms_write_buffer_flush(FmsWriteBuffer *stream)
+fms_write_buffer_flush(FmsWriteBuffer *buffer)
 {
 	int			i;
 
-	for (i = 0; i < stream->nbuffers; i++)
+	for (i = 0; i < buffer->nslots; i++)
 	{
-		if (stream->buffers[i].request.state != FMS_IO_IDLE)
-			fms_tape_wait(stream->tape, &stream->buffers[i].request);
+		if (buffer->slots[i].request.state != FMS_IO_IDLE)
+			fms_tape_wait(buffer->tape, &buffer->slots[i].request);
 	}
 }
 
 void
-fms_write_buffer_rest(FmsWriteBuffer *stream)
+fms_write_buffer_rest(FmsWriteBuffer *buffer)
 {
-	Assert(!stream->open && stream->filled_bytes == 0);
-	fms_write_buffer_flush(stream);
-	if (stream->memory)
-		fms_io_unmap(stream->io, stream->memory);
-	stream->memory = NULL;
+	Assert(!buffer->open && buffer->filled_bytes == 0);
+	fms_write_buffer_flush(buffer);
+	if (buffer->memory)
+		fms_io_unmap(buffer->io, buffer->memory);
+	buffer->memory = NULL;
 }
 
 void
-fms_write_buffer_destroy(FmsWriteBuffer *stream)
+fms_write_buffer_destroy(FmsWriteBuffer *buffer)
 {
-	fms_write_buffer_rest(stream);
-	pfree(stream);
+	fms_write_buffer_rest(buffer);
+	pfree(buffer);
 }
 
 void
-fms_write_buffer_forget(FmsWriteBuffer *stream)
+fms_write_buffer_forget(FmsWriteBuffer *buffer)
 {
-	pfree(stream);
+	pfree(buffer);
 }
 
 Size
-fms_write_buffer_bytes(const FmsWriteBuffer *stream)
+fms_write_buffer_bytes(const FmsWriteBuffer *buffer)
 {
-	return stream->nbuffers * stream->buffer_bytes;
+	return buffer->nslots * buffer->slot_bytes;
 }
 
 uint64
-fms_write_buffer_position(const FmsWriteBuffer *stream)
+fms_write_buffer_position(const FmsWriteBuffer *buffer)
 {
-	return fms_tape_position(stream->tape) + stream->filled_bytes;
+	return fms_tape_position(buffer->tape) + buffer->filled_bytes;
 }
 
-/*
- * Starts writing the whole pages of the current buffer, and goes on with
- * what is left of it in the next one.
- */
+/* Starts writing the slot's whole pages; the rest moves to the next slot. */
 static void
-write_pages(FmsWriteBuffer *stream)
+write_pages(FmsWriteBuffer *buffer)
 {
-	FmsWriteBufferSlot *full = &stream->buffers[stream->current];
-	FmsWriteBufferSlot *next;
-	Size		whole = FMS_IO_ALIGN_DOWN(stream->filled_bytes);
-	Size		rest = stream->filled_bytes - whole;
+	Slot	   *full = &buffer->slots[buffer->current];
+	Slot	   *next;
+	Size		whole = FMS_IO_ALIGN_DOWN(buffer->filled_bytes);
+	Size		rest = buffer->filled_bytes - whole;
 
 	if (whole == 0)
 		return;
-	fms_tape_append(stream->tape, &full->request, full->base, whole);
-	stream->current = (stream->current + 1) % stream->nbuffers;
-	next = &stream->buffers[stream->current];
+	fms_tape_append(buffer->tape, &full->request, full->base, whole);
+	buffer->current = (buffer->current + 1) % buffer->nslots;
+	next = &buffer->slots[buffer->current];
 	if (next->request.state != FMS_IO_IDLE)
-		fms_tape_wait(stream->tape, &next->request);
+		fms_tape_wait(buffer->tape, &next->request);
 	memcpy(next->base, full->base + whole, rest);
-	stream->filled_bytes = rest;
+	buffer->filled_bytes = rest;
 }
 
-/* Larger buffers; what the current one holds moves along. */
+/* Maps larger slots; the contents of the current one move along. */
 static void
-grow_buffers(FmsWriteBuffer *stream, Size buffer_bytes)
+grow_slots(FmsWriteBuffer *buffer, Size slot_bytes)
 {
-	char	   *old_memory = stream->memory;
-	const char *old_base = stream->buffers[stream->current].base;
+	char	   *old_memory = buffer->memory;
+	const char *old_base = buffer->slots[buffer->current].base;
 
-	Assert(stream->filled_bytes < FMS_IO_ALIGN_BYTES);
-	fms_write_buffer_flush(stream);
-	map_buffers(stream, buffer_bytes);
-	memcpy(stream->buffers[0].base, old_base, stream->filled_bytes);
-	fms_io_unmap(stream->io, old_memory);
+	Assert(buffer->filled_bytes < FMS_IO_ALIGN_BYTES);
+	fms_write_buffer_flush(buffer);
+	map_slots(buffer, slot_bytes);
+	memcpy(buffer->slots[0].base, old_base, buffer->filled_bytes);
+	fms_io_unmap(buffer->io, old_memory);
 }
 
-/* Has the current buffer no room for a piece of that size? */
+/* Has the current slot no room for a piece of that size? */
 static inline bool
-is_full(const FmsWriteBuffer *stream, Size bytes)
+is_full(const FmsWriteBuffer *buffer, Size bytes)
 {
-	return stream->buffer_bytes - stream->filled_bytes < bytes;
+	return buffer->slot_bytes - buffer->filled_bytes < bytes;
 }
 
-/* Is a piece of that size to go elsewhere on the tape? */
+/* Does a piece of that size have to go elsewhere on the tape? */
 static inline bool
-is_to_move_on(const FmsWriteBuffer *stream, Size bytes)
+has_to_move_on(const FmsWriteBuffer *buffer, Size bytes)
 {
-	bool		writes_now = stream->filled_bytes == 0 ||
-		is_full(stream, bytes);
+	bool		between_slots = buffer->filled_bytes == 0 ||
+		is_full(buffer, bytes);
 
-	return !fms_tape_holds(stream->tape, stream->filled_bytes + bytes) ||
-		(writes_now && fms_tape_has_free(stream->tape, bytes));
+	return !fms_tape_holds(buffer->tape, buffer->filled_bytes + bytes) ||
+		(between_slots && fms_tape_has_free(buffer->tape, bytes));
 }
 
 char *
-fms_write_buffer_piece(FmsWriteBuffer *stream, Size bytes)
+fms_write_buffer_piece(FmsWriteBuffer *buffer, Size bytes)
 {
-	Assert(!stream->open);
-	if (stream->memory == NULL)
-		map_buffers(stream, stream->buffer_bytes);
-	if (is_to_move_on(stream, bytes))
+	Assert(!buffer->open);
+	if (buffer->memory == NULL)
+		map_slots(buffer, buffer->slot_bytes);
+	if (has_to_move_on(buffer, bytes))
 	{
-		fms_write_buffer_end_page(stream);
-		fms_tape_move_on(stream->tape, bytes);
+		fms_write_buffer_end_page(buffer);
+		fms_tape_move_on(buffer->tape, bytes);
 	}
-	else if (is_full(stream, bytes))
-		write_pages(stream);
-	if (is_full(stream, bytes))
-		grow_buffers(stream, FMS_WRITE_BUFFER_BYTES(bytes));
-	stream->open = true;
-	return stream->buffers[stream->current].base + stream->filled_bytes;
+	else if (is_full(buffer, bytes))
+		write_pages(buffer);
+	if (is_full(buffer, bytes))
+		grow_slots(buffer, FMS_WRITE_BUFFER_BYTES(bytes));
+	buffer->open = true;
+	return buffer->slots[buffer->current].base + buffer->filled_bytes;
 }
 
 void
-fms_write_buffer_done(FmsWriteBuffer *stream, Size bytes)
+fms_write_buffer_done(FmsWriteBuffer *buffer, Size bytes)
 {
-	Assert(stream->open);
-	stream->open = false;
-	stream->filled_bytes += bytes;
-	Assert(stream->filled_bytes <= stream->buffer_bytes);
+	Assert(buffer->open);
+	buffer->open = false;
+	buffer->filled_bytes += bytes;
+	Assert(buffer->filled_bytes <= buffer->slot_bytes);
 }
 
 void
-fms_write_buffer_end_page(FmsWriteBuffer *stream)
+fms_write_buffer_end_page(FmsWriteBuffer *buffer)
 {
-	char	   *base = stream->buffers[stream->current].base;
-	Size		padded = FMS_IO_ALIGN(stream->filled_bytes);
+	char	   *base = buffer->slots[buffer->current].base;
+	Size		padded = FMS_IO_ALIGN(buffer->filled_bytes);
 
-	Assert(!stream->open);
-	if (stream->filled_bytes == 0)
+	Assert(!buffer->open);
+	if (buffer->filled_bytes == 0)
 		return;
-	memset(base + stream->filled_bytes, 0, padded - stream->filled_bytes);
-	stream->filled_bytes = padded;
-	write_pages(stream);
-	Assert(stream->filled_bytes == 0);
+	memset(base + buffer->filled_bytes, 0, padded - buffer->filled_bytes);
+	buffer->filled_bytes = padded;
+	write_pages(buffer);
+	Assert(buffer->filled_bytes == 0);
 }

@@ -1,8 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * write_buffer.h
- *	  Writing to a tape piece by piece, while the pieces before are being
- *	  written.
+ *	  Writes pieces of any size to a tape, in large asynchronous writes.
  *
  *-------------------------------------------------------------------------
  */
@@ -15,58 +14,56 @@
 
 typedef struct FmsWriteBuffer FmsWriteBuffer;
 
-/* A buffer of this size holds a piece of that size, wherever it starts. */
+/* Size of a buffer that holds a piece of piece_bytes, wherever it starts. */
 #define FMS_WRITE_BUFFER_BYTES(piece_bytes) \
 	FMS_IO_ALIGN((piece_bytes) + FMS_IO_ALIGN_BYTES)
 
+/* Number of buffers: one is filled while the others are written. */
 #define FMS_WRITE_BUFFERS_MIN	2
 #define FMS_WRITE_BUFFERS_MAX	4
 
 /*
- * Current context, whose owner drains the channel.  The tape must have no
- * other writer.  Its buffers may take room that others have left (io.h), or
- * not.
+ * Creates a write buffer in the current context, whose owner drains the
+ * channel.  The tape must have no other writer.  in_room: the buffers may lie
+ * in memory that others have left (io.h).
  */
 extern FmsWriteBuffer *fms_write_buffer_create(FmsIo *io, FmsTape *tape,
-									Size buffer_bytes, int nbuffers,
-									bool in_room);
+											   Size buffer_bytes,
+											   int nbuffers, bool in_room);
 
 /*
- * Waits for what is being written, all of which has been started, and gives
- * the buffers back until there is another piece.
+ * Waits for all writes, of pieces that have been flushed, and unmaps the
+ * buffers until the next piece.
  */
-extern void fms_write_buffer_rest(FmsWriteBuffer *stream);
+extern void fms_write_buffer_rest(FmsWriteBuffer *buffer);
 
-/* Waits for what is being written, and frees the stream and its buffers. */
-extern void fms_write_buffer_destroy(FmsWriteBuffer *stream);
+/* Likewise, and frees the write buffer. */
+extern void fms_write_buffer_destroy(FmsWriteBuffer *buffer);
 
-/* Frees the stream after its channel, and so its buffers, has been closed. */
-extern void fms_write_buffer_forget(FmsWriteBuffer *stream);
+/* Frees it after the channel, and with it the buffers, has been closed. */
+extern void fms_write_buffer_forget(FmsWriteBuffer *buffer);
 
-/* Memory its buffers take now. */
-extern Size fms_write_buffer_bytes(const FmsWriteBuffer *stream);
+/* Size of all its buffers. */
+extern Size fms_write_buffer_bytes(const FmsWriteBuffer *buffer);
 
 /*
- * Where on the tape the next piece will be, unless it takes the tape's
- * position elsewhere; where an open one is.
+ * Offset on the tape of the open piece or the next one, unless that moves on
+ * to a free extent.
  */
-extern uint64 fms_write_buffer_position(const FmsWriteBuffer *stream);
+extern uint64 fms_write_buffer_position(const FmsWriteBuffer *buffer);
 
 /*
  * Room for the next piece, contiguous and MAXALIGNed if all pieces are.  The
- * caller fills it and calls done; only one piece can be open.  A piece that
- * is larger than the buffers makes them grow.
+ * caller fills it and calls fms_write_buffer_done(); one piece can be open.
+ * Buffers grow for a piece that is larger.
  */
-extern char *fms_write_buffer_piece(FmsWriteBuffer *stream, Size bytes);
-extern void fms_write_buffer_done(FmsWriteBuffer *stream, Size bytes);
+extern char *fms_write_buffer_piece(FmsWriteBuffer *buffer, Size bytes);
+extern void fms_write_buffer_done(FmsWriteBuffer *buffer, Size bytes);
 
-/*
- * Starts writing all pieces that are done; the next one will start on a new
- * page of the tape.
- */
-extern void fms_write_buffer_end_page(FmsWriteBuffer *stream);
+/* Starts writing all pieces; the next one starts on a new page of the tape. */
+extern void fms_write_buffer_end_page(FmsWriteBuffer *buffer);
 
-/* Waits until that has been written; reports failed writes. */
-extern void fms_write_buffer_flush(FmsWriteBuffer *stream);
+/* Waits for all writes that have been started; reports failed ones. */
+extern void fms_write_buffer_flush(FmsWriteBuffer *buffer);
 
 #endif							/* FMS_WRITE_BUFFER_H */

@@ -1,6 +1,6 @@
-/* links: order/naming keys/packed merge/merge merge/modes/ merge/pool */
-/* links: formation/run tape/compressed_chunk order/order order/fences tape/write_buffer */
-/* links: tape/tape tape/space base/checksum io/ */
+/* links: order/ keys/packed merge/ merge/modes/ */
+/* links: formation/run tape/compressed_chunk tape/write_buffer */
+/* links: tape/block tape/tape tape/temp_file tape/space base/checksum io/ */
 /*
  * The block reader: runs are written as a sort writes them, then the fuzzer
  * changes what is on disk, then they are merged.  Whatever the bytes: an
@@ -21,7 +21,7 @@
  *
  * Seen to fail with: take_record() of merge.c not holding key_bytes against
  * the record's size; assemble() without a limit to the record, or to a piece
- * of it; stand_in() not asking whether there is a fence.
+ * of it; stand_in() not asking whether there is a first key.
  */
 #include "postgres.h"
 
@@ -37,6 +37,7 @@
 
 #include "merge/merge.h"
 #include "shim.h"
+#include "tape/block.h"
 
 #define MAX_RUNS	6
 #define MAX_RECORDS 300
@@ -160,18 +161,18 @@ fms_keys_prefix_decides(const FmsKeys *keys)
 }
 
 const FmsRecord *
-fms_keys_make_fence(FmsKeys *keys, const FmsRecord *record)
+fms_keys_make_first_key(FmsKeys *keys, const FmsRecord *record)
 {
 	static union
 	{
 		FmsRecord	record;
 		char		bytes[sizeof(FmsRecord) + 2 * sizeof(uint64)];
-	}			fence;
+	}			first_key;
 
-	memcpy(&fence, record, sizeof(FmsRecord) + sizeof(uint64));
-	fence.record.tuple_bytes = 0;
-	fence.record.flags = FMS_RECORD_EXACT | FMS_RECORD_FENCE;
-	return &fence.record;
+	memcpy(&first_key, record, sizeof(FmsRecord) + sizeof(uint64));
+	first_key.record.tuple_bytes = 0;
+	first_key.record.flags = FMS_RECORD_EXACT | FMS_RECORD_FIRST_KEY;
+	return &first_key.record;
 }
 
 /* ---- no rest in memory ---- */
@@ -197,7 +198,8 @@ static const FmsMode *const modes[] = {
 static const uint32 block_sizes[] = {512, 1024, 4096, 16384};
 
 static FmsIo io;
-static FmsCounters counters;
+static uint64 counts[1 + FMS_NCOUNTERS];
+static FmsCounters *counters = (FmsCounters *) counts;
 static FmsMergePlan plan;
 static FmsRun runs[MAX_RUNS];
 static FmsRun *run_list[MAX_RUNS];
@@ -252,12 +254,12 @@ write_runs(bool checksums, Size share_bytes)
 	plan.assist_first = 1 + shim_below(plan.assist_blocks);
 	plan.frees = shim_below(2);
 	plan.io = &io;
-	plan.counters = &counters;
+	plan.counters = counters;
 	plan.tape = fms_tape_open(&io, FMS_DIRECT_OFF, plan.block_bytes,
-							  checksums, &counters);
-	plan.fences = fms_fences_create(NULL, &io, share_bytes);
-	writer = fms_run_writer_create(&io, plan.tape, plan.fences,
-								   plan.mode->order, &counters,
+							  checksums, counters);
+	plan.first_keys = fms_first_keys_create(NULL, &io, share_bytes);
+	writer = fms_run_writer_create(&io, plan.tape, plan.first_keys,
+								   plan.mode->order, counters,
 								   plan.block_bytes, 65536);
 	nruns = 1 + shim_below(MAX_RUNS);
 	nrecords = 0;
@@ -302,8 +304,8 @@ change_block(void)
 
 	if (run->nblocks == 0)
 		return;
-	offset = run->extents[0].offset_bytes +
-		(uint64) shim_below(run->nblocks) * plan.block_bytes;
+	offset = fms_run_block_offset(run, shim_below(run->nblocks),
+								  plan.block_bytes);
 	/* the file may have been cut off before */
 	if (pread(descriptors[1], block.bytes, plan.block_bytes, offset) !=
 		(ssize_t) plan.block_bytes)
@@ -314,7 +316,8 @@ change_block(void)
 		shim_below(plan.block_bytes - sizeof(word));
 	memcpy(block.bytes + at, &word, sizeof(word));
 	if (checksum_again)
-		fms_tape_set_checksum(plan.tape, &block.header.checksum, plan.block_bytes);
+		fms_tape_set_checksum(plan.tape, &block.header.checksum,
+							  plan.block_bytes);
 	if (pwrite(descriptors[1], block.bytes, plan.block_bytes, offset) !=
 		(ssize_t) plan.block_bytes)
 		abort();
@@ -396,7 +399,7 @@ static void
 scenario(void)
 {
 	bool		checksums = shim_below(2);
-	/* fences in memory, or on tape */
+	/* first keys in memory, or on tape */
 	Size		share_bytes = shim_below(2) ? 1 << 20 : 0;
 	int			changes;
 
@@ -409,7 +412,7 @@ scenario(void)
 			change_file();
 	}
 	merge_runs();
-	fms_fences_destroy(plan.fences);
+	fms_first_keys_destroy(plan.first_keys);
 	fms_tape_close(plan.tape);
 }
 

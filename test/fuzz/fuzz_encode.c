@@ -10,7 +10,7 @@
  * Seen to fail with: an interval whose rest of a day may be negative.
  */
 #define main encode_main
-#include "../unit/test_encode.c"
+#include "../unit/keys/test_encode.c"
 #undef main
 
 int			LLVMFuzzerTestOneInput(const uint8 *bytes, size_t length);

@@ -1,5 +1,5 @@
 -- A short walk through all of fmsort, for servers that run up to twenty times
--- slower (script/test-valgrind, script/test-sanitize): each row says what was
+-- slower (script/test valgrind, script/test sanitize): each row says what was
 -- sorted and whether fmsort's rows are the stock sort's.  Its output is what
 -- counts least: the tool looks at every access to memory meanwhile.
 \set QUIET 1

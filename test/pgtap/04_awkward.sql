@@ -2,8 +2,8 @@
 -- system columns, expanded objects, toasted keys and payloads, very long rows.
 -- Each query must give what it gives with PostgreSQL's own sort.
 --
--- Seen to fail with: fms_keys_place() of keys.c counting from the header of the
--- heap tuple.
+-- Seen to fail with: fms_keys_column_flags() of key_compare.c counting from the
+-- header of the heap tuple.
 \ir begin.psql
 
 BEGIN;

@@ -75,21 +75,21 @@ RESET fmsort.io_method;
 SELECT is(count(DISTINCT digest), 1::bigint, 'all modes: the same sequence')
 FROM done;
 SELECT is(passes, 1, name || ': one pass') FROM done;
-SELECT is(mode, CASE split_part(name, ' ', 1) WHEN 'single' THEN 'single_block'
+SELECT is(mode, CASE split_part(name, ' ', 1) WHEN 'single' THEN 'traditional'
   WHEN 'multi' THEN 'multi_block' ELSE split_part(name, ' ', 1) END,
   name || ': mode') FROM done;
 -- the block read order is read, too
 SELECT ok(read BETWEEN blocks * block_size AND 1.1 * blocks * block_size,
   name || ': each block is read once') FROM done;
 SELECT is(read, blocks * block_size, name || ': and nothing else') FROM done
-WHERE mode IN ('single_block', 'multi_block');
+WHERE mode IN ('traditional', 'multi_block');
 SELECT ok(runs BETWEEN 4 AND 20, name || ': runs') FROM done;
 
 -- ---- blocks and operations -----------------------------------------------------
 
 SELECT is(array[assist, reads, operations], array[0, blocks, blocks],
   name || ': a read a block, one after the other')
-FROM done WHERE mode IN ('single_block', 'traditional');
+FROM done WHERE mode = 'traditional';
 
 -- a share is read at once; each run's last read may be short
 SELECT ok(reads = operations AND

@@ -8,7 +8,7 @@
 #
 # Seen to fail with: leaf_before() of merge.c breaking ties by the later run;
 # compare_entries() of formation.c without the offset; double_next() leaving
-# out a block; order.c counting a chain as one block; keys.c calling every key
+# out a block; read_order.c counting a chain as one block; keys.c calling every key
 # exact; fms_run_append() of run.c leaving a bundle open while a record too
 # large for it is written.
 
@@ -123,7 +123,7 @@ my %wide_keys = (wide_c => 'pay COLLATE "C"', wide_default => 'pay DESC');
 
 my %factors = (
 	mode   => [
-		qw(fmsort double_buffering traditional single_block multi_block flash)
+		qw(fmsort double_buffering traditional multi_block flash)
 	],
 	block  => [ 512, 2560, 4096, 16384, 65536, 262144, 0 ],
 	assist => [ 1, 3, 8, 64, 0 ],

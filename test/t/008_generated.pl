@@ -12,9 +12,9 @@
 # Every version: what the planner makes of statements.
 #
 # Seen to fail with:
-#   merge.c, entries.h	ties by the later run; ties against arrival
+#   merge.c, entry.h	ties by the later run; ties against arrival
 #   encode.h	-0 below 0; NaNs by their bits
-#   keys.c	blanks of bpchar; nulls at the other end; DESC not inverted;
+#   keys.c, key_types.c	blanks of bpchar; nulls at the other end; DESC not inverted;
 #			an encoding chosen by type; xid8 signed; every key exact
 #   compat.h	every collation byte-wise
 #   node.c	rescans that do not look at chgParam, or at a larger bound; a bound

@@ -9,7 +9,7 @@
 # while the sort runs, and the peak of its resident memory, which the kernel
 # keeps and which no short moment escapes.
 #
-# Seen to fail with: a formation_budget() a tenth above work_mem; fences that
+# Seen to fail with: a formation_budget() a tenth above work_mem; first keys that
 # never leave memory; a fan-in that does not ask what fits.
 
 use strict;

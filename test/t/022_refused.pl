@@ -95,11 +95,9 @@ foreach my $method (uring_works($node) ? qw(auto io_uring sync) : qw(auto sync))
 # ---- locked memory --------------------------------------------------------------------
 
 # Some kernels charge rings to RLIMIT_MEMLOCK and refuse them then (5.11 and
-# 6.18 do, those in between need not); all of them charge buffers that are
-# registered with a ring.  What is refused a sort does without.
+# 6.18 do, those in between need not).  A sort does without what is refused.
 foreach my $limit (0, 256 * 1024)
 {
-	# buffers large enough to be registered
 	my $session = $bench->session(
 		"SET work_mem = '1MB'; SET fmsort.block_size = '16kB'");
 	my $pid = $bench->pid_of($session);

@@ -36,7 +36,7 @@ foreach my $method (uring_works($node) ? qw(io_uring sync) : 'sync')
 {
 	foreach my $mode (qw(fmsort traditional flash))
 	{
-		# fences, sort and assist blocks: a good deal of everything
+		# first keys, sort and assist blocks: a good deal of everything
 		my $session = $bench->session("SET work_mem = '1MB';
 			SET fmsort.io_method = $method; SET fmsort.mode = $mode;
 			SET fmsort.block_size = '16kB'");

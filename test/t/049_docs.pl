@@ -6,7 +6,8 @@
 # TPC-H's columns, and big.  Its blocks run in order, each in a session of its
 # own, with the extension created.
 #
-# And every link to a file of the documentation leads to one.
+# And every link to a page, a chart or a heading of the documentation leads to
+# one, those of docs/*/*.md as well.
 #
 # Every version: every SQL example runs.
 #
@@ -26,6 +27,7 @@ use Test::More;
 my ($top) = grep { -e "$_/README.md" } "$FindBin::RealBin/..",
   "$FindBin::RealBin/../..";
 my @files = ("$top/README.md", sort glob("$top/docs/*.md"));
+my @further = sort glob("$top/docs/*/*.md $top/docs/*/*/*.md");
 
 my $node = fms_node('docs', 'shared_preload_libraries = fmsort');
 
@@ -62,16 +64,39 @@ sub blocks_of
 	return @blocks;
 }
 
-# Links to what is not documentation (the sources) are not followed: a copy of
-# the tests has only the documentation beside it.
+# The anchors of a page: its headings, as GitHub makes anchors of them.
+sub anchors_of
+{
+	my ($file) = @_;
+	my %anchors;
+
+	foreach my $heading (slurp_file($file) =~ /^#+ (.*)$/mg)
+	{
+		my $anchor = lc $heading =~ s/[^\w\s-]//gr;
+
+		$anchors{ $anchor =~ s/\s/-/gr } = 1;
+	}
+	return \%anchors;
+}
+
+# Links to sources are not followed: a copy of the tests has only the
+# documentation beside it.
 sub check_links
 {
 	my ($file, $name) = @_;
 	my ($dir) = $file =~ m{(.*)/};
-	my @broken = grep { m{^docs/|^[^/]+\.md$} && !-e "$dir/$_" }
-	  slurp_file($file) =~ m{\]\((?!https?:|\.\./)([^)#]+)}g;
+	my @broken;
 
-	@broken = grep { $_ ne 'DEVELOPING.md' } @broken;
+	foreach my $link (slurp_file($file) =~ m{\]\((?!https?:)([^)]+)\)}g)
+	{
+		my ($path, $anchor) = $link =~ /^([^#]*)#?(.*)$/;
+		my $target = $path eq '' ? $file : "$dir/$path";
+
+		next if $path =~ m{^(?:\.\./)*(?:src|test|script)/|DEVELOPING\.md$};
+		push @broken, $link
+		  if !-e $target ||
+		  ($anchor ne '' && !anchors_of($target)->{$anchor});
+	}
 	is("@broken", '', "$name: links lead somewhere");
 	return;
 }
@@ -92,6 +117,8 @@ FROM generate_series(1, 20000) i;
 ANALYZE orders, big;
 EOT
 }
+
+check_links($_, s/.*\.\.\///r) foreach @further;
 
 my $run = 0;
 

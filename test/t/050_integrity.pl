@@ -3,10 +3,10 @@
 # A cursor stands at its first row, so all but the first blocks of each run
 # are still to be read.  Then the file is changed under it.
 #
-# Seen to fail with: fms_tape_check_block() not asking for the seal (13 of the
-# 15 changes to blocks go unnoticed); the salt not compared (the block of an
-# earlier sort is taken); check_chunk() of fences.c not asking for the seal (the
-# server crashes).
+# Seen to fail with: fms_block_check() not asking for the checksum (13 of the 15
+# changes to blocks go unnoticed); the salt not compared (the block of an
+# earlier sort is taken); check_chunk() of first_key_tape.c not asking for the
+# checksum (the server crashes).
 
 use strict;
 use warnings;
@@ -20,12 +20,12 @@ use Test::More;
 my $BLOCK = 4096;
 my $CHUNK = 512;
 
-# FmsBlockHeader of tape/tape.h, FmsFenceChunk of order/fences.c
+# FmsBlockHeader of tape/block.h, FmsFirstKeyChunk of order/first_key_tape.h
 my @HEADER =
   qw(checksum salt magic run number used_bytes continued_bytes records);
 my $HEADER_BYTES = 4 * @HEADER;
 my $BLOCK_MAGIC = 0x464D5342;
-my $BUNDLED_MAGIC = 0x464D5343;
+my $COMPRESSED_MAGIC = 0x464D5343;
 my $CHUNK_MAGIC = 0x464D5346;
 
 my $node = fms_node('integrity', "work_mem = '64kB'",
@@ -119,7 +119,7 @@ sub blocks_of
 			  unpack('L' . @HEADER, read_at($file, $at, $HEADER_BYTES));
 			push @blocks, \%block
 			  if $block{magic} == $BLOCK_MAGIC
-			  || $block{magic} == $BUNDLED_MAGIC;
+			  || $block{magic} == $COMPRESSED_MAGIC;
 		}
 		return @blocks if @blocks;
 	}
@@ -182,18 +182,18 @@ foreach my $way (sort keys %ways)
 
 	# ---- one bit of a block --------------------------------------------------
 
-	my %places = map { ("its field $HEADER[$_]" => 4 * $_) } 0 .. $#HEADER;
-	$places{'its first record'} = $HEADER_BYTES;
-	$places{'the key of its first record'} = $HEADER_BYTES + 8;
-	$places{'the tuple of its first record'} = $HEADER_BYTES + 24;
-	$places{'its middle'} = $BLOCK / 2;
-	$places{'its last byte'} = $BLOCK - 1;
-	foreach my $place (sort keys %places)
+	my %bytes = map { ("its field $HEADER[$_]" => 4 * $_) } 0 .. $#HEADER;
+	$bytes{'its first record'} = $HEADER_BYTES;
+	$bytes{'the key of its first record'} = $HEADER_BYTES + 8;
+	$bytes{'the tuple of its first record'} = $HEADER_BYTES + 24;
+	$bytes{'its middle'} = $BLOCK / 2;
+	$bytes{'its last byte'} = $BLOCK - 1;
+	foreach my $byte (sort keys %bytes)
 	{
-		noticed($session, "$way: a bit in $place",
+		noticed($session, "$way: a bit in $byte",
 			sub {
 				my $victim = unread_block(@_);
-				flip($victim->{file}, $victim->{offset} + $places{$place});
+				flip($victim->{file}, $victim->{offset} + $bytes{$byte});
 			});
 	}
 	noticed($session, "$way: a bit in the first byte of the padding",
@@ -239,7 +239,7 @@ foreach my $way (sort keys %ways)
 			  read_at($victim->{file}, $victim->{offset} + 8, $BLOCK - 8);
 			write_at($victim->{file}, $victim->{offset}, $bytes);
 		});
-	ok($same, "$way: which differs in the seal only");
+	ok($same, "$way: which differs in the checksum only");
 
 	# ---- a file that ends too early -------------------------------------------
 
@@ -253,11 +253,11 @@ foreach my $way (sort keys %ways)
 
 	# ---- the block read order, where it is on disk ----------------------------
 
-	foreach my $place (0, 4, 8, 16, 20, 24, 28, 40, $CHUNK / 2, $CHUNK - 1)
+	foreach my $byte (0, 4, 8, 16, 20, 24, 28, 40, $CHUNK / 2, $CHUNK - 1)
 	{
 		# long keys and small blocks make a long order
 		$session->query('SET fmsort.block_size = 512');
-		noticed($session, "$way: a bit of the block read order, byte $place",
+		noticed($session, "$way: a bit of the block read order, byte $byte",
 			sub {
 				my $victim;
 
@@ -276,7 +276,7 @@ foreach my $way (sort keys %ways)
 					}
 				}
 				die 'no block read order on disk' unless $victim;
-				flip($victim->{file}, $victim->{offset} + $place);
+				flip($victim->{file}, $victim->{offset} + $byte);
 			},
 			'pay');
 		$session->query("SET fmsort.block_size = $BLOCK");
@@ -335,7 +335,7 @@ foreach my $way (sort keys %ways)
 	my @files = open_cursor($session, 'k');
 	my ($rows, $messages);
 
-	is( scalar(grep { $_->{magic} != $BUNDLED_MAGIC } blocks_of(@files)),
+	is( scalar(grep { $_->{magic} != $COMPRESSED_MAGIC } blocks_of(@files)),
 		0, 'compressed: all blocks are');
 	($rows, $messages) = read_on($session);
 	is("$messages|$rows", '|' . join("\n", (split /\n/, $right)[ 1 .. 19999 ]),
@@ -350,7 +350,7 @@ foreach my $way (sort keys %ways)
 			});
 	}
 
-	# a bundle that claims to be longer, without a checksum that says so
+	# a chunk that claims to be longer, without a checksum that says so
 	$session->query_safe('SET fmsort.checksums = off');
 	@files = open_cursor($session, 'k');
 	my $victim = unread_block(@files);
@@ -358,13 +358,13 @@ foreach my $way (sort keys %ways)
 	(undef, $messages) = read_on($session);
 	like($messages,
 		qr/ERROR:  XX001: sort temporary file contains an invalid record\n/,
-		'compressed, no checksums: a bundle of a size that it cannot have');
+		'compressed, no checksums: a chunk of a size that it cannot have');
 	is($session->query('SELECT id FROM t ORDER BY k'),
 		$right, 'compressed: the next sort is right');
 	$session->quit;
 }
 
-# ---- every mode asks for the seal, and a merge pass does --------------------------
+# ---- every mode checks checksums, and a merge pass does --------------------------
 
 foreach my $mode (qw(fmsort double_buffering traditional multi_block
 	flash))

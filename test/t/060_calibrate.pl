@@ -9,7 +9,7 @@
 # Where one is not set, its part is skipped and says so; if CI is set, that is
 # a failure.
 #
-# Seen to fail with: fms_place_check() doing nothing; no reset callback of
+# Seen to fail with: fms_temp_tablespace_check() doing nothing; no reset callback of
 # probe.c; open_table() of profile.c waiting for its lock; fmsort_profile_changed()
 # without an invalidation; no pg_extension_config_dump() for the rates;
 # fms_profile_store() that replaces any profile; a profile found by the name.

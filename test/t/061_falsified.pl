@@ -3,7 +3,7 @@
 # device that is slower than its profile is made by faulty_io.c, which can only
 # be slower still.
 #
-# Seen to fail with: observe() of medium.c doing nothing; a slow device given
+# Seen to fail with: fms_spill_policy_observe() doing nothing; a slow device given
 # next to no room; transfer_file() of tape.c that knows no way back; resolve()
 # of it that opens each file once.
 

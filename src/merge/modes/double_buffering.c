@@ -8,19 +8,17 @@
  *	  run 1:  [SORT][READING]		2n blocks, up to n reads at once
  *	  run 2:  [SORT][READING]
  *
- * Reads and merging overlap, but each run looks only one block ahead: when
- * several blocks of one run are needed in a row the merge waits, while
- * blocks of other runs lie there long before their time.
- *
- * Owns one pointer a run, palloc'd.
+ * Reads and merging overlap, but each run looks only one block ahead: if the
+ * merge needs several blocks of one run in a row, it waits, while blocks of
+ * other runs arrive long before they are needed.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "merge/mode.h"
+#include "merge/input.h"
 
-/* input->private: the frame that holds or reads each run's next block. */
+/* input->private: the frame of each run's next block. */
 static inline FmsFrame **
 ahead_of(FmsInput *input)
 {
@@ -39,58 +37,38 @@ double_private_bytes(int nruns, uint32 assist_blocks)
 	return nruns * sizeof(FmsFrame *);
 }
 
-/* All runs' first blocks, in one batch. */
+/* Requests the run's next block, if there is one. */
+static void
+read_ahead(FmsInput *input, int run)
+{
+	ahead_of(input)[run] = fms_input_has_block(input, run) ?
+		fms_input_request(input, run) : NULL;
+}
+
+/* Reads the first block of every run, in one batch. */
 static void
 double_begin(FmsInput *input)
 {
-	FmsPool    *pool = input->pool;
-	int			n = 0;
 	int			run;
 
-	input->private = palloc0(input->nruns * sizeof(FmsFrame *));
 	for (run = 0; run < input->nruns; run++)
-	{
-		FmsFrame   *frame;
-
-		if (!fms_input_has_block(input, run))
-			continue;
-		frame = fms_pool_take(pool);
-		fms_input_assign(input, frame, run);
-		ahead_of(input)[run] = frame;
-		pool->batch[n++] = frame;
-	}
-	fms_pool_submit(pool, pool->batch, n);
+		read_ahead(input, run);
+	fms_input_submit(input);
 }
 
-/* Takes the block read ahead, and reads the one after it meanwhile. */
+/* Reads the run's next block but one, and waits for the next one. */
 static FmsFrame *
 double_next(FmsInput *input, int run)
 {
 	FmsFrame   *frame = ahead_of(input)[run];
-	FmsFrame   *spare = NULL;
 
 	Assert(frame != NULL);
-	if (fms_input_has_block(input, run))
-		spare = fms_input_read(input, run);
-	ahead_of(input)[run] = spare;
-	fms_pool_wait(input->pool, frame, input->runs[run]);
-	return frame;
-}
-
-static void
-double_exhausted(FmsInput *input, FmsFrame *frame)
-{
-	fms_pool_release(input->pool, frame);
-}
-
-static void
-double_end(FmsInput *input)
-{
-	pfree(input->private);
+	read_ahead(input, run);
+	fms_input_submit(input);
+	return fms_input_wait(input, frame);
 }
 
 const FmsMode fms_mode_double_buffering = {
-	.name = "double_buffering",
 	.order = FMS_ORDER_NONE,
 	.assists = false,
 	.fills_memory = false,
@@ -98,6 +76,5 @@ const FmsMode fms_mode_double_buffering = {
 	.private_bytes = double_private_bytes,
 	.begin = double_begin,
 	.next = double_next,
-	.exhausted = double_exhausted,
-	.end = double_end
+	.exhausted = fms_input_release
 };

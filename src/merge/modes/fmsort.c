@@ -2,77 +2,44 @@
  *
  * merge/modes/fmsort.c
  *	  FMsort's merge (Algorithm 2): blocks are read ahead in block read
- *	  order, by as many reads at once as there are assist blocks.
+ *	  order, with up to l reads in flight.
  *
  *	  input buffer:  n + l blocks
  *
- *	  SORT  SORT  SORT ..	at most one a run; tuples leave from here
+ *	  SORT  SORT  SORT ..	at most one a run; records leave from here
  *	  READING/ASSIST ..		the queue, in block read order
- *	  FREE  ..				refilled at once, at the queue's end
+ *	  FREE  ..				refilled at the queue's end
  *
  *	          oldest                        newest
  *	  queue:  [1.0][0.0][2.0][1.1][0.1] ..  --> next of the order
  *	            |
- *	            +--> becomes the sort block of run 1 when run 1's fence wins
+ *	            +--> becomes the sort block of run 1 when its first key wins
  *
- * The merge asks for blocks in block read order (see order.c), so the block
- * asked for is always the queue's oldest, and that read is the only one ever
- * waited for (lines 8 to 10).  Since every other run has at most one sort
- * block, a block asked for but not yet requested always finds a free frame.
+ * The merge asks for blocks in block read order (read_order.c).  So the block
+ * asked for is the oldest of the queue, and the merge waits for no other read
+ * (lines 8 to 10).  Every other run has at most one sort block, so a block not
+ * requested yet finds a free frame.  If comparisons contradict each other,
+ * find_out_of_order() gets the block.
  *
- * A comparison function that contradicts itself breaks that rule: the block
- * asked for stands further behind in the queue, or not there at all.  Then the
- * mode takes it out of the queue, or reads it at once.  The order's names of
- * that run's blocks then mean the blocks behind it.
- *
- * Where the paper makes the oldest assist block a sort block as soon as any
- * sort block is exhausted, here it waits in the queue until its own first
- * tuple is due.  The blocks in memory are the same ones; the merge waits
- * later or not at all.
- *
- * At most l reads are with the device at once, so l means what it means in
- * the paper: the parallel I/O level.
- *
- * Where l was not set it is what the memory allows, and few of the assist
- * blocks are used at first: blocks that come from the page cache are there at
- * once, and are still in the processor's caches when the merge takes them if
- * they were not read long before.  Each time the merge has to wait, twice as
- * many are used.
- *
- * Submitting costs a system call, so freed frames are collected until a
- * fraction of l has come together: a larger one when the merge has not waited
- * for l blocks, as the processor is then what takes the time (fms_io_batch and
- * fms_io_batch_at_leisure).  No more than that are submitted at once, either,
- * as long as the device has others to work on: reads that begin together end
- * together, l of them, and the device has nothing to do until the merge has
- * seen that.  Nor when that has happened and the merge has waited, or it would
- * again; the merge comes by twice a block, so the device is busy soon.  If it
- * did not have to wait (the page cache has them), all at once is a system call
- * for all.
- *
- *	  all at once:	|l reads|.....|l reads|.....|l reads|	. idle
- *	  by batches:	|a|b|c|d|a|b|c|d|a|b|c|d|a|b|c|d|a|b|
- *
- * Blocks of a run that are needed one after the other are one operation
- * (io.c), so they count as one of the batch.
- *
- * Owns the queue, palloc'd.
+ * The paper turns the oldest assist block into a sort block when any sort
+ * block is exhausted.  Here it stays in the queue until its first record is
+ * due: the same blocks are in memory, and the merge waits later.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "merge/mode.h"
+#include "merge/input.h"
 
 typedef struct FmsQueue
 {
-	FmsFrame  **frames;			/* ring of `size` */
-	uint32		size;
-	uint32		oldest;
-	uint32		count;
-	uint32		depth;			/* reads at once now, <= l */
+	uint32		size;			/* entries of frames */
+	uint32		oldest;			/* index of the oldest entry */
+	uint32		count;			/* entries in use */
+	uint32		depth;			/* reads in flight at most, <= l */
 	uint64		unwaited;		/* blocks since the merge last waited */
 	int			upcoming;		/* run of the order's next block, or -1 */
+	FmsFrame   *frames[];		/* ring of `size` */
 } FmsQueue;
 
 static inline FmsQueue *
@@ -81,101 +48,89 @@ queue_of(FmsInput *input)
 	return (FmsQueue *) input->private;
 }
 
-static uint32
-fmsort_blocks(int nruns, uint32 assist_blocks)
+/* The queue's entry i; 0 is the oldest one. */
+static inline FmsFrame **
+entry(FmsQueue *queue, uint32 i)
 {
-	return nruns + assist_blocks;
+	return &queue->frames[(queue->oldest + i) % queue->size];
 }
 
 static Size
 fmsort_private_bytes(int nruns, uint32 assist_blocks)
 {
 	return sizeof(FmsQueue) +
-		fmsort_blocks(nruns, assist_blocks) * sizeof(FmsFrame *);
-}
-
-/* How many reads could be started now? */
-static inline uint32
-startable(FmsInput *input)
-{
-	const FmsPool *pool = input->pool;
-	const FmsQueue *queue = queue_of(input);
-
-	if (pool->reading >= queue->depth)
-		return 0;
-	/* as long as nobody had to wait, what is read stays close by */
-	if (queue->depth < input->assist_blocks &&
-		queue->count >= 2 * queue->depth)
-		return 0;
-	return Min(pool->nfree, queue->depth - pool->reading);
+		fms_mode_blocks_with_assist(nruns, assist_blocks) * sizeof(FmsFrame *);
 }
 
 /*
- * How many reads to submit together?  The merge is at leisure to collect
- * frames if it has taken l blocks without waiting.  Should that make it wait,
- * it costs a part of one read's latency in as many.
+ * Number of reads that may start now.  As long as depth is below l the merge
+ * has hardly waited; then a queue of 2 * depth blocks suffices, and blocks
+ * from the page cache are still in the processor's caches when the merge
+ * takes them.
+ */
+static inline uint32
+startable(FmsInput *input)
+{
+	const FmsQueue *queue = queue_of(input);
+
+	if (input->reading >= queue->depth)
+		return 0;
+	if (queue->depth < input->plan->assist_blocks &&
+		queue->count >= 2 * queue->depth)
+		return 0;
+	return Min(input->nfree, queue->depth - input->reading);
+}
+
+/*
+ * Number of reads to submit in one system call.  After `depth` blocks without
+ * a wait the processor limits the merge, and a larger batch saves system
+ * calls; a late read costs at most a batch's share of one read's latency.
  */
 static inline uint32
 batch_of(const FmsQueue *queue)
 {
-	return queue->unwaited >= queue->depth ?
-		fms_io_batch_at_leisure(queue->depth) : fms_io_batch(queue->depth);
+	return queue->unwaited >= queue->depth ? Max(1, queue->depth / 4) :
+		fms_io_batch(queue->depth);
 }
 
-/* Does the merge have to wait for that read? */
+/* Does the merge have to wait for the frame's read? */
 static inline bool
 is_late(FmsInput *input, const FmsFrame *frame)
 {
 	if (frame->request.state == FMS_IO_IN_FLIGHT)
-		fms_io_poll(input->pool->io);
+		fms_io_poll(input->plan->io);
 	return frame->request.state == FMS_IO_IN_FLIGHT;
 }
 
-/* The merge is about to wait for a read: more at once may spare it that. */
-static inline void
-read_further_ahead(FmsInput *input)
-{
-	FmsQueue   *queue = queue_of(input);
-
-	queue->unwaited = 0;
-	queue->depth = Min(2 * queue->depth, input->assist_blocks);
-	input->assist_used = queue->depth;
-}
-
 /* Appends the upcoming block to the queue. */
-static FmsFrame *
+static void
 enqueue(FmsInput *input)
 {
 	FmsQueue   *queue = queue_of(input);
-	FmsFrame   *frame = fms_pool_take(input->pool);
 
-	fms_input_assign(input, frame, queue->upcoming);
 	Assert(queue->count < queue->size);
-	queue->frames[(queue->oldest + queue->count) % queue->size] = frame;
-	queue->count++;
+	*entry(queue, queue->count++) = fms_input_request(input, queue->upcoming);
 	queue->upcoming = fms_input_upcoming(input);
-	return frame;
 }
 
-/* Takes the block at place i of the queue out of it; 0 is the oldest one. */
+/* Removes entry i from the queue. */
 static FmsFrame *
 dequeue(FmsQueue *queue, uint32 i)
 {
-	FmsFrame   *frame = queue->frames[(queue->oldest + i) % queue->size];
+	FmsFrame   *frame = *entry(queue, i);
 
 	for (; i > 0; i--)
-		queue->frames[(queue->oldest + i) % queue->size] =
-			queue->frames[(queue->oldest + i - 1) % queue->size];
+		*entry(queue, i) = *entry(queue, i - 1);
 	queue->oldest = (queue->oldest + 1) % queue->size;
 	queue->count--;
 	return frame;
 }
 
 /*
- * The merge asks for another run's block than the queue's oldest: comparisons
- * contradict each other.  Returns the run's next block, which may have to
- * be read first; if no frame is free, the newest block of the queue gives its
- * own.
+ * Returns the run's next block, though the queue's oldest block is another
+ * run's: comparisons contradict each other.  Takes it out of the middle of the
+ * queue, or reads it now; if no frame is free, the newest block of the queue
+ * gives up its own.
  */
 static pg_noinline FmsFrame *
 find_out_of_order(FmsInput *input, int run)
@@ -186,51 +141,55 @@ find_out_of_order(FmsInput *input, int run)
 
 	for (i = 0; i < queue->count; i++)
 	{
-		if (queue->frames[(queue->oldest + i) % queue->size]->run == run)
+		if ((*entry(queue, i))->run == run)
 			return dequeue(queue, i);
 	}
-	if (input->pool->nfree == 0)
-	{
-		queue->count--;
-		fms_input_give_up(input, queue->frames[(queue->oldest + queue->count) %
-											   queue->size]);
-	}
-	frame = fms_input_read(input, run);
+	if (input->nfree == 0)
+		fms_input_give_up(input, *entry(queue, --queue->count));
+	frame = fms_input_request(input, run);
+	fms_input_submit(input);
 	if (queue->upcoming == run && !fms_input_has_block(input, run))
 		queue->upcoming = fms_input_upcoming(input);
 	return frame;
 }
 
 /*
- * Starts so many reads, or as many as may be, in block read order (lines 12
- * to 14).
+ * Starts up to `reads` reads in block read order (lines 12 to 14).  Successive
+ * blocks of one run count as one read, since io/ joins them.
  */
 static void
 start_reads(FmsInput *input, uint32 reads)
 {
 	FmsQueue   *queue = queue_of(input);
-	FmsPool    *pool = input->pool;
 	uint32		left = startable(input);
 	int			run = -1;
-	int			n = 0;
 
 	for (; left > 0 && queue->upcoming >= 0; left--)
 	{
 		if (queue->upcoming != run && reads-- == 0)
 			break;
 		run = queue->upcoming;
-		pool->batch[n++] = enqueue(input);
+		enqueue(input);
 	}
-	fms_pool_submit(pool, pool->batch, n);
+	fms_input_submit(input);
 }
 
-/* Starts reads, if there is a batch of them to start. */
+/*
+ * Starts a batch of reads, if there is one.  A larger number would also end
+ * together, and the device would be idle until the merge sees that:
+ *
+ *	  all at once:	|l reads|.....|l reads|.....|l reads|	. idle
+ *	  by batches:	|a|b|c|d|a|b|c|d|a|b|c|d|a|b|c|d|a|b|
+ *
+ * If nothing is in flight and the merge has not waited, the page cache serves
+ * the reads: then one system call starts all of them.
+ */
 static inline void
 refill(FmsInput *input, bool waited)
 {
 	const FmsQueue *queue = queue_of(input);
 	uint32		batch = batch_of(queue);
-	bool		together = input->pool->reading == 0 && !waited;
+	bool		together = input->reading == 0 && !waited;
 
 	if (startable(input) >= batch)
 		start_reads(input, together ? queue->depth : batch);
@@ -239,13 +198,11 @@ refill(FmsInput *input, bool waited)
 static void
 fmsort_begin(FmsInput *input)
 {
-	FmsQueue   *queue = palloc0(sizeof(FmsQueue));
+	FmsQueue   *queue = queue_of(input);
 
-	queue->size = input->pool->nframes;
-	queue->depth = input->assist_used = input->assist_first;
-	queue->frames = palloc(queue->size * sizeof(FmsFrame *));
+	queue->size = input->nframes;
+	queue->depth = input->assist_used = input->plan->assist_first;
 	queue->upcoming = fms_input_upcoming(input);
-	input->private = queue;
 	start_reads(input, queue->depth);
 }
 
@@ -266,10 +223,15 @@ fmsort_next(FmsInput *input, int run)
 	queue->unwaited++;
 	waited = is_late(input, frame);
 	if (waited)
-		read_further_ahead(input);
-	fms_pool_wait(input->pool, frame, input->runs[run]);
+	{
+		/* more reads in flight may spare the merge the next wait */
+		queue->unwaited = 0;
+		queue->depth = Min(2 * queue->depth, input->plan->assist_blocks);
+		input->assist_used = queue->depth;
+	}
+	fms_input_wait(input, frame);
 
-	/* something has finished, so there may be a place in the device's queue */
+	/* a read has finished, so another one may start */
 	refill(input, waited);
 	return frame;
 }
@@ -277,33 +239,23 @@ fmsort_next(FmsInput *input, int run)
 static void
 fmsort_exhausted(FmsInput *input, FmsFrame *frame)
 {
-	FmsPool    *pool = input->pool;
 	uint32		batch = batch_of(queue_of(input));
 
-	fms_pool_release(pool, frame);
+	fms_input_release(input, frame);
 
-	/* to look for what has come can be a system call: only if it may help */
-	if (pool->nfree >= batch && startable(input) < batch)
-		fms_io_poll(pool->io);
+	/* polling can be a system call: only if it may allow a batch */
+	if (input->nfree >= batch && startable(input) < batch)
+		fms_io_poll(input->plan->io);
 	refill(input, false);
 }
 
-static void
-fmsort_end(FmsInput *input)
-{
-	pfree(queue_of(input)->frames);
-	pfree(queue_of(input));
-}
-
 const FmsMode fms_mode_fmsort = {
-	.name = "fmsort",
 	.order = FMS_ORDER_BY_FIRST_KEYS,
 	.assists = true,
 	.fills_memory = false,
-	.blocks = fmsort_blocks,
+	.blocks = fms_mode_blocks_with_assist,
 	.private_bytes = fmsort_private_bytes,
 	.begin = fmsort_begin,
 	.next = fmsort_next,
-	.exhausted = fmsort_exhausted,
-	.end = fmsort_end
+	.exhausted = fmsort_exhausted
 };

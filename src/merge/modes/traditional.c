@@ -1,24 +1,22 @@
 /*-------------------------------------------------------------------------
  *
  * merge/modes/traditional.c
- *	  Traditional merging: one block a run, read when the last one is used
- *	  up, while everything waits.
+ *	  Traditional merging: one block a run, read when the last one is
+ *	  exhausted, while the merge waits.
  *
  *	  run 0:  [SORT]
  *	  run 1:  [SORT]		n blocks
  *	  run 2:  [SORT]
  *
- * The yardstick: what a merge costs without overlapping processor and
- * device.  Flash mergesort's authors have the same merge as a yardstick and
- * call it single-block mergesort; it is here under that name, too.
- *
- * It owns nothing.
+ * This is the baseline without overlap of processor and device.  The authors
+ * of Flash mergesort call it single-block mergesort; the settings know that
+ * name, too.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "merge/mode.h"
+#include "merge/input.h"
 
 static uint32
 traditional_blocks(int nruns, uint32 assist_blocks)
@@ -26,49 +24,20 @@ traditional_blocks(int nruns, uint32 assist_blocks)
 	return nruns;
 }
 
-static Size
-traditional_private_bytes(int nruns, uint32 assist_blocks)
-{
-	return 0;
-}
-
-static void
-traditional_begin(FmsInput *input)
-{
-}
-
 static FmsFrame *
 traditional_next(FmsInput *input, int run)
 {
-	FmsFrame   *frame = fms_input_read(input, run);
+	FmsFrame   *frame = fms_input_request(input, run);
 
-	fms_pool_wait(input->pool, frame, input->runs[run]);
-	return frame;
+	fms_input_submit(input);
+	return fms_input_wait(input, frame);
 }
 
-static void
-traditional_exhausted(FmsInput *input, FmsFrame *frame)
-{
-	fms_pool_release(input->pool, frame);
-}
-
-static void
-traditional_end(FmsInput *input)
-{
-}
-
-#define ONE_BLOCK_A_RUN(called) { \
-	.name = (called), \
-	.order = FMS_ORDER_NONE, \
-	.assists = false, \
-	.fills_memory = false, \
-	.blocks = traditional_blocks, \
-	.private_bytes = traditional_private_bytes, \
-	.begin = traditional_begin, \
-	.next = traditional_next, \
-	.exhausted = traditional_exhausted, \
-	.end = traditional_end \
-}
-
-const FmsMode fms_mode_traditional = ONE_BLOCK_A_RUN("traditional");
-const FmsMode fms_mode_single_block = ONE_BLOCK_A_RUN("single_block");
+const FmsMode fms_mode_traditional = {
+	.order = FMS_ORDER_NONE,
+	.assists = false,
+	.fills_memory = false,
+	.blocks = traditional_blocks,
+	.next = traditional_next,
+	.exhausted = fms_input_release
+};

@@ -77,7 +77,7 @@ PAPERS_ROOT=${PAPERS_DIR%/test/bench/*}
 . "$PAPERS_ROOT/script/lib/common.sh"
 . "$PAPERS_ROOT/script/lib/cluster.sh"
 . "$PAPERS_ROOT/script/lib/tpch.sh"
-. "$PAPERS_ROOT/script/lib/fio.sh"
+. "$PAPERS_ROOT/test/bench/fio.sh"
 . "$PAPERS_ROOT/script/lib/compare.sh"
 
 QUICK=${QUICK:-0}
@@ -364,7 +364,7 @@ papers_drive() {
     headline "The drive alone, fio"
     if ((!DRAW)); then
         fio_buffers
-        papers_fact fio "buffers registered as far as allowed, $FIO_MEMORY"
+        papers_fact fio "$FIO_MEMORY"
     fi
     csv_open "$1" block_bytes,queue_depth mb_per_s
     "$2" | papers_measure papers_drive_cell papers_drive_prepare

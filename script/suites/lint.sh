@@ -1,0 +1,4 @@
+# shellcheck shell=bash
+# script/lint [CHECK...]
+
+run() { "$FMSORT_ROOT/script/lint" "$@"; }

@@ -1,0 +1,201 @@
+/*-------------------------------------------------------------------------
+ *
+ * free_memory.c
+ *	  How much memory the page cache may use for a spill.
+ *
+ * A container's page cache counts against the limit of its control group, so
+ * the group with the least available memory decides.  The kernel begins to
+ * write dirty pages at vm.dirty_background_ratio of the available memory: of
+ * the machine's, or of the group's with control groups of version 2.
+ *
+ * Files are open for the length of a call.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "storage/fd.h"
+
+#include "device/free_memory.h"
+
+typedef struct Memory
+{
+	uint64		available_bytes;
+	uint64		dirty_bytes;	/* waiting to be written, or being written */
+} Memory;
+
+/* What the kernel calls it: files, and entries of the last of them. */
+typedef struct Names
+{
+	const char *mount;
+	const char *limit;
+	const char *usage;
+	const char *stat;
+	const char *available[2];
+	const char *dirty[2];
+	uint32		unit_bytes;
+} Names;
+
+static const Names machine_names = {
+	.mount = "/proc",
+	.stat = "meminfo",
+	.available = {"MemAvailable", ""},
+	.dirty = {"Dirty", "Writeback"},
+	.unit_bytes = 1024
+};
+
+static const Names version_1_names = {
+	.mount = "/sys/fs/cgroup/memory",
+	.limit = "memory.limit_in_bytes",
+	.usage = "memory.usage_in_bytes",
+	.stat = "memory.stat",
+	.available = {"total_inactive_file", "total_active_file"},
+	.dirty = {"total_dirty", "total_writeback"},
+	.unit_bytes = 1
+};
+
+static const Names version_2_names = {
+	.mount = "/sys/fs/cgroup",
+	.limit = "memory.max",
+	.usage = "memory.current",
+	.stat = "memory.stat",
+	.available = {"inactive_file", "active_file"},
+	.dirty = {"file_dirty", "file_writeback"},
+	.unit_bytes = 1
+};
+
+static FILE *
+open_file(const char *directory, const char *name)
+{
+	char		path[MAXPGPATH];
+
+	snprintf(path, sizeof(path), "%s/%s", directory, name);
+	return AllocateFile(path, "r");
+}
+
+/* The number in a file of directory; PG_UINT64_MAX if there is none. */
+static uint64
+read_number(const char *directory, const char *name)
+{
+	FILE	   *file = open_file(directory, name);
+	unsigned long long number;
+	bool		found;
+
+	if (file == NULL)
+		return PG_UINT64_MAX;
+	found = fscanf(file, "%llu", &number) == 1;
+	FreeFile(file);
+	return found ? (uint64) number : PG_UINT64_MAX;
+}
+
+static bool
+is_one_of(const char *name, const char *const names[2])
+{
+	return strcmp(name, names[0]) == 0 || strcmp(name, names[1]) == 0;
+}
+
+/* Of a group: its page cache. */
+static Memory
+read_stat(const Names *names, const char *directory)
+{
+	FILE	   *file = open_file(directory, names->stat);
+	Memory		memory = {0, 0};
+	unsigned long long number;
+	char		line[256];
+	char		name[64];
+
+	if (file == NULL)
+		return memory;
+	while (fgets(line, sizeof(line), file))
+	{
+		if (sscanf(line, "%63[^: ]%*[: ]%llu", name, &number) != 2)
+			continue;
+		if (is_one_of(name, names->available))
+			memory.available_bytes += number * names->unit_bytes;
+		else if (is_one_of(name, names->dirty))
+			memory.dirty_bytes += number * names->unit_bytes;
+	}
+	FreeFile(file);
+	return memory;
+}
+
+/*
+ * Looks at a group and those it is in.  True if one has less available memory
+ * than *smallest; it replaces *smallest.
+ */
+static bool
+read_groups(const Names *names, const char *group, Memory *smallest)
+{
+	char		directory[MAXPGPATH];
+	bool		found = false;
+
+	snprintf(directory, sizeof(directory), "%s%s", names->mount, group);
+	while (strlen(directory) >= strlen(names->mount))
+	{
+		uint64		limit = read_number(directory, names->limit);
+		uint64		usage = read_number(directory, names->usage);
+
+		if (limit < smallest->available_bytes)
+		{
+			Memory		memory = read_stat(names, directory);
+
+			if (usage < limit)
+				memory.available_bytes += limit - usage;
+			memory.available_bytes = Min(memory.available_bytes, limit);
+			if (memory.available_bytes < smallest->available_bytes)
+			{
+				*smallest = memory;
+				found = true;
+			}
+		}
+		*strrchr(directory, '/') = '\0';
+	}
+	return found;
+}
+
+/* Dirty bytes at which the kernel begins to write. */
+static uint64
+background_bytes(uint64 available_bytes)
+{
+	uint64		bytes = read_number("/proc/sys/vm", "dirty_background_bytes");
+	uint64		ratio = read_number("/proc/sys/vm", "dirty_background_ratio");
+
+	if (bytes > 0 && bytes < PG_UINT64_MAX)
+		return bytes;
+	return ratio <= 100 ? available_bytes / 100 * ratio : 0;
+}
+
+FmsFreeMemory
+fms_free_memory(void)
+{
+	Memory		machine = read_stat(&machine_names, machine_names.mount);
+	Memory		limited = machine;	/* by control groups */
+	Memory		flushed = machine;	/* whose dirty pages have a limit */
+	FILE	   *file = AllocateFile("/proc/self/cgroup", "r");
+	char		line[MAXPGPATH];
+	uint64		background;
+
+	while (file && fgets(line, sizeof(line), file))
+	{
+		char	   *group = strrchr(line, ':');
+
+		line[strcspn(line, "\n")] = '\0';
+		if (strncmp(line, "0::", 3) == 0)
+		{
+			if (read_groups(&version_2_names, group + 1, &limited))
+				flushed = limited;
+		}
+		else if (group && strstr(line, ":memory:"))
+			(void) read_groups(&version_1_names, group + 1, &limited);
+	}
+	if (file)
+		FreeFile(file);
+	background = background_bytes(flushed.available_bytes);
+	return (FmsFreeMemory) {
+		.machine_bytes = machine.available_bytes,
+		.available_bytes = limited.available_bytes,
+		.dirty_bytes = limited.dirty_bytes,
+		.writeback_bytes = background > flushed.dirty_bytes ?
+			background - flushed.dirty_bytes : 0
+	};
+}

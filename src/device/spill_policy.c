@@ -1,0 +1,253 @@
+/*-------------------------------------------------------------------------
+ *
+ * spill_policy.c
+ *	  Does the next run bypass the page cache, and is it compressed?
+ *
+ * A run in the page cache costs two copies, and never sees the device if it is
+ * read back before the kernel writes it.  A direct run costs no copy and
+ * evicts nobody's pages, but goes to the device and back.
+ *
+ *	  round trip, MB/s	 0 ..... 150 ..... 300 ........... 2000 ....
+ *						 very slow	slow	 ordinary			fast
+ *	  page cache		 while there is		 while the kernel	never
+ *						 memory				 leaves it there
+ *	  compress			 if the spill does
+ *						 not stay in memory
+ *
+ * An unknown device counts as ordinary until direct runs show its rate.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "device/spill_policy.h"
+
+/*
+ * Round trips, MB/s.  LZ4 compresses 600 MB/s to half, so it pays on devices
+ * that are plainly slower.  Run formation makes 400 MB/s of spill: a round
+ * trip of 300 holds it up.  Two copies take as long as one of 1,000 to 2,000.
+ */
+#define VERY_SLOW_MB			150.0
+#define SLOW_MB					300.0
+#define FAST_MB					2000.0
+
+/* A spill larger than the room by this factor gains little from a part. */
+#define EXPECTED_MULTIPLE		4
+
+/* One sort's fair share of the machine's available memory: 1/16. */
+#define SHARE_FRACTION			16
+/* A spill takes all available memory but 1/4. */
+#define SPARED_FRACTION			4
+/* The input's pages are about as large as the spill. */
+#define SPILL_AND_INPUT			2
+
+/*
+ * Bytes of room that make the page cache worth while.  Changing back and forth
+ * costs a flush each time, so a return takes more.
+ */
+#define ROOM_MIN_BYTES			((uint64) 4 * 1024 * 1024)
+#define RETURN_MIN_BYTES		((uint64) 16 * 1024 * 1024)
+/* Memory is read again after 1/8 of the room: other sorts take some, too. */
+#define LOOK_FRACTION			8
+
+/* Direct runs of fewer bytes say nothing about the device. */
+#define SEEN_MIN_BYTES			((uint64) 2 * 1024 * 1024)
+
+/* Compression's own memory is too large a part of a smaller work_mem. */
+#define COMPRESS_MEMORY_BYTES	((Size) 1024 * 1024)
+/* Bytes that show what compression gains, and the least factor. */
+#define GAIN_SEEN_MIN_BYTES		((uint64) 1024 * 1024)
+#define GAIN_MIN				1.25
+
+/* Conclusions from the facts. */
+typedef struct Situation
+{
+	double		device_mb;
+	bool		very_slow;
+	bool		slow;			/* or very slow */
+	bool		fast;
+	uint64		memory_bytes;	/* the spill may still take */
+	uint64		room_bytes;		/* ... and the kernel leave unwritten */
+} Situation;
+
+static uint64
+left_of(uint64 whole, uint64 taken)
+{
+	return whole > taken ? whole - taken : 0;
+}
+
+static Situation
+assess(const FmsSpillFacts *facts)
+{
+	const FmsFreeMemory *memory = &facts->memory;
+	uint64		most = memory->available_bytes -
+		memory->available_bytes / SPARED_FRACTION;
+	Situation	now;
+	double		mb = fms_device_round_trip_mb(&facts->device,
+											  facts->block_bytes,
+											  facts->async_reads);
+
+	now.device_mb = mb;
+	now.very_slow = mb > 0 && mb < VERY_SLOW_MB;
+	now.slow = mb > 0 && mb < SLOW_MB;
+	now.fast = mb > FAST_MB;
+	now.memory_bytes = left_of(most, Max(facts->cached_bytes,
+										 memory->dirty_bytes));
+	now.room_bytes = Min(left_of(most, facts->cached_bytes),
+						 left_of(memory->machine_bytes / SHARE_FRACTION,
+								 facts->cached_bytes));
+	now.room_bytes = Min(now.room_bytes, memory->writeback_bytes);
+	return now;
+}
+
+/* Does memory hold a spill of that size and its input's pages? */
+static bool
+memory_holds(const FmsSpillFacts *facts, const Situation *now, double bytes)
+{
+	return bytes * SPILL_AND_INPUT <= facts->cached_bytes + now->memory_bytes;
+}
+
+/* Is that enough for the page cache? */
+static bool
+is_enough(uint64 bytes, const FmsSpillChoice *previous)
+{
+	return bytes >= (previous->direct ? RETURN_MIN_BYTES : ROOM_MIN_BYTES);
+}
+
+static void
+set_direct(FmsSpillChoice *choice, bool direct, FmsDirectReason reason)
+{
+	choice->direct = direct;
+	choice->direct_reason = reason;
+}
+
+/* Rows 1 to 9. */
+static void
+choose_direct(const FmsSpillFacts *facts, const Situation *now,
+			  const FmsSpillChoice *previous, FmsSpillChoice *choice)
+{
+	double		expected = facts->expected_bytes;
+	uint64		direct_bytes = facts->written_bytes - facts->cached_bytes;
+
+	if (facts->direct_io != FMS_DIRECT_AUTO)
+		set_direct(choice, facts->direct_io == FMS_DIRECT_ON,
+				   FMS_DIRECT_AS_SET);
+	else if (facts->direct_fixed)
+		set_direct(choice, previous->direct, previous->direct_reason);
+	else if (now->fast)
+		set_direct(choice, true, FMS_DIRECT_FAST);
+	else if (!now->slow && previous->direct &&
+			 (previous->direct_reason == FMS_DIRECT_EXPECTED ||
+			  previous->direct_reason == FMS_DIRECT_OUTGROWN))
+		set_direct(choice, true, previous->direct_reason);
+	else if (!now->slow && expected / EXPECTED_MULTIPLE >
+			 facts->cached_bytes + now->room_bytes)
+		set_direct(choice, true, FMS_DIRECT_EXPECTED);
+	else if (!now->very_slow && direct_bytes < expected / 2 &&
+			 !memory_holds(facts, now, expected))
+		set_direct(choice, true, FMS_DIRECT_CROWDED);
+	else if (now->slow && is_enough(now->memory_bytes, previous))
+		set_direct(choice, false, FMS_DIRECT_SLOW);
+	else if (!now->slow && is_enough(now->room_bytes, previous))
+		set_direct(choice, false, FMS_DIRECT_SMALL);
+	else
+		set_direct(choice, true, FMS_DIRECT_OUTGROWN);
+}
+
+/* Rows a to g.  direct: the next run is. */
+static FmsCompressReason
+choose_compressed(const FmsSpillFacts *facts, const Situation *now,
+				  const FmsSpillChoice *previous, bool direct)
+{
+	double		spill_bytes = Max(facts->expected_bytes, facts->written_bytes);
+
+	if (facts->compression != FMS_COMPRESS_AUTO)
+		return FMS_COMPRESS_AS_SET;
+	if (facts->compressible_bytes >= GAIN_SEEN_MIN_BYTES &&
+		facts->compressible_bytes < facts->compressed_bytes * GAIN_MIN)
+		return FMS_COMPRESS_GAINED_LITTLE;
+	if (now->very_slow &&
+		(previous->compressed || direct ||
+		 spill_bytes >= facts->cached_bytes + now->room_bytes ||
+		 !memory_holds(facts, now, spill_bytes)))
+		return FMS_COMPRESS_SLOW;
+	return FMS_COMPRESS_NO_NEED;
+}
+
+/* See FmsSpillChoice; never if no later choice depends on memory. */
+static uint64
+read_memory_bytes(const FmsSpillFacts *facts, const Situation *now,
+				   const FmsSpillChoice *choice)
+{
+	uint64		room = now->slow ? now->memory_bytes : now->room_bytes;
+
+	if (!now->slow && (choice->direct_reason == FMS_DIRECT_AS_SET ||
+					   (choice->direct &&
+						choice->direct_reason != FMS_DIRECT_CROWDED)))
+		return PG_UINT64_MAX;
+	return facts->memory_at_bytes + Max(room / LOOK_FRACTION, ROOM_MIN_BYTES);
+}
+
+FmsSpillChoice
+fms_spill_policy_choose(const FmsSpillFacts *facts,
+						const FmsSpillChoice *previous)
+{
+	Situation	now = assess(facts);
+	FmsSpillChoice choice = {.device_mb = now.device_mb};
+
+	choose_direct(facts, &now, previous, &choice);
+	choice.compress_reason = choose_compressed(facts, &now, previous,
+											   choice.direct);
+	choice.compressed = choice.compress_reason == FMS_COMPRESS_SLOW ||
+		facts->compression == FMS_COMPRESS_ON;
+	choice.read_memory_bytes = read_memory_bytes(facts, &now, &choice);
+	return choice;
+}
+
+void
+fms_spill_policy_read_memory(FmsSpillFacts *facts)
+{
+	facts->memory = fms_free_memory();
+	facts->memory_at_bytes = facts->written_bytes;
+}
+
+bool
+fms_spill_policy_observe(FmsSpillFacts *facts, double bytes,
+						 double elapsed_us, double blocked_us)
+{
+	facts->seen.bytes += bytes;
+	facts->seen.elapsed_us += Max(elapsed_us, blocked_us);
+	facts->seen.blocked_us += blocked_us;
+	if (facts->seen.bytes < SEEN_MIN_BYTES ||
+		!fms_device_correct(&facts->device, &facts->seen))
+		return false;
+	facts->device_seen = true;
+	return true;
+}
+
+/*
+ * Modes for comparison, and a block size that was set, ask for a merge of
+ * plain blocks: then only the setting turns compression on.
+ */
+void
+fms_spill_policy_begin(FmsSpillFacts *facts, const FmsOptions *options,
+					   uint32 block_bytes, bool async_reads)
+{
+	bool		may_compress = options->mode == FMS_MODE_FMSORT &&
+		options->block_bytes == 0 &&
+		options->memory_bytes >= COMPRESS_MEMORY_BYTES;
+
+	*facts = (FmsSpillFacts) {
+		.direct_io = options->direct_io,
+		.compression = options->compression,
+		.block_bytes = block_bytes,
+		.expected_bytes = options->expected_bytes,
+		.async_reads = async_reads,
+		.device = options->device
+	};
+	if (facts->compression == FMS_COMPRESS_AUTO && !may_compress)
+		facts->compression = FMS_COMPRESS_OFF;
+	if (facts->direct_io == FMS_DIRECT_AUTO ||
+		facts->compression == FMS_COMPRESS_AUTO)
+		fms_spill_policy_read_memory(facts);
+}

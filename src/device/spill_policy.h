@@ -1,0 +1,113 @@
+/*-------------------------------------------------------------------------
+ *
+ * spill_policy.h
+ *	  Does the next run bypass the page cache, and is it compressed?
+ *
+ * The spill asks before its first run and after each run.  Runs that have been
+ * written stay where and as they are.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef FMS_SPILL_POLICY_H
+#define FMS_SPILL_POLICY_H
+
+#include "c.h"
+
+#include "base/counters.h"
+#include "device/free_memory.h"
+
+/* What the spill knows. */
+typedef struct FmsSpillFacts
+{
+	/* the sort */
+	FmsDirectChoice direct_io;
+	FmsCompressChoice compression;	/* AUTO: the policy decides */
+	uint32		block_bytes;
+	double		expected_bytes; /* of the whole spill; 0: unknown */
+	bool		async_reads;	/* several reads at once are possible */
+	bool		direct_fixed;	/* the tape refused to change to or from
+								 * direct I/O */
+
+	/* the device: its profile, until direct runs showed another rate */
+	FmsDevice	device;
+	bool		device_seen;	/* they did */
+	FmsSeen		seen;			/* all direct runs */
+
+	FmsFreeMemory memory;
+	uint64		memory_at_bytes;	/* written when memory was read */
+
+	/* the spill so far */
+	uint64		written_bytes;
+	uint64		cached_bytes;	/* of them, into the page cache */
+	uint64		compressible_bytes; /* records that were compressed */
+	uint64		compressed_bytes;	/* what was written for these */
+} FmsSpillFacts;
+
+typedef struct FmsSpillChoice
+{
+	bool		direct;
+	bool		compressed;
+	FmsDirectReason direct_reason;
+	FmsCompressReason compress_reason;
+	double		device_mb;		/* round trip; 0: unknown */
+	uint64		read_memory_bytes;	/* read memory again when so many bytes are
+									 * written */
+} FmsSpillChoice;
+
+/* Sets the facts before the first run.  Reads memory if that matters. */
+extern void fms_spill_policy_begin(FmsSpillFacts *facts,
+								   const FmsOptions *options,
+								   uint32 block_bytes, bool async_reads);
+
+/* Reads memory; due when the choice says so. */
+extern void fms_spill_policy_read_memory(FmsSpillFacts *facts);
+
+/*
+ * A direct run of so many bytes has been written.  True if it showed another
+ * rate of the device than known: then memory must be read again, too.
+ */
+extern bool fms_spill_policy_observe(FmsSpillFacts *facts, double bytes,
+									 double elapsed_us, double blocked_us);
+
+/*
+ * Decides about the next run.  A pure function; previous is all zero before
+ * the first run.  The first row that applies decides:
+ *
+ *	  direct I/O if				next run	reason
+ *	1 the setting is on or off	as set		AS_SET
+ *	2 direct_fixed				as before	as before
+ *	3 the device is fast		direct		FAST
+ *	4 it is not slow, and the	direct		as before
+ *	  last run was direct because of 5 or 9
+ *	5 it is not slow, and four	direct		EXPECTED
+ *	  times the room is less than expected
+ *	6 memory does not hold the	direct		CROWDED
+ *	  expected spill and its input; up to half of the expected spill, and
+ *	  not if the device is very slow
+ *	7 it is slow, and there is	cached		SLOW
+ *	  memory
+ *	8 it is not slow, and the	cached		SMALL
+ *	  page cache has room
+ *	9 otherwise					direct		OUTGROWN
+ *
+ *	  compression if			next run	reason
+ *	a the setting is on or off	as set		AS_SET
+ *	b it gained little			no			GAINED_LITTLE
+ *	c the device is not very	no			NO_NEED
+ *	  slow
+ *	d the last run was			yes			SLOW
+ *	  compressed
+ *	e the next run is direct	yes			SLOW
+ *	f the page cache has no		yes			SLOW
+ *	  room for the rest of the spill, or memory does not hold it and its input
+ *	g otherwise					no			NO_NEED
+ *
+ * A device is very slow below a round trip of 150 MB/s, slow below 300, fast
+ * above 2,000.  Memory: most of what is available.  Room: what the kernel
+ * would leave unwritten, and a fair share of memory.  Returning from direct
+ * runs to the page cache takes 16 MB of either, staying there 4.
+ */
+extern FmsSpillChoice fms_spill_policy_choose(const FmsSpillFacts *facts,
+											  const FmsSpillChoice *previous);
+
+#endif							/* FMS_SPILL_POLICY_H */

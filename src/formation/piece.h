@@ -1,0 +1,68 @@
+/*-------------------------------------------------------------------------
+ *
+ * piece.h
+ *	  A piece of memory that grows.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef FMS_PIECE_H
+#define FMS_PIECE_H
+
+#include "postgres.h"
+
+/*
+ *			base									 base + size_bytes
+ *	 | head |  used  |  reached, not used  |  not reached  |
+ *
+ * Only the owner knows how much is used.
+ */
+typedef struct FmsPiece
+{
+	MemoryContext context;		/* of a small piece */
+	char	   *base;			/* NULL: nothing allocated */
+	Size		size_bytes;
+	Size		reached_bytes;	/* from base on, known to have pages */
+	Size		head_bytes;		/* mapped in front of base */
+	Size		wanted_head_bytes;	/* head_bytes once the piece is mapped */
+	bool		mapped;			/* else palloc'd */
+	bool		huge;			/* asks for huge pages */
+	uint32		touches;		/* huge pages obtained */
+	double		touch_us;		/* time that these took */
+} FmsPiece;
+
+/* Makes an empty piece.  Small sizes are palloc'd in the context. */
+extern void fms_piece_init(FmsPiece *piece, MemoryContext context);
+
+/*
+ * Changes the size; the first used_bytes keep their values.  Returns false,
+ * with nothing changed, if the system refuses the memory or would have little
+ * left.
+ */
+extern bool fms_piece_resize(FmsPiece *piece, Size used_bytes,
+							 Size size_bytes);
+
+/*
+ * Gets pages for the first upto_bytes.  Bytes behind reached_bytes lose their
+ * values.
+ */
+extern void fms_piece_reach(FmsPiece *piece, Size upto_bytes);
+
+/*
+ * Reserves a head of `bytes`, rounded up to pages, unless it is as large as a
+ * huge page of its own.  Call it before the piece grows.
+ */
+extern void fms_piece_want_head(FmsPiece *piece, Size bytes);
+
+/*
+ * Returns the head, which the caller must unmap, and its size.  NULL: the
+ * piece has no head or is smaller than a huge page.
+ */
+extern char *fms_piece_take_head(FmsPiece *piece, Size *bytes);
+
+/* Frees the memory; the piece is empty then. */
+extern void fms_piece_free(FmsPiece *piece);
+
+/* The same in the context's reset callback: small pieces go with it. */
+extern void fms_piece_unmap(FmsPiece *piece);
+
+#endif							/* FMS_PIECE_H */

@@ -1,0 +1,72 @@
+/*-------------------------------------------------------------------------
+ *
+ * key_columns.h
+ *	  A sort's columns: private to keys.c, key_types.c and key_compare.c.
+ *
+ *	  columns   0 ..            undecided ..   nencoded ..  ncolumns
+ *	            |<------------ in the key ------->|
+ *	            |<- equal if the  ->|<- compared if the keys ->|
+ *	            |   keys are equal  |   are equal              |
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef FMS_KEY_COLUMNS_H
+#define FMS_KEY_COLUMNS_H
+
+#include "postgres.h"
+
+#include "utils/sortsupport.h"
+
+#include "keys/collation.h"
+#include "keys/encode.h"
+#include "keys/record.h"
+
+/*
+ * Writes a value that is not null; see the invariants in encode.h.  sort_keys:
+ * of the column's collation; without a collator, text is compared as bytes.
+ * May detoast, hence allocate and ERROR; frees what it allocates.
+ */
+typedef void (*FmsEncodeDatum) (FmsKeyWriter *writer, Datum value,
+								const FmsSortKeys *sort_keys);
+
+typedef struct FmsKeyType
+{
+	Oid			function;		/* btree comparison function */
+	FmsEncodeDatum encode;
+	uint8		bytes;			/* length of every encoding; 0: it varies */
+	bool		collated;		/* the collation decides the order */
+} FmsKeyType;
+
+/*
+ * The row of a btree comparison function, or NULL.  The function identifies
+ * the order: domains and binary compatible types share it, and an operator
+ * class of a user has its own.
+ */
+extern const FmsKeyType *fms_key_type_find(Oid function);
+
+typedef struct FmsColumn
+{
+	SortSupportData comparator;
+	AttrNumber	attno;			/* in the tuples */
+	uint8		invert;			/* 0xFF if descending */
+	uint8		null_byte;		/* of a null: less or more than VALUE_BYTE */
+	FmsEncodeDatum encode;		/* NULL: the column is not in the key */
+	FmsSortKeys sort_keys;		/* for encode() */
+} FmsColumn;
+
+struct FmsKeys
+{
+	TupleDesc	desc;			/* of the tuples */
+	TupleDesc	first_key_desc; /* of a first key's tuple: the key columns */
+	int			ncolumns;
+	int			nencoded;		/* columns in the key */
+	int			undecided;		/* first column that equal keys leave open */
+	bool		prefix_decides; /* no key is longer than a prefix */
+	AttrNumber	offset_attno;	/* attno of column `undecided` if records have
+								 * its offset; else 0 */
+	MemoryContext context;		/* current at creation */
+	FmsRecordBuffer first_key;		/* the first key made last */
+	FmsColumn	columns[FLEXIBLE_ARRAY_MEMBER];
+};
+
+#endif							/* FMS_KEY_COLUMNS_H */

@@ -1,0 +1,264 @@
+/*-------------------------------------------------------------------------
+ *
+ * key_types.c
+ *	  The table of types that normalized keys can encode.
+ *
+ * Each encoder takes a Datum apart and passes its parts to encode.h.  A value
+ * that is compressed or stored out of line is detoasted; if a prefix is enough
+ * for the key, only that prefix is.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <sys/socket.h>
+
+#include "utils/builtins.h"
+#include "utils/date.h"
+#include "utils/fmgroids.h"
+#include "utils/inet.h"
+#include "utils/timestamp.h"
+#include "utils/uuid.h"
+
+#include "keys/encode_numeric.h"
+#include "keys/key_columns.h"
+
+/* Encoders of integers, floats and arrays of bytes. */
+#define DEFINE_ENCODER(name, write) \
+static void \
+name(FmsKeyWriter *writer, Datum value, const FmsSortKeys *sort_keys) \
+{ \
+	write; \
+}
+
+DEFINE_ENCODER(encode_int16, fms_encode_int(writer, DatumGetInt16(value), 2))
+DEFINE_ENCODER(encode_int32, fms_encode_int(writer, DatumGetInt32(value), 4))
+DEFINE_ENCODER(encode_int64, fms_encode_int(writer, DatumGetInt64(value), 8))
+DEFINE_ENCODER(encode_uint8, fms_encode_byte(writer, DatumGetUInt8(value)))
+DEFINE_ENCODER(encode_uint32,
+			   fms_encode_uint(writer, DatumGetUInt32(value), 4))
+DEFINE_ENCODER(encode_uint64,
+			   fms_encode_uint(writer, DatumGetUInt64(value), 8))
+DEFINE_ENCODER(encode_float4, fms_encode_float4(writer, DatumGetFloat4(value)))
+DEFINE_ENCODER(encode_float8, fms_encode_float8(writer, DatumGetFloat8(value)))
+DEFINE_ENCODER(encode_6_bytes,
+			   fms_encode_bytes(writer, DatumGetPointer(value), 6))
+DEFINE_ENCODER(encode_8_bytes,
+			   fms_encode_bytes(writer, DatumGetPointer(value), 8))
+DEFINE_ENCODER(encode_16_bytes,
+			   fms_encode_bytes(writer, DatumGetPointer(value), 16))
+
+static void
+encode_tid(FmsKeyWriter *writer, Datum value, const FmsSortKeys *sort_keys)
+{
+	ItemPointer tid = (ItemPointer) DatumGetPointer(value);
+
+	fms_encode_tid(writer, ItemPointerGetBlockNumberNoCheck(tid),
+				   ItemPointerGetOffsetNumberNoCheck(tid));
+}
+
+static void
+encode_timetz(FmsKeyWriter *writer, Datum value, const FmsSortKeys *sort_keys)
+{
+	TimeTzADT  *time = DatumGetTimeTzADTP(value);
+
+	fms_encode_timetz(writer, time->time, time->zone);
+}
+
+static void
+encode_interval(FmsKeyWriter *writer, Datum value,
+				const FmsSortKeys *sort_keys)
+{
+	Interval   *interval = DatumGetIntervalP(value);
+
+	fms_encode_interval(writer, interval->time, interval->day,
+						interval->month);
+}
+
+/*
+ * Text under a collation with sort keys: the whole sort key and, if texts with
+ * equal sort keys are ordered by their bytes, the text; or the first `limit`
+ * bytes of the sort key.
+ */
+static pg_noinline void
+encode_sort_key(FmsKeyWriter *writer, const char *text, Size length,
+				const FmsSortKeys *sort_keys)
+{
+	char		key[FMS_SORT_KEY_MAX] = {0};
+	Size		room = writer->end - writer->at;
+	Size		limit = Min(room, sort_keys->exact ? FMS_SORT_KEY_MAX :
+							FMS_SORT_KEY_TRUSTED);
+	Size		key_bytes = fms_sort_key_make(sort_keys, text, length, key,
+											  limit);
+
+	if (key_bytes == limit || !sort_keys->exact)
+	{
+		fms_encode_bytes(writer, key, limit);
+		writer->truncated = true;
+		return;
+	}
+	fms_encode_string(writer, key, key_bytes);
+	if (sort_keys->deterministic)
+		fms_encode_string(writer, text, length);
+}
+
+static inline void
+encode_characters(FmsKeyWriter *writer, const char *text, Size length,
+				  const FmsSortKeys *sort_keys)
+{
+	if (sort_keys->collator)
+		encode_sort_key(writer, text, length, sort_keys);
+	else
+		fms_encode_string(writer, text, length);
+}
+
+static void
+encode_name(FmsKeyWriter *writer, Datum value, const FmsSortKeys *sort_keys)
+{
+	const char *name = NameStr(*DatumGetName(value));
+
+	encode_characters(writer, name, strnlen(name, NAMEDATALEN), sort_keys);
+}
+
+/*
+ * Detoasts a value, or its first max_bytes bytes if max_bytes is not 0.  A
+ * value that is not toasted is returned as it is.
+ */
+static inline struct varlena *
+detoast(Datum value, int max_bytes)
+{
+	struct varlena *varlena = (struct varlena *) DatumGetPointer(value);
+
+	if (!VARATT_IS_EXTERNAL(varlena) && !VARATT_IS_COMPRESSED(varlena))
+		return varlena;
+	if (max_bytes > 0)
+		return pg_detoast_datum_slice(varlena, 0, max_bytes);
+	return pg_detoast_datum_packed(varlena);
+}
+
+static inline void
+free_detoasted(struct varlena *varlena, Datum value)
+{
+	if ((Pointer) varlena != DatumGetPointer(value))
+		pfree(varlena);
+}
+
+static void
+encode_text(FmsKeyWriter *writer, Datum value, const FmsSortKeys *sort_keys)
+{
+	/* a sort key depends on the whole text */
+	struct varlena *text = detoast(value, sort_keys->collator ? 0 :
+								   FMS_KEY_MAX_BYTES);
+
+	encode_characters(writer, VARDATA_ANY(text), VARSIZE_ANY_EXHDR(text),
+					  sort_keys);
+	free_detoasted(text, value);
+}
+
+static void
+encode_bpchar(FmsKeyWriter *writer, Datum value, const FmsSortKeys *sort_keys)
+{
+	struct varlena *text = detoast(value, 0);
+	char	   *bytes = VARDATA_ANY(text);
+
+	encode_characters(writer, bytes,
+					  bpchartruelen(bytes, VARSIZE_ANY_EXHDR(text)),
+					  sort_keys);
+	free_detoasted(text, value);
+}
+
+static void
+encode_bytea(FmsKeyWriter *writer, Datum value, const FmsSortKeys *sort_keys)
+{
+	struct varlena *bytes = detoast(value, FMS_KEY_MAX_BYTES);
+
+	fms_encode_binary(writer, VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes));
+	free_detoasted(bytes, value);
+}
+
+/* The data of a bit string starts with the number of its bits. */
+static void
+encode_bits(FmsKeyWriter *writer, Datum value, const FmsSortKeys *sort_keys)
+{
+	struct varlena *bits = detoast(value, 0);
+	const char *bytes = VARDATA_ANY(bits);
+	Size		length = VARSIZE_ANY_EXHDR(bits);
+	int32		nbits = 0;
+	Size		header_bytes = Min(length, sizeof(nbits));
+
+	memcpy(&nbits, bytes, header_bytes);
+	fms_encode_bits(writer, bytes + header_bytes, length - header_bytes,
+					nbits);
+	free_detoasted(bits, value);
+}
+
+static void
+encode_inet(FmsKeyWriter *writer, Datum value, const FmsSortKeys *sort_keys)
+{
+	struct varlena *inet = detoast(value, 0);
+	Size		length = VARSIZE_ANY_EXHDR(inet);
+	inet_struct address = {0};
+
+	memcpy(&address, VARDATA_ANY(inet), Min(length, sizeof(address)));
+	fms_encode_inet(writer, address.family, address.bits, address.ipaddr,
+					address.family == PGSQL_AF_INET ? 4 : 16);
+	free_detoasted(inet, value);
+}
+
+static void
+encode_numeric(FmsKeyWriter *writer, Datum value, const FmsSortKeys *sort_keys)
+{
+	struct varlena *numeric = detoast(value, 0);
+
+	fms_encode_numeric(writer, VARDATA_ANY(numeric),
+					   VARSIZE_ANY_EXHDR(numeric));
+	free_detoasted(numeric, value);
+}
+
+static const FmsKeyType key_types[] = {
+	/* function, encoder, bytes, collated */
+	{F_BTINT2CMP, encode_int16, 2, false},
+	{F_BTINT4CMP, encode_int32, 4, false},
+	{F_DATE_CMP, encode_int32, 4, false},
+	{F_BTINT8CMP, encode_int64, 8, false},
+	{F_TIME_CMP, encode_int64, 8, false},
+	{F_TIMESTAMP_CMP, encode_int64, 8, false},
+	{F_TIMESTAMPTZ_CMP, encode_int64, 8, false},
+	{F_CASH_CMP, encode_int64, 8, false},
+	{F_BTBOOLCMP, encode_uint8, 1, false},
+	{F_BTCHARCMP, encode_uint8, 1, false},
+	{F_BTOIDCMP, encode_uint32, 4, false},
+	{F_XID8CMP, encode_uint64, 8, false},
+	{F_PG_LSN_CMP, encode_uint64, 8, false},
+	{F_BTFLOAT4CMP, encode_float4, 4, false},
+	{F_BTFLOAT8CMP, encode_float8, 8, false},
+	{F_UUID_CMP, encode_16_bytes, UUID_LEN, false},
+	{F_MACADDR_CMP, encode_6_bytes, sizeof(macaddr), false},
+	{F_MACADDR8_CMP, encode_8_bytes, sizeof(macaddr8), false},
+	{F_BTTIDCMP, encode_tid, 6, false},
+	{F_TIMETZ_CMP, encode_timetz, 12, false},
+	{F_INTERVAL_CMP, encode_interval, 10, false},
+	{F_BTNAMECMP, encode_name, 0, true},
+	{F_BTTEXTCMP, encode_text, 0, true},
+	{F_BTTEXT_PATTERN_CMP, encode_text, 0, false},
+	{F_BPCHARCMP, encode_bpchar, 0, true},
+	{F_BTBPCHAR_PATTERN_CMP, encode_bpchar, 0, false},
+	{F_BYTEACMP, encode_bytea, 0, false},
+	{F_BITCMP, encode_bits, 0, false},
+	{F_VARBITCMP, encode_bits, 0, false},
+	{F_NETWORK_CMP, encode_inet, 0, false},
+	{F_NUMERIC_CMP, encode_numeric, 0, false}
+};
+
+const FmsKeyType *
+fms_key_type_find(Oid function)
+{
+	int			i;
+
+	for (i = 0; i < (int) lengthof(key_types); i++)
+	{
+		if (key_types[i].function == function)
+			return &key_types[i];
+	}
+	return NULL;
+}

@@ -1,0 +1,140 @@
+/*-------------------------------------------------------------------------
+ *
+ * input.h
+ *	  The input of a merge: its runs, and the input buffer into which the mode
+ *	  reads their blocks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef FMS_INPUT_H
+#define FMS_INPUT_H
+
+#include "postgres.h"
+
+#include "formation/formation.h"
+#include "formation/run.h"
+#include "merge/mode.h"
+#include "tape/tape.h"
+
+/*
+ * State of a frame.  A frame that is FMS_FRAME_READING is an assist block: its
+ * read is in flight, or has arrived and nobody has waited for it yet.
+ *
+ *	  FREE --request--> READING --wait--> SORT --+
+ *	    ^                                        |
+ *	    +--------------- release ----------------+
+ */
+typedef enum FmsFrameState
+{
+	FMS_FRAME_FREE,
+	FMS_FRAME_READING,
+	FMS_FRAME_SORT				/* the merge takes records from it */
+} FmsFrameState;
+
+struct FmsFrame
+{
+	FmsFrameState state;
+	int			run;			/* number in this merge, not the run's id */
+	uint32		number;			/* of the block in its run */
+	char	   *block;			/* block_bytes, in the input's memory */
+	FmsIoRequest request;		/* reads the block, or the first of several
+								 * blocks into adjacent frames */
+};
+
+/* Parameters of a merge; must outlive it. */
+typedef struct FmsMergePlan
+{
+	const FmsMode *mode;
+	FmsKeys    *keys;
+	FmsIo	   *io;
+	FmsTape    *tape;
+	FmsFirstKeyStore *first_keys;
+	FmsCounters *counters;
+	uint32		block_bytes;
+	uint32		assist_blocks;	/* l; 0 if the mode has no assist blocks */
+	uint32		assist_first;	/* 1 .. l: assist blocks used until the merge
+								 * has had to wait */
+	Size		writer_bytes;	/* write buffers of an intermediate pass,
+								 * which share the input's mapping; else 0 */
+	bool		frees;			/* intermediate pass: free the file space of
+								 * blocks that have been read */
+	const FmsFormation *in_memory_run;	/* sorted tuples that arrived after
+										 * all runs, or NULL */
+} FmsMergePlan;
+
+struct FmsInput
+{
+	const FmsMergePlan *plan;
+	int			nruns;			/* n */
+	FmsRun	  **runs;			/* [nruns], earlier arrivals first */
+	uint32	   *next_block;		/* [nruns] first block not yet requested */
+	FmsReadOrder   *order;			/* NULL if the mode reads in no order */
+	void	   *private;		/* the mode's, FmsMode.private_bytes */
+	uint32		assist_used;	/* assist blocks used now; set by the mode */
+
+	uint32		nframes;
+	uint32		nfree;
+	uint32		reading;		/* reads in flight */
+	uint32		pending;		/* requests that wait to be submitted */
+	FmsFrame   *frames;			/* [nframes] */
+	FmsFrame  **free;			/* [nframes], the first nfree are free */
+	FmsIoRequest **requests;	/* [nframes], the first `pending` in use */
+	char	   *memory;			/* of the blocks, mapped */
+};
+
+/* Memory of an input of nframes frames, in bytes. */
+extern Size fms_input_bytes(int nruns, uint32 nframes, uint32 block_bytes);
+
+/*
+ * Allocates the input in the current context, with the block read order.
+ * See fms_merge_begin() for the arguments.
+ */
+extern void fms_input_init(FmsInput *input, const FmsMergePlan *plan,
+						   int nruns, FmsRun **runs, const FmsPosition *from);
+
+/* Drains the reads and frees what fms_input_init() has allocated. */
+extern void fms_input_end(FmsInput *input);
+
+/* Takes a free frame; there must be one.  The first ones are adjacent. */
+extern FmsFrame *fms_input_take(FmsInput *input);
+
+/* Assigns the run's next block to a free frame; requests the read. */
+extern FmsFrame *fms_input_request(FmsInput *input, int run);
+
+/*
+ * Assigns the run's n next blocks, adjacent in the file, to n adjacent frames
+ * that the caller has taken, and requests one read for all.  The caller must
+ * wait for the first frame before the others.
+ */
+extern void fms_input_request_many(FmsInput *input, FmsFrame *frames, int run,
+								   uint32 n);
+
+/* Starts all reads that have been requested. */
+extern void fms_input_submit(FmsInput *input);
+
+/*
+ * Waits for the frame's block, makes it a sort block and returns it.  Raises
+ * an error if the read has failed or the block is not the one assigned.
+ */
+extern FmsFrame *fms_input_wait(FmsInput *input, FmsFrame *frame);
+
+/* Frees the frame of a sort block. */
+extern void fms_input_release(FmsInput *input, FmsFrame *frame);
+
+/* Frees the frame of the run's newest block, which will be read again. */
+extern void fms_input_give_up(FmsInput *input, FmsFrame *frame);
+
+/*
+ * Returns the run of the next block in block read order, or -1 after the last
+ * block.  Skips runs without blocks: if comparisons contradict each other, the
+ * merge may have asked for those blocks already.
+ */
+extern int	fms_input_upcoming(FmsInput *input);
+
+static inline bool
+fms_input_has_block(const FmsInput *input, int run)
+{
+	return input->next_block[run] < input->runs[run]->nblocks;
+}
+
+#endif							/* FMS_INPUT_H */

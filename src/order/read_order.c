@@ -1,0 +1,397 @@
+/*-------------------------------------------------------------------------
+ *
+ * read_order.c
+ *	  The block read order: in which order the merge will need the blocks.
+ *
+ * The blocks sorted by (first key, run, position) are the order in which a
+ * merge needs them (Lee, Roh, Park: Algorithm 1, lines 7, 8 and 13):
+ *
+ *	  run 0:  [ 3 7 12] [25 33 45] [51 52 60]
+ *	  run 1:  [ 1 4 14] [16 24 31] [35 41 70]
+ *
+ *	  first keys:  1.0  0.0  1.1  0.1  1.2  0.2		1 3 16 25 35 51
+ *	  last keys:   0.0  1.0  0.1  1.1  1.2  0.2		    12 14 31 45
+ *
+ * By last keys, a block is due when the last tuple of the block before it
+ * leaves (Lee, Roh, Jung, Park: Flash mergesort).  Every run's first block
+ * comes before all others.
+ *
+ * Each run's keys are sorted already, so the order is computed step by step
+ * as the reads advance, in memory per run: by a tree of losers here, or by
+ * radix (radix_order.c) if keys are short numbers.  Two readers follow a run's
+ * first keys: one ahead, with the reads, and one behind, with the merge.  The
+ * merge needs a block's key until it asks for the block (merge.c).
+ *
+ * Memory is palloc'd in the context of creation; readers' buffers are mapped
+ * through the store's channel.  On ERROR nothing is done here: see io.c.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "base/clock.h"
+#include "base/interrupts.h"
+#include "base/losertree.h"
+#include "order/radix_order.h"
+#include "order/read_order.h"
+
+/* The tree names this many blocks a run together, within these bounds. */
+#define BATCH_BLOCKS_OF_A_RUN	8
+#define BATCH_MIN			32
+#define BATCH_MAX			2048
+/* Largest number of runs for which a batch prefetches. */
+#define PREFETCH_MAX		512
+
+typedef struct OrderRun
+{
+	/* as a leaf of the tree */
+	FmsLoserNode node;			/* of the upcoming key's prefix */
+	const FmsRecord *upcoming;	/* the reader's; NULL: all have been named */
+	uint32		upcoming_nblocks;	/* of its chain that have not been named */
+
+	uint32		first_blocks;	/* number of blocks that come before all first
+								 * keys and have not been named */
+	FmsFirstKeyReader *ahead;	/* stands behind the upcoming key */
+	FmsFirstKeyReader *behind;	/* NULL: by last keys */
+} OrderRun;
+
+struct FmsReadOrder
+{
+	FmsOrderBy	by;
+	int			first_run;		/* the first run that may have first_blocks */
+	FmsKeys    *keys;
+	FmsFirstKeyStore *store;
+	FmsCounters *counters;
+	int			nruns;
+	OrderRun   *runs;			/* [nruns] */
+	char	   *buffers;		/* mapped: the readers', or NULL */
+	const int  *named;			/* runs of a batch of blocks */
+	int			nnamed;
+	int			next_named;
+
+	FmsRadixOrder *radix;		/* if prefixes decide; else the tree: */
+	FmsLoserTree tree;
+	int			batch;			/* length of a batch */
+	int		   *named_by_tree;	/* [batch] */
+};
+
+static inline FmsLoserNode
+leaf_node(void *arg, int run)
+{
+	return ((FmsReadOrder *) arg)->runs[run].node;
+}
+
+/* The later of two upcoming keys of one prefix; of ties, the later run's. */
+static inline FmsLoserNode
+tie_loser(void *arg, FmsLoserNode a, FmsLoserNode b)
+{
+	FmsReadOrder *order = arg;
+	const FmsRecord *a_upcoming =
+		order->runs[fms_losertree_leaf(a)].upcoming;
+	const FmsRecord *b_upcoming =
+		order->runs[fms_losertree_leaf(b)].upcoming;
+	int			result = 0;
+
+	/* the prefix of a run at its end equals only that of another such run */
+	if (a_upcoming && b_upcoming)
+		result = fms_keys_compare_rest(order->keys, a_upcoming, b_upcoming);
+	if (result == 0)
+		return fms_losertree_later(a, b);
+	return result < 0 ? b : a;
+}
+
+/* Takes the run's next first key from the reader ahead. */
+static inline void
+take_first_key(FmsReadOrder *order, int run)
+{
+	OrderRun   *leaf = &order->runs[run];
+	const FmsRecord *first_key =
+		fms_first_key_reader_next(leaf->ahead, &leaf->upcoming_nblocks);
+
+	leaf->upcoming = first_key;
+	leaf->node = first_key == NULL ? fms_losertree_end(run) :
+		fms_losertree_node(fms_record_prefix(first_key),
+						   fms_record_prefix_rest(first_key), run);
+}
+
+/* Skips the first keys of blocks that the merge has asked for before. */
+static void
+skip_first_keys(FmsFirstKeyReader *reader, const FmsPosition *from)
+{
+	uint64		first_not_asked = from->block + (from->record >= 0 ? 1 : 0);
+	uint64		block = 0;
+	Size		touched_bytes = 0;
+	uint32		nblocks;
+
+	while (block < first_not_asked &&
+		   fms_first_key_reader_next(reader, &nblocks))
+	{
+		block += nblocks;
+		fms_interrupts_after(&touched_bytes, FMS_INTERRUPT_RECORD_BYTES);
+	}
+}
+
+/*
+ * Number of the run's blocks that come first: the block in whose middle the
+ * merge is, or by last keys the next block with its chain.
+ */
+static uint32
+take_first_blocks(const FmsReadOrder *order, FmsFirstKeyReader *reader,
+				  const FmsPosition *from)
+{
+	uint32		nblocks;
+
+	if (from && from->record >= 0)
+		return 1;
+	if (order->by != FMS_ORDER_BY_LAST_KEYS ||
+		!fms_first_key_reader_next(reader, &nblocks))
+		return 0;
+	return nblocks;
+}
+
+static int
+batch_for(int nruns)
+{
+	return Max(BATCH_MIN, Min(nruns * BATCH_BLOCKS_OF_A_RUN, BATCH_MAX));
+}
+
+Size
+fms_read_order_bytes(const FmsFirstKeyMemory *memory, FmsOrderBy by, int nruns)
+{
+	Size		run_bytes = sizeof(OrderRun) +
+		fms_first_key_reader_bytes(memory, FMS_FIRST_KEYS_AHEAD);
+
+	if (by == FMS_ORDER_BY_FIRST_KEYS)
+		run_bytes += fms_first_key_reader_bytes(memory, FMS_FIRST_KEYS_BEHIND);
+	return sizeof(FmsReadOrder) + nruns * run_bytes +
+		(memory->prefix_decides ?
+		 fms_radix_order_bytes(nruns, memory->share_bytes) :
+		 batch_for(nruns) * sizeof(int) + nruns * sizeof(FmsLoserNode));
+}
+
+/* Builds the tree over the runs' next first keys. */
+static void
+begin_tree(FmsReadOrder *order)
+{
+	int			nruns = order->nruns;
+	int			run;
+
+	order->batch = batch_for(nruns);
+	order->named_by_tree = palloc(order->batch * sizeof(int));
+	for (run = 0; run < nruns; run++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		take_first_key(order, run);
+	}
+	fms_losertree_build(&order->tree, palloc(nruns * sizeof(FmsLoserNode)),
+						nruns, leaf_node, tie_loser, order);
+}
+
+static void
+begin_radix(FmsReadOrder *order)
+{
+	int			run;
+
+	order->radix = fms_radix_order_create(order->nruns,
+										  order->store->share_bytes);
+	for (run = 0; run < order->nruns; run++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		fms_radix_order_add(order->radix, run, order->runs[run].ahead);
+	}
+}
+
+/* Starts a run's readers, at `from` if not NULL. */
+static void
+start_run(const FmsReadOrder *order, OrderRun *run, const FmsPosition *from)
+{
+	fms_first_key_reader_start(run->ahead);
+	if (from)
+		skip_first_keys(run->ahead, from);
+	run->first_blocks = take_first_blocks(order, run->ahead, from);
+	if (run->behind == NULL)
+		return;
+	fms_first_key_reader_start(run->behind);
+	if (from)
+		skip_first_keys(run->behind, from);
+}
+
+FmsReadOrder *
+fms_read_order_begin(FmsKeys *keys, FmsFirstKeyStore *store, FmsOrderBy by,
+					 FmsCounters *counters, int nruns,
+					 const FmsFirstKeys *const *first_keys,
+					 const FmsPosition *from)
+{
+	instr_time	start = fms_clock_now();
+	FmsReadOrder *order = palloc0(sizeof(FmsReadOrder));
+	Size		ahead_bytes =
+		fms_first_key_reader_buffer_bytes(store, FMS_FIRST_KEYS_AHEAD);
+	Size		run_bytes = ahead_bytes;
+	int			run;
+
+	Assert(nruns >= 1 && by != FMS_ORDER_NONE);
+
+	order->by = by;
+	order->keys = keys;
+	order->store = store;
+	order->counters = counters;
+	order->nruns = nruns;
+	order->runs = palloc0(nruns * sizeof(OrderRun));
+	if (by == FMS_ORDER_BY_FIRST_KEYS)
+		run_bytes +=
+			fms_first_key_reader_buffer_bytes(store, FMS_FIRST_KEYS_BEHIND);
+	if (run_bytes > 0)
+		order->buffers = fms_io_map(store->tape.io, nruns * run_bytes);
+	for (run = 0; run < nruns; run++)
+	{
+		char	   *buffer = order->buffers + run * run_bytes;
+
+		CHECK_FOR_INTERRUPTS();
+		order->runs[run].ahead =
+			fms_first_key_reader_open(store, first_keys[run],
+									  FMS_FIRST_KEYS_AHEAD, buffer);
+		if (by == FMS_ORDER_BY_FIRST_KEYS)
+			order->runs[run].behind =
+				fms_first_key_reader_open(store, first_keys[run],
+										  FMS_FIRST_KEYS_BEHIND,
+										  buffer + ahead_bytes);
+	}
+	for (run = 0; run < nruns; run++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		start_run(order, &order->runs[run], from ? &from[run] : NULL);
+	}
+	if (fms_keys_prefix_decides(keys))
+		begin_radix(order);
+	else
+		begin_tree(order);
+	fms_count_us(counters, FMS_COUNT_ORDER_NS,
+				 fms_clock_since_us(start));
+	return order;
+}
+
+void
+fms_read_order_end(FmsReadOrder *order)
+{
+	int			run;
+
+	/* first: it drains the readers' requests, which are in their structs */
+	if (order->buffers)
+		fms_io_unmap(order->store->tape.io, order->buffers);
+	for (run = 0; run < order->nruns; run++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		fms_first_key_reader_close(order->runs[run].ahead);
+		if (order->runs[run].behind)
+			fms_first_key_reader_close(order->runs[run].behind);
+	}
+	if (order->radix)
+		fms_radix_order_destroy(order->radix);
+	else
+	{
+		pfree(order->tree.nodes);
+		pfree(order->named_by_tree);
+	}
+	pfree(order->runs);
+	pfree(order);
+}
+
+/* A run of which a block comes before all first keys, or -1. */
+static int
+next_first_block(FmsReadOrder *order)
+{
+	for (; order->first_run < order->nruns; order->first_run++)
+	{
+		if (order->runs[order->first_run].first_blocks > 0)
+		{
+			order->runs[order->first_run].first_blocks--;
+			return order->first_run;
+		}
+	}
+	return -1;
+}
+
+/*
+ * Prefetches what naming the runs at the top of the tree needs.  Each loop
+ * loads the addresses for the next one, so cache misses overlap.
+ */
+static inline void
+prefetch_top(FmsReadOrder *order)
+{
+	const FmsLoserTree *tree = &order->tree;
+	int			n = Min(PREFETCH_MAX, order->nruns);
+	OrderRun   *leaves[PREFETCH_MAX];
+	int			i;
+
+	for (i = 0; i < n; i++)
+	{
+		int			run = fms_losertree_leaf(tree->nodes[i]);
+
+		leaves[i] = &order->runs[run];
+		__builtin_prefetch(leaves[i]);
+		__builtin_prefetch(&tree->nodes[(order->nruns + run) / 2]);
+	}
+	for (i = 0; i < n; i++)
+		__builtin_prefetch(leaves[i]->ahead);
+	for (i = 0; i < n; i++)
+		fms_first_key_reader_prefetch(leaves[i]->ahead);
+}
+
+/* Names the next batch; returns its length, 0 after the last block. */
+static int
+name_by_tree(FmsReadOrder *order)
+{
+	int			nnamed = 0;
+
+	prefetch_top(order);
+	while (nnamed < order->batch)
+	{
+		int			run = fms_losertree_winner(&order->tree);
+		OrderRun   *leaf = &order->runs[run];
+
+		/* a match may run a type's comparator */
+		CHECK_FOR_INTERRUPTS();
+		if (leaf->upcoming == NULL)
+			break;
+		order->named_by_tree[nnamed++] = run;
+		if (--leaf->upcoming_nblocks > 0)
+			continue;
+		take_first_key(order, run);
+		fms_losertree_replay(&order->tree, leaf->node, tie_loser, order);
+	}
+	order->named = order->named_by_tree;
+	return nnamed;
+}
+
+static void
+name_batch(FmsReadOrder *order)
+{
+	instr_time	start = fms_clock_now();
+
+	order->nnamed = order->radix ?
+		fms_radix_order_next(order->radix, &order->named) :
+		name_by_tree(order);
+	order->next_named = 0;
+	fms_count_us(order->counters, FMS_COUNT_ORDER_NS,
+				 fms_clock_since_us(start));
+}
+
+int
+fms_read_order_next(FmsReadOrder *order)
+{
+	int			run = next_first_block(order);
+
+	if (run >= 0)
+		return run;
+	if (order->next_named == order->nnamed)
+		name_batch(order);
+	return order->nnamed > 0 ? order->named[order->next_named++] : -1;
+}
+
+const FmsRecord *
+fms_read_order_first_key(FmsReadOrder *order, int run)
+{
+	uint32		nblocks;
+
+	return fms_first_key_reader_next(order->runs[run].behind, &nblocks);
+}

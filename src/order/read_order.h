@@ -1,0 +1,82 @@
+/*-------------------------------------------------------------------------
+ *
+ * read_order.h
+ *	  The block read order: in which order the merge will need the blocks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef FMS_READ_ORDER_H
+#define FMS_READ_ORDER_H
+
+#include "postgres.h"
+
+#include "base/counters.h"
+#include "keys/keys.h"
+#include "order/first_key_store.h"
+
+/* The key of a block that decides its position; run formation notes it. */
+typedef enum FmsOrderBy
+{
+	FMS_ORDER_BY_FIRST_KEYS,	/* a block is due when its first tuple is */
+	FMS_ORDER_BY_LAST_KEYS,		/* when the last tuple of the block before it
+								 * has left */
+	FMS_ORDER_NONE				/* the merge follows no read order */
+} FmsOrderBy;
+
+/*
+ * The block read order of some runs (Algorithm 1, line 13): a cursor that
+ * names run after run, each time meaning that run's next block.
+ */
+typedef struct FmsReadOrder FmsReadOrder;
+
+/* Position in a run or in the in-memory run from which a merge can go on. */
+typedef union FmsPosition
+{
+	struct
+	{
+		uint32		block;		/* the run's blocks, if at its end */
+		int32		record;		/* the next one of those that begin in the
+								 * block; -1: the block has not been asked
+								 * for, and starts with the next record */
+	};
+	uint64		in_memory_record;	/* number of the next record in memory */
+} FmsPosition;
+
+/*
+ * Begins the order at the runs' first blocks, or at from[nruns] if not NULL.
+ * first_keys[nruns] are in the order of the runs that breaks ties, noted by
+ * the key that `by` says, and must stay unchanged.  Memory comes from the
+ * current context; FMS_COUNT_ORDER_NS gets the time.
+ *
+ * A merge that goes on in the middle of blocks needs these again.  They come
+ * first, in the order of the runs, and have no first key.  By last keys, every
+ * run's next block comes first.
+ */
+extern FmsReadOrder *
+fms_read_order_begin(FmsKeys *keys, FmsFirstKeyStore *store, FmsOrderBy by,
+					 FmsCounters *counters, int nruns,
+					 const FmsFirstKeys *const *first_keys,
+					 const FmsPosition *from);
+
+/* Drains and frees the readers, and frees the order. */
+extern void fms_read_order_end(FmsReadOrder *order);
+
+/* Memory of an order of nruns runs; it takes more if keys are long. */
+extern Size fms_read_order_bytes(const FmsFirstKeyMemory *memory,
+								 FmsOrderBy by, int nruns);
+
+/*
+ * The run whose next block comes next, or -1 after the last block.  This side
+ * goes ahead, with the reads.
+ */
+extern int	fms_read_order_next(FmsReadOrder *order);
+
+/*
+ * The next first key of the run, which stands for the run's next block, or
+ * chain of blocks, in the merge's tree of losers.  Valid until the run's next
+ * call; NULL after the last key.  This side goes behind, with the merge.  Not
+ * for an order by last keys.
+ */
+extern const FmsRecord *fms_read_order_first_key(FmsReadOrder *order, int run);
+
+#endif							/* FMS_READ_ORDER_H */

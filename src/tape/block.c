@@ -1,0 +1,41 @@
+/*-------------------------------------------------------------------------
+ *
+ * block.c
+ *	  The format of a run's blocks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "tape/block.h"
+
+pg_noinline static void
+report_bad_block(const FmsTape *tape, const FmsBlockHeader *header,
+				 uint32 run, uint32 number)
+{
+	fms_tape_report_corrupted(tape,
+							  header->run == run && header->number == number ?
+							  psprintf(_("Block %u of run %u has a wrong checksum."),
+									   number, run) :
+							  psprintf(_("Expected block %u of run %u, found block %u of run %u with magic %08X."),
+									   number, run, header->number,
+									   header->run, header->magic));
+}
+
+void
+fms_block_check(const FmsTape *tape, const char *block, uint32 block_bytes,
+				uint32 run, uint32 number)
+{
+	const FmsBlockHeader *header = (const FmsBlockHeader *) block;
+	bool		compressed = fms_block_is_compressed(header);
+
+	if (unlikely(!fms_tape_checksum_holds(tape, &header->checksum,
+										  block_bytes) ||
+				 (header->magic != FMS_BLOCK_MAGIC && !compressed) ||
+				 header->run != run || header->number != number ||
+				 header->used_bytes > block_bytes ||
+				 header->used_bytes < sizeof(FmsBlockHeader) ||
+				 header->continued_bytes >
+				 (compressed ? 0 : fms_block_room(header->used_bytes))))
+		report_bad_block(tape, header, run, number);
+}

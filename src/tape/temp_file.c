@@ -1,0 +1,230 @@
+/*-------------------------------------------------------------------------
+ *
+ * temp_file.c
+ *	  A temporary file of PostgreSQL's, with direct I/O and asynchronous
+ *	  transfers.
+ *
+ * OpenTemporaryFile() gives us temp_tablespaces, temp_file_limit,
+ * log_temp_files, pg_stat_database and deletion.  Two things are added here.
+ *
+ * Direct I/O.  fd.c reopens a file with the flags it was opened with.  So a
+ * second virtual file on the same path has O_DIRECT.  A file may turn from one
+ * to the other: each offset is transferred as it was written.
+ *
+ *	  |<-- page cache -->|<-------- direct -------->|<-- page cache -->|
+ *	                     ^ turn                     ^ turn
+ *
+ * Accounting.  fd.c charges only FileWrite().  So the file is extended by
+ * writing the last page of a piece: fd.c charges the piece, and asynchronous
+ * writes go below the end that fd.c knows.
+ *
+ *	  |<------- written ------->|<-- reserved -->|
+ *	  |  run 0  |  run 1  | ... |          |page |
+ *	                                             ^ charged
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "commands/tablespace.h"
+#include "utils/wait_event.h"
+
+#include "base/compat.h"
+#include "io/io_direct.h"
+#include "tape/temp_file.h"
+
+/* Bounds of a reserved piece, which is an eighth of the file. */
+#define RESERVE_MIN_BYTES	((uint64) 64 * 1024)
+#define RESERVE_MAX_BYTES	((uint64) 8 * 1024 * 1024)
+
+void
+fms_temp_file_open(FmsTempFile *file, uint32 block_bytes)
+{
+	file->block_bytes = block_bytes;
+	file->makes_holes = true;
+	PrepareTempTablespaces();
+	file->file = OpenTemporaryFile(false);
+}
+
+void
+fms_temp_file_close(FmsTempFile *file)
+{
+	if (file->direct_file > 0)
+		FileClose(file->direct_file);
+	FileClose(file->file);
+}
+
+const char *
+fms_temp_file_path(const FmsTempFile *file)
+{
+	return FilePathName(file->file);
+}
+
+/*
+ * A descriptor to use now.  FileSize() is the cheapest call that makes fd.c
+ * reopen a file it has closed.
+ */
+static int
+raw_fd(FmsTempFile *file, File which)
+{
+	if (FileGetRawDesc(which) < 0 && FileSize(which) < 0)
+		ereport(ERROR,
+				(errcode_for_file_access(),
+				 errmsg("could not reopen sort temporary file \"%s\": %m",
+						FilePathName(file->file))));
+	Assert(FileGetRawDesc(which) >= 0);
+	return FileGetRawDesc(which);
+}
+
+void
+fms_temp_file_resolve(FmsTempFile *file, FmsIoRequest **requests, int n)
+{
+	int			i;
+
+	/* reopening one may close the other, but not the one reopened last */
+	do
+	{
+		(void) raw_fd(file, file->file);
+		if (file->direct_file > 0)
+			(void) raw_fd(file, file->direct_file);
+	} while (FileGetRawDesc(file->file) < 0);
+
+	for (i = 0; i < n; i++)
+	{
+		bool		direct =
+			fms_temp_file_is_direct_at(file, requests[i]->offset_bytes);
+
+		requests[i]->fd = FileGetRawDesc(direct ? file->direct_file :
+										 file->file);
+	}
+}
+
+void
+fms_temp_file_reserve(FmsTempFile *file, uint64 upto_bytes)
+{
+	static const PGAlignedXLogBlock zeroes;
+	uint64		charged = file->charged_bytes;
+	uint64		piece = Max(RESERVE_MIN_BYTES,
+							Min(RESERVE_MAX_BYTES, charged / 8));
+	uint64		page;
+
+	StaticAssertStmt(sizeof(zeroes) >= FMS_IO_ALIGN_BYTES,
+					 "one page of zeroes is needed");
+
+	if (upto_bytes <= charged)
+		return;
+	page = FMS_IO_ALIGN(Max(upto_bytes, charged + piece)) - FMS_IO_ALIGN_BYTES;
+
+	errno = 0;
+	if (FileWrite(file->file, (char *) zeroes.data, FMS_IO_ALIGN_BYTES, page,
+				  WAIT_EVENT_BUFFILE_WRITE) != FMS_IO_ALIGN_BYTES)
+		ereport(ERROR,
+				(errcode_for_file_access(),
+				 errmsg("could not extend sort temporary file \"%s\": %m",
+						FilePathName(file->file))));
+
+	/*
+	 * Have the file system allocate space for direct writes: else each of
+	 * them does it, with the file locked.  If this fails, so may the write.
+	 */
+	if (charged < page && fms_temp_file_is_direct_now(file))
+		(void) fallocate(raw_fd(file, file->file), 0, (off_t) charged,
+						 (off_t) (page - charged));
+	file->charged_bytes = page + FMS_IO_ALIGN_BYTES;
+}
+
+void
+fms_temp_file_trim(FmsTempFile *file, uint64 end_bytes)
+{
+	if (file->charged_bytes == end_bytes)
+		return;
+	if (FileTruncate(file->file, end_bytes, WAIT_EVENT_BUFFILE_TRUNCATE) != 0)
+		ereport(ERROR,
+				(errcode_for_file_access(),
+				 errmsg("could not truncate sort temporary file \"%s\": %m",
+						FilePathName(file->file))));
+	file->charged_bytes = end_bytes;
+}
+
+bool
+fms_temp_file_make_hole(FmsTempFile *file, uint64 offset_bytes,
+						Size length_bytes)
+{
+	uint64		from = FMS_IO_ALIGN(offset_bytes);
+	uint64		upto = FMS_IO_ALIGN_DOWN(offset_bytes + length_bytes);
+
+	if (file->makes_holes && from < upto &&
+		fallocate(raw_fd(file, file->file),
+				  FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+				  (off_t) from, (off_t) (upto - from)) != 0 && errno != EINTR)
+		file->makes_holes = false;
+	return file->makes_holes;
+}
+
+/* Opens the direct file.  False, with errno set, if there is no direct I/O. */
+static bool
+open_direct(FmsTempFile *file, FmsIo *io)
+{
+	char	   *path = FilePathName(file->file);
+	int			probe;
+	int			error;
+
+	/* fd.c raises an error if its open fails, so ask the file system first */
+	fms_temp_file_reserve(file, FMS_IO_ALIGN_BYTES);
+	probe = OpenTransientFile(path, O_RDWR | PG_O_DIRECT | PG_BINARY);
+	if (probe < 0)
+		return false;
+	file->direct_alignment =
+		fms_io_direct_alignment(probe,
+								file->charged_bytes - FMS_IO_ALIGN_BYTES);
+	error = file->direct_alignment == 0 ? errno : EINVAL;
+	CloseTransientFile(probe);
+	if (file->direct_alignment == 0 ||
+		file->block_bytes % file->direct_alignment != 0)
+	{
+		errno = error;
+		return false;
+	}
+
+	file->direct_file = PathNameOpenTemporaryFile(path, O_RDWR | PG_O_DIRECT);
+	if (file->direct_file <= 0)
+		elog(ERROR, "sort temporary file \"%s\" has disappeared", path);
+	fms_io_expect_direct(io);
+	return true;
+}
+
+bool
+fms_temp_file_set_direct(FmsTempFile *file, FmsIo *io, uint64 end_bytes,
+						 bool direct)
+{
+	if (fms_temp_file_is_direct_now(file) == direct)
+		return true;
+	if (file->nturns == FMS_TEMP_FILE_TURNS ||
+		(direct && file->direct_file <= 0 && !open_direct(file, io)))
+		return false;
+	file->turns[file->nturns++] = end_bytes;
+	return true;
+}
+
+void
+fms_temp_file_report_no_direct(const FmsTempFile *file)
+{
+	int			error = errno;
+	uint32		alignment = file->direct_alignment;
+
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("direct I/O is not possible for sort temporary file \"%s\" with blocks of %u bytes",
+					FilePathName(file->file), file->block_bytes),
+			 alignment > 0 ?
+			 errdetail("The device transfers multiples of %u bytes.",
+					   alignment) :
+			 errdetail("The file system refuses it: %s.", strerror(error)),
+			 alignment > 0 ?
+			 errhint("Set fmsort.direct_io to \"auto\", or use blocks of a multiple of %u bytes. If fmsort.block_size is automatic, raise work_mem or lower fmsort.assist_blocks.",
+					 alignment) :
+			 errhint("Set fmsort.direct_io to \"auto\", or point temp_tablespaces to another file system.")));
+}

@@ -1,0 +1,90 @@
+/*-------------------------------------------------------------------------
+ *
+ * temp_file.h
+ *	  A temporary file of PostgreSQL's, with direct I/O and asynchronous
+ *	  transfers.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef FMS_TEMP_FILE_H
+#define FMS_TEMP_FILE_H
+
+#include "postgres.h"
+
+#include "storage/fd.h"
+
+#include "io/io.h"
+
+/* Number of changes between page cache and direct I/O that a file allows. */
+#define FMS_TEMP_FILE_TURNS	15
+
+/* Fields are temp_file.c's own. */
+typedef struct FmsTempFile
+{
+	File		file;			/* accounting, and buffered transfers */
+	File		direct_file;	/* O_DIRECT on the same path, or 0 */
+	uint64		turns[FMS_TEMP_FILE_TURNS]; /* offsets where direct I/O begins
+											 * and ends by turns */
+	int			nturns;
+	uint32		block_bytes;
+	uint32		direct_alignment;	/* 0: not asked, or no direct I/O */
+	uint64		charged_bytes;	/* the file's size, as fd.c knows it */
+	bool		makes_holes;	/* the file system has not refused yet */
+} FmsTempFile;
+
+/*
+ * Opens a file, of which the current resource owner takes care, in a zeroed
+ * struct.  Transfers are of multiples of block_bytes.
+ */
+extern void fms_temp_file_open(FmsTempFile *file, uint32 block_bytes);
+
+/* Closes and deletes the file.  Nothing may be in flight. */
+extern void fms_temp_file_close(FmsTempFile *file);
+
+extern const char *fms_temp_file_path(const FmsTempFile *file);
+
+/*
+ * Transfers from end_bytes on use direct I/O from now on, or the page cache.
+ * False, with nothing changed, if the file system has no direct I/O for these
+ * blocks (errno says why) or after too many turns.
+ */
+extern bool fms_temp_file_set_direct(FmsTempFile *file, FmsIo *io,
+									 uint64 end_bytes, bool direct);
+
+/* Raises the error for set_direct() having failed under FMS_DIRECT_ON. */
+extern void fms_temp_file_report_no_direct(const FmsTempFile *file)
+			__attribute__((noreturn));
+
+/* Do transfers at that offset use direct I/O? */
+static inline bool
+fms_temp_file_is_direct_at(const FmsTempFile *file, uint64 offset_bytes)
+{
+	int			turns = file->nturns;
+
+	while (turns > 0 && offset_bytes < file->turns[turns - 1])
+		turns--;
+	return turns % 2 == 1;
+}
+
+/* Do transfers at the file's end? */
+static inline bool
+fms_temp_file_is_direct_now(const FmsTempFile *file)
+{
+	return file->nturns % 2 == 1;
+}
+
+/* Sets the requests' descriptors.  Submit them before fd.c is called again. */
+extern void fms_temp_file_resolve(FmsTempFile *file, FmsIoRequest **requests,
+								  int n);
+
+/* Charges the file up to upto_bytes; raises temp_file_limit's error. */
+extern void fms_temp_file_reserve(FmsTempFile *file, uint64 upto_bytes);
+
+/* Gives up what is reserved behind end_bytes.  Nothing may be in flight. */
+extern void fms_temp_file_trim(FmsTempFile *file, uint64 end_bytes);
+
+/* As fms_tape_make_hole(). */
+extern bool fms_temp_file_make_hole(FmsTempFile *file, uint64 offset_bytes,
+									Size length_bytes);
+
+#endif							/* FMS_TEMP_FILE_H */

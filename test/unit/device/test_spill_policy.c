@@ -1,0 +1,343 @@
+/* links: device/spill_policy base/device */
+/*
+ * The spill policy's table (spill_policy.h), row by row, and what a whole
+ * spill makes of it.  Free memory is made up.
+ */
+#include "postgres.h"
+
+#include "device/spill_policy.h"
+#include "shim.h"
+
+#define BLOCK	65536
+#define MB		((uint64) 1000 * 1000)
+
+/* Enough that only what a case sets is short. */
+static FmsFreeMemory free_memory;
+
+FmsFreeMemory
+fms_free_memory(void)
+{
+	return free_memory;
+}
+
+static FmsOptions options;
+static FmsSpillFacts facts;
+static FmsSpillChoice choice;
+static FmsSpillChoice previous;
+
+static void
+set_memory(uint64 usable_mb, uint64 room_mb)
+{
+	free_memory = (FmsFreeMemory) {
+		.machine_bytes = 1000 * 1000 * MB,
+		.available_bytes = usable_mb * MB / 3 * 4,
+		.writeback_bytes = room_mb * MB
+	};
+}
+
+/* A device with that rate each way, half of it as a round trip; 0: unknown. */
+static void
+set_device(FmsDevice *device, double mb)
+{
+	memset(device, 0, sizeof(*device));
+	if (mb > 0)
+	{
+		fms_device_note(device, FMS_PATTERN_APPEND, 262144, 4, mb);
+		fms_device_note(device, FMS_PATTERN_RR, BLOCK, 8, mb);
+	}
+}
+
+/* Automatic settings, 10 GB of memory, 1 GB of room. */
+static void
+begin(double device_mb, uint64 expected_mb)
+{
+	set_memory(10000, 1000);
+	memset(&options, 0, sizeof(options));
+	memset(&previous, 0, sizeof(previous));
+	options.mode = FMS_MODE_FMSORT;
+	options.direct_io = FMS_DIRECT_AUTO;
+	options.compression = FMS_COMPRESS_AUTO;
+	options.memory_bytes = 4 * MB;
+	options.expected_bytes = expected_mb * MB;
+	set_device(&options.device, device_mb);
+	fms_spill_policy_begin(&facts, &options, BLOCK, true);
+}
+
+static void
+choose(void)
+{
+	facts.memory = fms_free_memory();
+	choice = fms_spill_policy_choose(&facts, &previous);
+}
+
+static bool
+goes(bool direct, FmsDirectReason reason)
+{
+	choose();
+	return choice.direct == direct && choice.direct_reason == reason;
+}
+
+static bool
+compresses(bool compressed, FmsCompressReason reason)
+{
+	choose();
+	return choice.compressed == compressed &&
+		choice.compress_reason == reason;
+}
+
+static void
+write_bytes(uint64 cached_mb, uint64 direct_mb)
+{
+	facts.cached_bytes += cached_mb * MB;
+	facts.written_bytes += (cached_mb + direct_mb) * MB;
+	free_memory.writeback_bytes -= Min(free_memory.writeback_bytes,
+									   cached_mb * MB);
+}
+
+static void
+had(bool direct, FmsDirectReason reason)
+{
+	previous.direct = direct;
+	previous.direct_reason = reason;
+}
+
+static void
+check_direct_rows(void)
+{
+	begin(30, 500);
+	facts.direct_io = FMS_DIRECT_ON;
+	shim_ok(goes(true, FMS_DIRECT_AS_SET), "1: on, whatever the device");
+	begin(50000, 500);
+	facts.direct_io = FMS_DIRECT_OFF;
+	shim_ok(goes(false, FMS_DIRECT_AS_SET), "1: off, whatever the device");
+
+	begin(50000, 500);
+	facts.direct_fixed = true;
+	had(false, FMS_DIRECT_SMALL);
+	shim_ok(goes(false, FMS_DIRECT_SMALL),
+			"2: a tape that cannot change stays in the page cache");
+	had(true, FMS_DIRECT_OUTGROWN);
+	shim_ok(goes(true, FMS_DIRECT_OUTGROWN), "2: ... or direct");
+
+	begin(50000, 5);
+	shim_ok(goes(true, FMS_DIRECT_FAST), "3: a fast device, however little");
+	begin(3900, 5);
+	shim_ok(goes(false, FMS_DIRECT_SMALL), "3: 1950 MB/s is not fast");
+
+	begin(0, 100);
+	had(true, FMS_DIRECT_OUTGROWN);
+	shim_ok(goes(true, FMS_DIRECT_OUTGROWN), "4: what has outgrown its room");
+	had(true, FMS_DIRECT_EXPECTED);
+	shim_ok(goes(true, FMS_DIRECT_EXPECTED), "4: ... or was expected to");
+	had(true, FMS_DIRECT_FAST);
+	shim_ok(goes(false, FMS_DIRECT_SMALL),
+			"4: a device that is no fast one after all");
+
+	begin(0, 4100);
+	shim_ok(goes(true, FMS_DIRECT_EXPECTED), "5: far more than the room");
+	begin(0, 3900);
+	shim_ok(goes(false, FMS_DIRECT_SMALL), "5: ... or less: a part of it");
+	write_bytes(900, 0);
+	shim_ok(goes(false, FMS_DIRECT_SMALL), "5: ... also when that is used");
+	begin(0, 100);
+	free_memory.machine_bytes = 16 * 20 * MB;
+	shim_ok(goes(true, FMS_DIRECT_EXPECTED),
+			"5: the room is a fair share of the machine");
+	begin(0, 50000);
+	shim_ok(goes(true, FMS_DIRECT_EXPECTED), "5: more than memory, too");
+
+	begin(0, 600);
+	set_memory(1000, 1000);
+	shim_ok(goes(true, FMS_DIRECT_CROWDED),
+			"6: memory does not hold the spill and its input");
+	write_bytes(0, 299);
+	had(true, FMS_DIRECT_CROWDED);
+	shim_ok(goes(true, FMS_DIRECT_CROWDED), "6: ... nearly half of it");
+	write_bytes(0, 1);
+	shim_ok(goes(false, FMS_DIRECT_SMALL), "6: ... and not the other half");
+	begin(400, 600);
+	set_memory(1000, 1000);
+	shim_ok(goes(true, FMS_DIRECT_CROWDED), "6: a slow device, too");
+	begin(200, 600);
+	set_memory(1000, 1000);
+	shim_ok(goes(false, FMS_DIRECT_SLOW), "6: ... but no very slow one");
+	begin(0, 490);
+	set_memory(1000, 1000);
+	shim_ok(goes(false, FMS_DIRECT_SMALL), "6: nor if memory holds both");
+
+	begin(400, 2000);
+	shim_ok(goes(false, FMS_DIRECT_SLOW), "7: slow: memory, not only room");
+	begin(620, 4900);
+	shim_ok(goes(true, FMS_DIRECT_EXPECTED), "7: 310 MB/s is not slow");
+	begin(400, 0);
+	had(true, FMS_DIRECT_OUTGROWN);
+	set_memory(10, 1000);
+	shim_ok(goes(true, FMS_DIRECT_OUTGROWN), "7: a return takes more memory");
+	set_memory(20, 1000);
+	shim_ok(goes(false, FMS_DIRECT_SLOW), "7: ... than that");
+
+	begin(1000, 100);
+	shim_ok(goes(false, FMS_DIRECT_SMALL), "8: the page cache has room");
+
+	begin(0, 0);
+	write_bytes(997, 0);
+	shim_ok(goes(true, FMS_DIRECT_OUTGROWN), "9: no more room");
+	begin(0, 0);
+	set_memory(0, 0);
+	shim_ok(goes(true, FMS_DIRECT_OUTGROWN), "9: never any");
+	begin(400, 0);
+	set_memory(3, 1000);
+	shim_ok(goes(true, FMS_DIRECT_OUTGROWN), "9: slow, and no memory");
+	begin(400, 0);
+	free_memory.dirty_bytes = 9999 * MB;
+	shim_ok(goes(true, FMS_DIRECT_OUTGROWN),
+			"9: slow, and memory full of unwritten pages");
+}
+
+static void
+check_compression_rows(void)
+{
+	begin(60, 2000);
+	options.block_bytes = 4096;
+	fms_spill_policy_begin(&facts, &options, BLOCK, true);
+	shim_ok(compresses(false, FMS_COMPRESS_AS_SET),
+			"a: not automatically if the block size is set");
+	options.compression = FMS_COMPRESS_ON;
+	fms_spill_policy_begin(&facts, &options, BLOCK, true);
+	shim_ok(compresses(true, FMS_COMPRESS_AS_SET), "a: ... but if set");
+	begin(60, 2000);
+	options.mode = FMS_MODE_TRADITIONAL;
+	fms_spill_policy_begin(&facts, &options, BLOCK, true);
+	shim_ok(compresses(false, FMS_COMPRESS_AS_SET),
+			"a: nor in a mode for comparison");
+	begin(60, 2000);
+	options.memory_bytes = 512 * 1024;
+	fms_spill_policy_begin(&facts, &options, BLOCK, true);
+	shim_ok(compresses(false, FMS_COMPRESS_AS_SET),
+			"a: nor with little memory");
+	begin(60, 2000);
+	facts.compression = FMS_COMPRESS_OFF;
+	shim_ok(compresses(false, FMS_COMPRESS_AS_SET), "a: off is off");
+
+	begin(60, 2000);
+	previous.compressed = true;
+	facts.compressible_bytes = 110 * MB;
+	facts.compressed_bytes = 100 * MB;
+	shim_ok(compresses(false, FMS_COMPRESS_GAINED_LITTLE), "b: little gain");
+	facts.compressible_bytes = 140 * MB;
+	shim_ok(compresses(true, FMS_COMPRESS_SLOW), "b: ... enough gain");
+	facts.compressible_bytes = facts.compressed_bytes = MB / 2;
+	shim_ok(compresses(true, FMS_COMPRESS_SLOW),
+			"b: ... too few bytes to tell");
+
+	begin(0, 20000);
+	shim_ok(compresses(false, FMS_COMPRESS_NO_NEED), "c: an unknown device");
+	begin(500, 20000);
+	shim_ok(compresses(false, FMS_COMPRESS_NO_NEED),
+			"c: a device not slow enough");
+
+	begin(60, 100);
+	previous.compressed = true;
+	shim_ok(compresses(true, FMS_COMPRESS_SLOW), "d: once begun it goes on");
+	begin(60, 100);
+	facts.direct_io = FMS_DIRECT_ON;
+	shim_ok(compresses(true, FMS_COMPRESS_SLOW), "e: a direct run");
+	begin(60, 2000);
+	shim_ok(compresses(true, FMS_COMPRESS_SLOW) && !choice.direct,
+			"f: more than the kernel leaves unwritten");
+	begin(60, 900);
+	set_memory(1500, 1000);
+	shim_ok(compresses(true, FMS_COMPRESS_SLOW),
+			"f: memory does not hold the spill and its input");
+	begin(60, 900);
+	shim_ok(compresses(false, FMS_COMPRESS_NO_NEED),
+			"g: a spill that stays in memory");
+	begin(60, 100);
+	write_bytes(900, 0);
+	write_bytes(50, 200);
+	shim_ok(compresses(true, FMS_COMPRESS_SLOW),
+			"f: ... but not if it is larger than expected");
+}
+
+/* A direct run at that rate, the device always being waited for. */
+static bool
+write_direct(uint64 mb, double rate_mb)
+{
+	double		us = mb * MB / rate_mb;
+
+	facts.written_bytes += mb * MB;
+	return fms_spill_policy_observe(&facts, mb * MB, us, us);
+}
+
+static void
+check_observations(void)
+{
+	begin(0, 500);
+	shim_ok(!write_direct(1, 20), "a few bytes say nothing");
+	shim_ok(write_direct(10, 20) && facts.device_seen &&
+			goes(false, FMS_DIRECT_SLOW) && choice.device_mb < 11,
+			"a slow device shows without a profile");
+	begin(50000, 500);
+	had(true, FMS_DIRECT_FAST);
+	shim_ok(write_direct(100, 20) && goes(false, FMS_DIRECT_SLOW),
+			"... and in spite of one");
+	begin(1000, 500);
+	shim_ok(!fms_spill_policy_observe(&facts, 100 * MB, 1000000, 0) &&
+			!facts.device_seen && facts.device.write_mb == 1000,
+			"a device that was not waited for stays as known");
+	facts.async_reads = false;
+	fms_device_note(&facts.device, FMS_PATTERN_RR, BLOCK, 1, 100);
+	shim_ok(goes(false, FMS_DIRECT_SLOW),
+			"one read at a time may be slow where many are not");
+}
+
+/* Writes runs of 1 MB and asks as the spill does; returns MB in the cache. */
+static uint64
+spill(uint64 total_mb)
+{
+	int			looks = 0;
+
+	choose();
+	for (uint64 mb = 0; mb < total_mb; mb++)
+	{
+		write_bytes(!choice.direct, choice.direct);
+		if (facts.written_bytes >= choice.read_memory_bytes)
+		{
+			fms_spill_policy_read_memory(&facts);
+			looks++;
+		}
+		previous = choice;
+		choice = fms_spill_policy_choose(&facts, &previous);
+	}
+	shim_ok(looks <= (int) total_mb / 4, "memory is read %d times", looks);
+	return facts.cached_bytes / MB;
+}
+
+static void
+check_spills(void)
+{
+	uint64		mb;
+
+	begin(0, 0);
+	mb = spill(5000);
+	shim_ok(mb > 900 && mb <= 1100 && choice.direct &&
+			choice.read_memory_bytes == PG_UINT64_MAX,
+			"the room is used up, then left for good");
+	begin(200, 0);
+	mb = spill(20000);
+	shim_ok(mb > 9000 && mb <= 11000 && choice.direct,
+			"on a slow device: memory is");
+	begin(1000, 800);
+	set_memory(1000, 1000);
+	shim_ok(spill(800) == 400, "crowded memory gets half of the spill");
+}
+
+int
+main(void)
+{
+	check_direct_rows();
+	check_compression_rows();
+	check_observations();
+	check_spills();
+	return shim_done();
+}

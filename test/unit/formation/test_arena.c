@@ -1,0 +1,257 @@
+/* links: formation/arena formation/piece */
+
+/*
+ * test_arena.c
+ *	  Items and their index keep their values while an arena grows, within the
+ *	  limit, to nearly all of it, whatever their sizes; little memory for few;
+ *	  an arena that the system refuses memory keeps what it has.
+ *
+ * Seen to fail with: the whole limit mapped at the first item; pieces that
+ * are never divided again; a piece that grows although nothing would be left.
+ */
+#include "postgres.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "utils/memutils.h"
+
+#include "formation/arena.h"
+#include "io/huge_page.h"
+#include "shim.h"
+
+typedef struct Item
+{
+	uint64		at;
+	uint64		bytes;
+} Item;
+
+/* The arenas here are freed, not reset. */
+void
+MemoryContextRegisterResetCallback(MemoryContext context,
+								   MemoryContextCallback *callback)
+{
+}
+
+typedef struct Filled
+{
+	FmsArena	arena;
+	Size		count;
+	Size		data_bytes;
+} Filled;
+
+static FmsArenaBytes
+used_of(const Filled *filled)
+{
+	return (FmsArenaBytes) {
+		.index = filled->count * sizeof(Item),.data = filled->data_bytes
+	};
+}
+
+static Size
+total(const Filled *filled)
+{
+	return filled->count * sizeof(Item) + filled->data_bytes;
+}
+
+static bool
+add(Filled *filled, Size bytes, Size limit)
+{
+	FmsArenaBytes more = {.index = sizeof(Item),.data = bytes};
+	Item	   *index;
+
+	if (!fms_arena_extend(&filled->arena, used_of(filled), more, limit))
+		return false;
+	index = (Item *) filled->arena.index.base + filled->count;
+	index->at = filled->data_bytes;
+	index->bytes = bytes;
+	memset(filled->arena.data.base + filled->data_bytes,
+		   (int) (filled->count % 251), bytes);
+	filled->count++;
+	filled->data_bytes += bytes;
+	return true;
+}
+
+static bool
+is_as_added(const Filled *filled)
+{
+	const Item *index = (const Item *) filled->arena.index.base;
+	Size		i;
+
+	for (i = 0; i < filled->count; i++)
+	{
+		const char *item = filled->arena.data.base + index[i].at;
+
+		if (item[0] != (char) (i % 251) ||
+			memcmp(item, item + 1, index[i].bytes - 1) != 0)
+			return false;
+	}
+	return true;
+}
+
+static Size
+resident_bytes(void)
+{
+	FILE	   *file = fopen("/proc/self/statm", "r");
+	unsigned long size;
+	unsigned long resident;
+
+	if (file == NULL || fscanf(file, "%lu %lu", &size, &resident) != 2)
+		abort();
+	fclose(file);
+	return resident * sysconf(_SC_PAGESIZE);
+}
+
+static Size
+address_bytes(void)
+{
+	FILE	   *file = fopen("/proc/self/statm", "r");
+	unsigned long size;
+
+	if (file == NULL || fscanf(file, "%lu", &size) != 1)
+		abort();
+	fclose(file);
+	return size * sysconf(_SC_PAGESIZE);
+}
+
+typedef Size (*ItemBytes) (Size number);
+
+static Size
+small_items(Size number)
+{
+	return 24;
+}
+
+static Size
+any_items(Size number)
+{
+	return 8 * (1 + shim_below(64));
+}
+
+static Size
+small_then_large(Size number)
+{
+	return number < 20000 ? 24 : 4000;
+}
+
+static Size
+large_then_small(Size number)
+{
+	return number < 200 ? 8000 : 24;
+}
+
+/* Fills it twice, the second time beginning in the middle. */
+static void
+test_fills(const char *what, ItemBytes bytes_of, Size limit)
+{
+	Filled		filled = {0};
+	Size		before = resident_bytes();
+	Size		most = 0;
+	bool		within = true;
+	int			round;
+
+	fms_arena_init(&filled.arena);
+	for (round = 0; round < 2; round++)
+	{
+		Size		last = 0;
+
+		while (add(&filled, last = bytes_of(filled.count), limit))
+			within = within && fms_arena_size(&filled.arena) <= limit;
+		most = Max(most, resident_bytes() - before);
+		shim_ok(is_as_added(&filled), "%s, %zu: items stay as they are", what,
+				limit);
+		shim_ok(total(&filled) + last + sizeof(Item) > limit - limit / 64,
+				"%s, %zu: the limit is filled", what, limit);
+		filled.count /= 2;
+		filled.data_bytes =
+			((Item *) filled.arena.index.base)[filled.count].at;
+	}
+	shim_ok(within, "%s, %zu: within the limit", what, limit);
+	/* the sanitizer keeps some of what is freed */
+	shim_ok(most <= limit + 2 * 1024 * 1024,
+			"%s, %zu: resident memory is within the limit (%zu)", what, limit,
+			most);
+	fms_arena_free(&filled.arena);
+}
+
+static void
+test_few(void)
+{
+	Filled		filled = {0};
+	Size		before = address_bytes();
+	int			i;
+
+	fms_arena_init(&filled.arena);
+	for (i = 0; i < 40; i++)
+		(void) add(&filled, 64, (Size) 1 << 40);
+	shim_ok(fms_arena_size(&filled.arena) <= 8192,
+			"40 items take no more than 8 kB");
+	for (; i < 10000; i++)
+		(void) add(&filled, 64, (Size) 1 << 40);
+	shim_ok(address_bytes() - before <= 3 * total(&filled) &&
+			is_as_added(&filled),
+			"10,000 take address space of their size");
+	fms_arena_trim(&filled.arena, used_of(&filled));
+	shim_ok(fms_arena_size(&filled.arena) <= total(&filled) + 16 &&
+			is_as_added(&filled), "what is not used is given back");
+	fms_arena_free(&filled.arena);
+	shim_ok(address_bytes() <= before + 256 * 1024, "... and then all of it");
+}
+
+/* So much address space and no more. */
+static void
+test_refused(Size bytes)
+{
+	struct rlimit unlimited;
+	struct rlimit limit;
+	Filled		filled = {0};
+	void	   *other;
+	Size		full;
+
+	fms_arena_init(&filled.arena);
+	getrlimit(RLIMIT_AS, &unlimited);
+	limit = unlimited;
+	limit.rlim_cur = address_bytes() + bytes;
+	setrlimit(RLIMIT_AS, &limit);
+	while (add(&filled, 100, (Size) 1 << 36))
+		;
+	full = total(&filled);
+	shim_ok(full > bytes / 8 && full < bytes && is_as_added(&filled),
+			"%zu to be had: %zu used, then refused", bytes, full);
+	shim_ok(filled.arena.refused, "... which the arena knows");
+	other = mmap(NULL, full / 8, PROT_READ | PROT_WRITE,
+				 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	shim_ok(other != MAP_FAILED, "... and buffers are to be had");
+	setrlimit(RLIMIT_AS, &unlimited);
+	if (other != MAP_FAILED)
+		munmap(other, full / 8);
+	shim_ok(!add(&filled, 100, (Size) 1 << 36), "... it does not ask again");
+	fms_arena_free(&filled.arena);
+	filled.count = filled.data_bytes = 0;
+	shim_ok(add(&filled, 100, (Size) 1 << 36), "... until it is empty");
+	fms_arena_free(&filled.arena);
+}
+
+int
+main(void)
+{
+	static const Size limits[] = {20000, 100 * 1024, 700 * 1024,
+	6 * 1024 * 1024, 70 * 1024 * 1024};
+	int			i;
+
+	shim_seed();
+	for (i = 0; i < (int) lengthof(limits); i++)
+	{
+		test_fills("small items", small_items, limits[i]);
+		test_fills("any items", any_items, limits[i]);
+		test_fills("small then large", small_then_large, limits[i]);
+		test_fills("large then small", large_then_small, limits[i]);
+	}
+	test_few();
+	test_refused((Size) 3 * 1024 * 1024);
+	test_refused((Size) 50 * 1024 * 1024);
+	test_refused((Size) 700 * 1024 * 1024);
+	return shim_done();
+}

@@ -1,0 +1,647 @@
+/* links: io/ formation/piece */
+/*
+ * Channels on a temporary file, by both methods: what is written comes back,
+ * whatever the order of waiting; errors are results; closing drains.
+ *
+ * Seen to fail with: fms_io_complete() without the group; drain() returning at
+ * once; uring_submit() giving up when the submission ring is full; parts of a
+ * joined read all given its whole result; room given twice, or kept when its
+ * buffer goes; a piece that unmaps its head after it was taken.
+ */
+#include "postgres.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "utils/memutils.h"
+
+#include "io/huge_page.h"
+#include "io/io.h"
+#include "formation/piece.h"
+#include "shim.h"
+
+#define PIECES		700			/* more than a submission ring takes */
+#define PIECE_BYTES ((Size) 4096)
+
+static const FmsIoMethod *method;
+static FmsIoChoice choice;
+static int	fd;
+
+static int
+open_descriptors(void)
+{
+	DIR		   *dir = opendir("/proc/self/fd");
+	int			n = 0;
+
+	if (dir == NULL)
+		return -1;
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+static void
+fill(char *piece, int number, int generation)
+{
+	Size		i;
+
+	for (i = 0; i < PIECE_BYTES; i++)
+		piece[i] = (char) (number * 31 + generation * 7 + i);
+}
+
+static bool
+holds(const char *piece, int number, int generation)
+{
+	Size		i;
+
+	for (i = 0; i < PIECE_BYTES; i++)
+	{
+		if (piece[i] != (char) (number * 31 + generation * 7 + i))
+			return false;
+	}
+	return true;
+}
+
+static void
+prepare(FmsIoRequest *request, char *buffer, int number, bool is_write)
+{
+	memset(request, 0, sizeof(*request));
+	request->fd = fd;
+	request->is_write = is_write;
+	request->buffer = buffer;
+	request->length_bytes = PIECE_BYTES;
+	request->offset_bytes = number * PIECE_BYTES;
+}
+
+static void
+wait_for(FmsIo *io, const FmsIoRequest *request)
+{
+	while (request->state == FMS_IO_IN_FLIGHT)
+		(void) fms_io_wait(io);
+}
+
+/* Starts writing all pieces of that generation, in one batch. */
+static void
+write_all(FmsIo *io, char *memory, FmsIoRequest *requests,
+		  FmsIoRequest **batch, int generation, uint32 *group)
+{
+	int			i;
+
+	for (i = 0; i < PIECES; i++)
+	{
+		fill(memory + i * PIECE_BYTES, i, generation);
+		prepare(&requests[i], memory + i * PIECE_BYTES, i, true);
+		requests[i].group = group;
+		batch[i] = &requests[i];
+	}
+	fms_io_submit(io, batch, PIECES);
+}
+
+/* Writes all pieces, reads them in another order, waits in a third. */
+static void
+test_round_trip(void)
+{
+	static FmsIoRequest requests[PIECES];
+	FmsIoRequest *batch[PIECES];
+	FmsIo		io;
+	char	   *memory;
+	uint32		group = 0;
+	bool		good = true;
+	int			i;
+
+	fms_io_open(&io, choice);
+	memory = fms_io_map(&io, PIECES * PIECE_BYTES);
+	shim_ok((uintptr_t) memory % FMS_IO_ALIGN_BYTES == 0,
+			"%s: buffers are aligned", method->name);
+	for (i = 0; i < (int) (PIECES * PIECE_BYTES); i += 511)
+		good = good && memory[i] == 0;
+	shim_ok(good, "%s: buffers are zeroed", method->name);
+
+	write_all(&io, memory, requests, batch, 1, &group);
+	shim_ok(group == io.in_flight, "%s: the group counts requests in flight",
+			method->name);
+	while (io.in_flight > 0)
+		(void) fms_io_wait(&io);
+	for (i = 0, good = true; i < PIECES; i++)
+		good = good && requests[i].state == FMS_IO_DONE &&
+			requests[i].result == (int) PIECE_BYTES;
+	shim_ok(good, "%s: %d writes in one batch", method->name, PIECES);
+	shim_ok(group == 0, "%s: the group is empty again", method->name);
+
+	/* each piece into another one's buffer, in batches of uneven sizes */
+	memset(memory, 0, PIECES * PIECE_BYTES);
+	for (i = 0; i < PIECES; i++)
+	{
+		int			number = (i * 437) % PIECES;
+
+		prepare(&requests[i], memory + i * PIECE_BYTES, number, false);
+		requests[i].group = &group;
+	}
+	for (i = 0; i < PIECES;)
+	{
+		int			some = 1 + (int) shim_below(60);
+		int			n = Min(PIECES - i, some);
+
+		fms_io_submit(&io, batch + i, n);
+		fms_io_poll(&io);
+		i += n;
+	}
+	for (i = PIECES - 1, good = true; i >= 0; i--)
+	{
+		wait_for(&io, &requests[i]);
+		good = good && requests[i].result == (int) PIECE_BYTES &&
+			holds(requests[i].buffer, (i * 437) % PIECES, 1);
+	}
+	shim_ok(good, "%s: reads, the last one waited for first", method->name);
+	shim_ok(io.in_flight == 0 && group == 0, "%s: nothing is in flight",
+			method->name);
+
+	fms_io_unmap(&io, memory);
+	fms_io_close(&io);
+}
+
+static void
+test_errors(void)
+{
+	FmsIoRequest request;
+	FmsIoRequest *batch[] = {&request};
+	FmsIo		io;
+	char	   *buffer;
+	int			closed = dup(fd);
+	int			read_only = open("/proc/self/exe", O_RDONLY);
+
+	fms_io_open(&io, choice);
+	buffer = fms_io_map(&io, 2 * PIECE_BYTES);
+
+	close(closed);
+	prepare(&request, buffer, 0, false);
+	request.fd = closed;
+	fms_io_submit(&io, batch, 1);
+	wait_for(&io, &request);
+	shim_ok(request.result == -EBADF, "%s: a closed descriptor: -EBADF",
+			method->name);
+
+	prepare(&request, buffer, 0, true);
+	request.fd = read_only;
+	fms_io_submit(&io, batch, 1);
+	wait_for(&io, &request);
+	shim_ok(request.result == -EBADF, "%s: writing what is read-only: -EBADF",
+			method->name);
+	close(read_only);
+
+	prepare(&request, buffer, PIECES - 1, false);
+	request.length_bytes = 2 * PIECE_BYTES;
+	fms_io_submit(&io, batch, 1);
+	wait_for(&io, &request);
+	shim_ok(request.result == (int) PIECE_BYTES,
+			"%s: reading over the end is short", method->name);
+
+	prepare(&request, buffer, PIECES + 5, false);
+	fms_io_submit(&io, batch, 1);
+	wait_for(&io, &request);
+	shim_ok(request.result == 0, "%s: reading behind the end gives nothing",
+			method->name);
+
+	/* after all that the channel still works */
+	prepare(&request, buffer, 3, false);
+	fms_io_submit(&io, batch, 1);
+	wait_for(&io, &request);
+	shim_ok(holds(buffer, 3, 1), "%s: an error breaks nothing", method->name);
+	fms_io_close(&io);
+}
+
+/*
+ * A pipe that nobody has written to holds its reads in flight for as long as
+ * the test likes; the descriptor may be closed meanwhile.
+ */
+static void
+test_in_flight(void)
+{
+	FmsIoRequest request;
+	FmsIoRequest *batch[] = {&request};
+	FmsIo		io;
+	char	   *buffer;
+	int			ends[2];
+
+	if (method->submit_blocks)
+		return;
+	if (pipe(ends) != 0)
+		abort();
+
+	fms_io_open(&io, choice);
+	buffer = fms_io_map(&io, PIECE_BYTES);
+	prepare(&request, buffer, 0, false);
+	request.length_bytes = 6;
+	request.offset_bytes = (uint64) -1;
+	request.fd = ends[0];
+	fms_io_submit(&io, batch, 1);
+	fms_io_poll(&io);
+	shim_ok(request.state == FMS_IO_IN_FLIGHT && io.in_flight == 1,
+			"%s: a read is in flight until there is something to read",
+			method->name);
+	close(ends[0]);
+	if (write(ends[1], "sorted", 6) != 6)
+		shim_note("could not write to the pipe: %s", strerror(errno));
+	wait_for(&io, &request);
+	shim_ok(request.result == 6 && memcmp(buffer, "sorted", 6) == 0,
+			"%s: its descriptor may be closed meanwhile", method->name);
+	close(ends[1]);
+	fms_io_close(&io);
+}
+
+static void
+test_close(void)
+{
+	static FmsIoRequest requests[PIECES];
+	FmsIoRequest *batch[PIECES];
+	FmsIo		first;
+	FmsIo		second;
+	char	   *memory;
+	char	   *other;
+	bool		good = true;
+	int			before = open_descriptors();
+	int			i;
+
+	fms_io_open(&first, choice);
+	fms_io_open(&second, choice);
+	memory = fms_io_map(&first, PIECES * PIECE_BYTES);
+	other = fms_io_map(&second, PIECE_BYTES);
+	write_all(&first, memory, requests, batch, 2, NULL);
+	fms_io_close(&first);
+	for (i = 0; i < PIECES; i++)
+		good = good && requests[i].state == FMS_IO_DONE &&
+			requests[i].result == (int) PIECE_BYTES;
+	shim_ok(good, "%s: closing waits for what is in flight", method->name);
+	fms_io_close(&first);
+	shim_ok(first.method == NULL, "%s: closing twice", method->name);
+
+	prepare(&requests[0], other, PIECES - 1, false);
+	fms_io_submit(&second, batch, 1);
+	wait_for(&second, &requests[0]);
+	shim_ok(holds(other, PIECES - 1, 2),
+			"%s: the other channel of the process goes on", method->name);
+	fms_io_close(&second);
+	shim_ok(open_descriptors() == before && shim_external_fds == 0,
+			"%s: the last one to close leaves no descriptor", method->name);
+}
+
+/*
+ * Stretches of the file, read into buffers that do not lie in their order; the
+ * last one goes on past the file's end.
+ */
+static void
+test_joined(void)
+{
+	static FmsIoRequest requests[PIECES];
+	FmsIoRequest *batch[PIECES];
+	FmsIo		io;
+	char	   *memory;
+	int			whole = 0;
+	bool		good = true;
+	int			i;
+
+	fms_io_open(&io, choice);
+	memory = fms_io_map(&io, PIECES * PIECE_BYTES);
+	write_all(&io, memory, requests, batch, 4, NULL);
+	while (io.in_flight > 0)
+		(void) fms_io_wait(&io);
+
+	memset(memory, 0, PIECES * PIECE_BYTES);
+	for (i = 0; i < PIECES; i++)
+	{
+		/* a gap every hundred pieces, so that there are several stretches */
+		prepare(&requests[i], memory + (PIECES - 1 - i) * PIECE_BYTES,
+				100 + i + i / 100, false);
+	}
+	fms_io_submit(&io, batch, PIECES);
+	while (io.in_flight > 0)
+		(void) fms_io_wait(&io);
+	for (i = 0; i < PIECES; i++)
+	{
+		int			number = 100 + i + i / 100;
+
+		if (requests[i].result == (int) PIECE_BYTES)
+		{
+			whole++;
+			good = good && holds(requests[i].buffer, number, 4);
+		}
+		else
+			good = good && number >= PIECES &&
+				(requests[i].result == 0 || requests[i].result == -EAGAIN);
+	}
+	shim_ok(good, "%s: stretches of the file, into scattered buffers",
+			method->name);
+	shim_ok(whole == PIECES - 100 - 5,
+			"%s: %d pieces are there before the file ends", method->name,
+			whole);
+	fms_io_close(&io);
+}
+
+/*
+ * Stretches of two files in turn, in one batch: what follows in another file
+ * is no neighbour.
+ */
+static void
+test_files(void)
+{
+	FmsIoRequest requests[8];
+	FmsIoRequest *batch[8];
+	FmsIo		io;
+	char	   *memory;
+	FILE	   *other = tmpfile();
+	bool		good = true;
+	int			i;
+
+	if (other == NULL)
+		abort();
+	fms_io_open(&io, choice);
+	memory = fms_io_map(&io, 8 * PIECE_BYTES);
+	for (i = 0; i < 8; i++)
+	{
+		fill(memory + i * PIECE_BYTES, i, 10 + i % 2);
+		prepare(&requests[i], memory + i * PIECE_BYTES, i, true);
+		requests[i].fd = i % 2 ? fileno(other) : fd;
+		batch[i] = &requests[i];
+	}
+	fms_io_submit(&io, batch, 8);
+	while (io.in_flight > 0)
+		(void) fms_io_wait(&io);
+
+	memset(memory, 0, 8 * PIECE_BYTES);
+	for (i = 0; i < 8; i++)
+		requests[i].is_write = false;
+	fms_io_submit(&io, batch, 8);
+	for (i = 0; i < 8; i++)
+	{
+		wait_for(&io, &requests[i]);
+		good = good && requests[i].result == (int) PIECE_BYTES &&
+			holds(requests[i].buffer, i, 10 + i % 2);
+	}
+	shim_ok(good, "%s: one batch, two files", method->name);
+	fms_io_close(&io);
+	fclose(other);
+}
+
+/* Does a page written from there come back there? */
+static bool
+goes_and_comes(FmsIo *io, char *buffer, int number)
+{
+	FmsIoRequest request = {0};
+	FmsIoRequest *batch = &request;
+
+	fill(buffer, number, 3);
+	prepare(&request, buffer, number, true);
+	fms_io_submit(io, &batch, 1);
+	wait_for(io, &request);
+	memset(buffer, 0, PIECE_BYTES);
+	prepare(&request, buffer, number, false);
+	fms_io_submit(io, &batch, 1);
+	wait_for(io, &request);
+	return request.result == (int) PIECE_BYTES && holds(buffer, number, 3);
+}
+
+/* Written through the page cache, and from there to the device. */
+static void
+test_write_out(void)
+{
+	FmsIoRequest request;
+	FmsIoRequest *batch[] = {&request};
+	FmsIo		io;
+	char	   *buffer;
+	int			ends[2];
+
+	if (pipe(ends) != 0)
+		abort();
+	fms_io_open(&io, choice);
+	buffer = fms_io_map(&io, PIECE_BYTES);
+	fill(buffer, 7, 2);
+	prepare(&request, buffer, 7, true);
+	fms_io_submit(&io, batch, 1);
+	wait_for(&io, &request);
+
+	request.buffer = NULL;
+	fms_io_submit(&io, batch, 1);
+	wait_for(&io, &request);
+	shim_ok(request.result == 0, "%s: a stretch is written out: %d",
+			method->name, request.result);
+	prepare(&request, buffer, 7, false);
+	fms_io_submit(&io, batch, 1);
+	wait_for(&io, &request);
+	shim_ok(holds(buffer, 7, 2), "%s: ... and is what it was", method->name);
+
+	prepare(&request, NULL, 0, true);
+	request.fd = ends[1];
+	fms_io_submit(&io, batch, 1);
+	wait_for(&io, &request);
+	shim_ok(request.result == -ESPIPE, "%s: what has no pages cannot be: %d",
+			method->name, request.result);
+	close(ends[0]);
+	close(ends[1]);
+	fms_io_close(&io);
+}
+
+/* ---- room beside other buffers ---- */
+
+#define ROWS_BYTES		((Size) 3 * 1024 * 1024)
+
+static bool
+is_mapped(char *page)
+{
+	return msync(page, PIECE_BYTES, MS_ASYNC) == 0;
+}
+
+static void
+test_room(void)
+{
+	Size		bytes = 100 * PIECE_BYTES;
+	Size		room = 3 * PIECE_BYTES;
+	FmsIo		io;
+	char	   *front;
+	char	   *buffer;
+	char	   *other;
+
+	fms_io_open(&io, choice);
+	fms_io_expect_direct(&io);
+	front = fms_io_map_with_room(&io, bytes, room);
+	buffer = fms_io_map_in_room(&io, room);
+	shim_ok(buffer == front + bytes, "%s: room is behind the buffer",
+			method->name);
+	other = fms_io_map_in_room(&io, PIECE_BYTES);
+	shim_ok(other < front || other >= buffer + room,
+			"%s: ... for one more only", method->name);
+	shim_ok(goes_and_comes(&io, buffer + room - PIECE_BYTES, 1) &&
+			goes_and_comes(&io, front, 2), "%s: both can be used",
+			method->name);
+	fms_io_unmap(&io, buffer);
+	shim_ok(is_mapped(front) && is_mapped(buffer),
+			"%s: what goes leaves the one in front", method->name);
+	shim_ok(fms_io_map_in_room(&io, PIECE_BYTES) == buffer,
+			"%s: ... and there is room again", method->name);
+	fms_io_unmap(&io, buffer);
+	fms_io_unmap(&io, front);
+	shim_ok(!is_mapped(front) && !is_mapped(buffer),
+			"%s: all goes when that goes", method->name);
+	fms_io_close(&io);
+	shim_ok(!is_mapped(other), "%s: closing leaves no buffer", method->name);
+}
+
+/* Is it what fill_piece() has put there? */
+static bool
+is_as_filled(const FmsPiece *piece)
+{
+	Size		i;
+
+	for (i = 0; i < piece->size_bytes / sizeof(uint32); i++)
+	{
+		if (((uint32 *) piece->base)[i] != (uint32) i * 2654435761u)
+			return false;
+	}
+	return true;
+}
+
+static void
+fill_piece(FmsPiece *piece)
+{
+	Size		i;
+
+	fms_piece_init(piece, NULL);
+	piece->wanted_head_bytes = FMS_IO_ROOM_BYTES(3 * PIECE_BYTES);
+	if (!fms_piece_resize(piece, 0, ROWS_BYTES / 4) ||
+		!fms_piece_resize(piece, 0, ROWS_BYTES))
+		abort();
+	for (i = 0; i < piece->size_bytes / sizeof(uint32); i++)
+		((uint32 *) piece->base)[i] = (uint32) i * 2654435761u;
+}
+
+/* The room in front of what is to be written. */
+static void
+test_adopted(bool closes)
+{
+	FmsPiece	piece;
+	FmsIo		io;
+	Size		bytes;
+	char	   *head;
+	char	   *buffer;
+
+	fill_piece(&piece);
+	head = fms_piece_take_head(&piece, &bytes);
+	shim_ok(head != NULL && head + bytes == piece.base &&
+			(uintptr_t) head % FMS_HUGE_PAGE_BYTES == 0 &&
+			bytes == FMS_IO_ROOM_BYTES(3 * PIECE_BYTES),
+			"%s: a piece's head begins where a huge page does",
+			method->name);
+	shim_ok(fms_piece_take_head(&piece, &bytes) == NULL,
+			"%s: ... and is given once", method->name);
+	fms_io_open(&io, choice);
+	fms_io_adopt(&io, head, FMS_IO_ROOM_BYTES(3 * PIECE_BYTES));
+	buffer = fms_io_map_in_room(&io, 3 * PIECE_BYTES);
+	fms_io_expect_direct(&io);
+	shim_ok(buffer == head && goes_and_comes(&io, buffer, 3),
+			"%s: ... to be used for a buffer", method->name);
+	shim_ok(is_as_filled(&piece), "%s: what is behind it stays",
+			method->name);
+	fms_piece_free(&piece);
+	shim_ok(is_mapped(head) && goes_and_comes(&io, buffer, 4),
+			"%s: it outlives the piece", method->name);
+	if (!closes)
+		fms_io_unmap(&io, buffer);
+	shim_ok(is_mapped(head) == closes, "%s: and goes with its buffer",
+			method->name);
+	fms_io_close(&io);
+	shim_ok(!is_mapped(head), "%s: ... or when the channel is closed",
+			method->name);
+}
+
+/* A piece that shares no huge page has none. */
+static void
+test_no_head(void)
+{
+	FmsPiece	piece;
+	Size		bytes;
+	char	   *head;
+
+	fms_piece_init(&piece, NULL);
+	piece.wanted_head_bytes = FMS_IO_ROOM_BYTES(3 * PIECE_BYTES);
+	shim_ok(fms_piece_resize(&piece, 0, FMS_HUGE_PAGE_BYTES / 2) &&
+			fms_piece_take_head(&piece, &bytes) == NULL,
+			"a small piece has no head");
+	fms_piece_free(&piece);
+	fill_piece(&piece);
+	head = piece.base - FMS_IO_ROOM_BYTES(3 * PIECE_BYTES);
+	shim_ok(is_mapped(head), "one that nobody takes is mapped");
+	fms_piece_free(&piece);
+	shim_ok(!is_mapped(head), "... and goes with the piece");
+}
+
+static void
+test_method(const FmsIoMethod *which, FmsIoChoice how)
+{
+	method = which;
+	choice = how;
+	test_round_trip();
+	test_errors();
+	test_write_out();
+	test_in_flight();
+	test_close();
+	test_joined();
+	test_files();
+	test_room();
+	test_adopted(false);
+	test_adopted(true);
+}
+
+int
+main(void)
+{
+	const char *dir = getenv("TMPDIR");
+	char		path[1024];
+	int			error;
+
+	shim_seed();
+	snprintf(path, sizeof(path), "%s/fmsort_io.XXXXXX", dir ? dir : "/tmp");
+	fd = mkstemp(path);
+	if (fd < 0)
+	{
+		shim_ok(false, "a temporary file: %s", strerror(errno));
+		return shim_done();
+	}
+	unlink(path);
+
+	test_method(&fms_io_sync_method, FMS_IO_SYNC);
+
+	error = -fms_io_uring_method.open();
+	if (error == 0)
+	{
+		FmsIo		io;
+
+		fms_io_uring_method.close();
+		test_method(&fms_io_uring_method, FMS_IO_URING);
+		fms_io_open(&io, FMS_IO_AUTO);
+		shim_ok(io.method == &fms_io_uring_method && shim_logged == 0,
+				"auto: io_uring, without a word");
+		fms_io_close(&io);
+	}
+	else
+	{
+		FmsIo		io;
+
+		shim_skip(strerror(error), "io_uring: everything above");
+		shim_ok(SHIM_CATCH(fms_io_open(&io, FMS_IO_URING)),
+				"io_uring, where there is none: an error");
+		fms_io_open(&io, FMS_IO_AUTO);
+		shim_ok(io.method == &fms_io_sync_method && shim_logged == 1,
+				"auto: falls back, and says so");
+		fms_io_close(&io);
+		fms_io_open(&io, FMS_IO_AUTO);
+		shim_ok(shim_logged == 1, "auto: says so once");
+		fms_io_close(&io);
+	}
+	test_no_head();
+	shim_ok(shim_live_chunks == 0, "nothing was left in memory");
+	return shim_done();
+}
