@@ -331,7 +331,7 @@ write_last_run(FmsSort *sort)
 	return sort->formation;
 }
 
-/* Writes the last run, merges runs that are too many, begins the last merge. */
+/* Writes the last run, reduces the runs, begins the last merge. */
 static void
 finish_spilling(FmsSort *sort)
 {
