@@ -197,7 +197,7 @@ build/neighbour.so: test/faults/neighbour.c Makefile | build
 build/fmsort_counters.so: $(SOURCES) $(FMSORT_HEADERS) Makefile | build have-libraries
 	rm -rf build/counters && cp -r src build/counters
 	find build/counters -name '*.[od]' -delete
-	sed -i 's/^} FmsCounters;/\tdouble\t\tother[64];\n&/' \
+	sed -i 's/^\tCOUNTER(GROUPS,/\tCOUNTER(OTHER, NUMBER, SUM, NONE, NULL, NULL) \\\n&/' \
 		build/counters/base/counters.h
 	$(CC) $(CFLAGS) -O0 -Wno-error -Ibuild/counters \
 		$(filter-out -MMD -MP -Isrc,$(CPPFLAGS)) -U_FORTIFY_SOURCE -fPIC \

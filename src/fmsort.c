@@ -37,9 +37,7 @@
 #include "executor/replace.h"
 #include "executor/settings.h"
 #include "io/io.h"
-#include "observe/last_sort.h"
-#include "observe/progress.h"
-#include "observe/stat.h"
+#include "observe/reports.h"
 
 PG_MODULE_MAGIC;
 

@@ -1,32 +1,23 @@
 /*-------------------------------------------------------------------------
  *
  * counters.h
- *	  What a sort did, in numbers.
+ *	  What a sort reports about itself: one table of numbers.
  *
- * One struct without a pointer in it, so that it can lie in shared memory, be
- * kept after its sort is gone, and be handed to EXPLAIN, to fmsort_last_sort()
- * and to a test alike.  Each layer counts what it alone knows; nobody adds the
- * same thing twice.
+ * The floors below observe/ write counters and cannot read them: FmsCounters
+ * is an incomplete type there.  observe/counters.h completes it, and every
+ * report (EXPLAIN, fmsort_last_sort(), fmsort_stat, fmsort_progress, the log)
+ * loops over the table.  A new counter is one line of FMS_COUNTERS and the
+ * call that counts; if a SQL function of fmsort has a column of that name, it
+ * shows the counter.
  *
- * Whoever begins a sort says where it counts.  If that is shared memory, other
- * processes read along while it runs (progress.c).  Most fields are counts
- * that mean something by themselves; they are stored as they grow, which costs
- * what counting costs.  Fields that are read together change together, between
- * fms_counters_begin_change() and _end_change(): a reader who finds `changes`
- * odd, or another one after copying than before, copies again.
+ * The counters of a running sort may lie in shared memory, where other
+ * processes read them without a lock (observe/progress.c).  Counters that are
+ * read together change between fms_counters_begin_change() and _end_change().
  *
- * Times.  Stopwatches measure the phases at their ends, and samples only
- * divide what has been measured (clock.h), so these hold whatever the
- * machine is busy with:
+ * Times are in nanoseconds.  They fulfil, whatever the machine does:
  *
- *	  input <= formation
- *	  blocked <= merge
- *	  formation + order + merge <= time in the node
- *
- *	  |<------ formation ------>|<-------------- merge --------------->|
- *	  input  put  input  put ...  pass, order, pass, order, step  parent  step
- *									    -----        -----         ------
- *									  order: not merge			 not the node's
+ *	  INPUT <= FORMATION;  BLOCKED <= MERGE
+ *	  FORMATION + ORDER + MERGE <= time in the node
  *
  *-------------------------------------------------------------------------
  */
@@ -36,7 +27,6 @@
 #include "c.h"
 
 #include "port/atomics.h"
-#include "portability/instr_time.h"
 
 #include "base/options.h"
 
@@ -44,11 +34,10 @@ typedef enum FmsSortMethod
 {
 	FMS_METHOD_STILL_LOADING,
 	FMS_METHOD_IN_MEMORY,
-	FMS_METHOD_TOP_N,			/* in memory, tuples past a bound dropped */
+	FMS_METHOD_TOP_N,			/* in memory; a bound dropped tuples */
 	FMS_METHOD_EXTERNAL_MERGE
 } FmsSortMethod;
 
-/* What a sort is doing. */
 typedef enum FmsPhase
 {
 	FMS_PHASE_LOADING,			/* run formation */
@@ -57,124 +46,199 @@ typedef enum FmsPhase
 	FMS_PHASE_IN_MEMORY			/* handing out tuples from memory */
 } FmsPhase;
 
-/* Why what was written last has bypassed the page cache, or not. */
+/* Why the latest run bypasses the page cache, or does not. */
 typedef enum FmsDirectReason
 {
 	FMS_DIRECT_AS_SET,			/* the setting says so */
-	FMS_DIRECT_SMALL,			/* not: the page cache has room for it */
-	FMS_DIRECT_SLOW,			/* not: the device is slow, and there is
-								 * memory */
-	FMS_DIRECT_EXPECTED,		/* it has none for what the planner expects */
-	FMS_DIRECT_CROWDED,			/* nor has memory, beside the input */
-	FMS_DIRECT_OUTGROWN,		/* it had room at first */
-	FMS_DIRECT_FAST				/* the device is as fast */
+	FMS_DIRECT_SMALL,			/* cached: the page cache has room */
+	FMS_DIRECT_SLOW,			/* cached: the device is slow, and memory has
+								 * room */
+	FMS_DIRECT_EXPECTED,		/* direct: no room for the expected input */
+	FMS_DIRECT_CROWDED,			/* direct: no room beside the input's pages */
+	FMS_DIRECT_OUTGROWN,		/* direct: the room is used up */
+	FMS_DIRECT_FAST				/* direct: the device is as fast */
 } FmsDirectReason;
 
-/* Why what was written last was compressed, or not. */
+/* Why the latest run is compressed, or is not. */
 typedef enum FmsCompressReason
 {
 	FMS_COMPRESS_AS_SET,		/* the setting says so */
 	FMS_COMPRESS_NO_NEED,		/* not: the device is not slow, or memory has
 								 * room for the spill */
-	FMS_COMPRESS_SLOW,			/* the device is slow, and memory has not */
-	FMS_COMPRESS_GAINED_LITTLE	/* not any more: it made little difference */
+	FMS_COMPRESS_SLOW,			/* the device is slow, and memory is short */
+	FMS_COMPRESS_GAINED_LITTLE	/* not any more: it saved little */
 } FmsCompressReason;
 
-/* Such a reason speaks for the page cache. */
+/* Does the reason speak for the page cache? */
 #define FMS_DIRECT_IS_CACHED(reason) \
 	((reason) == FMS_DIRECT_SMALL || (reason) == FMS_DIRECT_SLOW)
 
-typedef struct FmsCounters
+/*
+ * COUNTER(name, unit, combination, line, label, column)
+ *
+ * unit: FMS_UNIT_..., how a report prints the value (observe/counters.h).
+ * combination: the value of several groups of presorted input, or of several
+ * sorts of a query: SUM, MAX, the LAST one that is not 0, or DERIVED from
+ * other counters by fms_counters_complete().  line, label: the line of
+ * EXPLAIN's text format, and the field's name in all formats.  column: the
+ * name in the SQL functions.
+ */
+#define FMS_COUNTERS(COUNTER) \
+	/* the settings in force */ \
+	COUNTER(STARTED, TIMESTAMP, LAST, NONE, NULL, "started") \
+	COUNTER(MODE, MODE, LAST, MERGE, "Merge Mode", "merge_mode") \
+	COUNTER(WORK_MEM_BYTES, KB, LAST, NONE, NULL, "work_mem_kb") \
+	COUNTER(BOUND, IF_KNOWN, LAST, NONE, NULL, "bound") \
+	COUNTER(PRESORTED, YES_NO, LAST, NONE, NULL, "presorted") \
+	COUNTER(TUPLES_EXPECTED, NUMBER, LAST, NONE, NULL, "tuples_expected") \
+	COUNTER(EXPECTED_BYTES, NUMBER, LAST, NONE, NULL, NULL) \
+	COUNTER(SET_BLOCK_BYTES, NUMBER, LAST, NONE, NULL, NULL) \
+	COUNTER(SET_ASSIST_BLOCKS, NUMBER, LAST, NONE, NULL, NULL) \
+	COUNTER(SET_IO_METHOD, NUMBER, LAST, NONE, NULL, NULL) \
+	COUNTER(SET_DIRECT_IO, NUMBER, LAST, NONE, NULL, NULL) \
+	/* the sort; GROUPS: of presorted input, else 1 */ \
+	COUNTER(PHASE, PHASE, LAST, NONE, NULL, "phase") \
+	COUNTER(METHOD, METHOD, MAX, NONE, NULL, "sort_method") \
+	COUNTER(GROUPS, NUMBER, SUM, NONE, NULL, NULL) \
+	COUNTER(EARLIER_TUPLES, NUMBER, LAST, NONE, NULL, NULL) \
+	COUNTER(LAST_GROUP, NUMBER, LAST, NONE, NULL, NULL) \
+	COUNTER(TUPLES, NUMBER, SUM, NONE, NULL, "tuples") \
+	/* bytes of tuples and entries: in memory when the input ended; if */ \
+	/* memory had held them all; merged from memory, not written */ \
+	COUNTER(MEMORY_BYTES, NUMBER, MAX, NONE, NULL, NULL) \
+	COUNTER(INPUT_BYTES, NUMBER, SUM, NONE, NULL, NULL) \
+	COUNTER(KEPT_BYTES, NUMBER, SUM, NONE, NULL, "bytes_kept") \
+	/* runs written by run formation; passes: 1 = written once */ \
+	COUNTER(RUNS, NUMBER, SUM, MERGE, "Runs", "runs") \
+	COUNTER(MERGE_PASSES, NUMBER, MAX, MERGE, "Merge Passes", \
+			"merge_passes") \
+	/* before any merge; fan-in of the last merge; runs to be merged away */ \
+	/* before it; left when this merge began; in this merge */ \
+	COUNTER(FAN_IN, NUMBER, LAST, NONE, NULL, NULL) \
+	COUNTER(RUNS_AT_FIRST, NUMBER, LAST, NONE, NULL, NULL) \
+	COUNTER(RUNS_TOO_MANY, NUMBER, LAST, NONE, NULL, NULL) \
+	COUNTER(RUNS_LEFT, NUMBER, LAST, NONE, NULL, "runs_left") \
+	COUNTER(MERGE_RUNS, NUMBER, LAST, NONE, NULL, NULL) \
+	/* of this merge: all blocks, and those asked for */ \
+	COUNTER(MERGE_BLOCKS, NUMBER, LAST, NONE, NULL, "blocks_total") \
+	COUNTER(MERGE_BLOCKS_DONE, NUMBER, LAST, NONE, NULL, "blocks_done") \
+	/* the least work_mem for one pass, and for a sort in memory */ \
+	COUNTER(ONE_PASS_BYTES, KB_IF_KNOWN, MAX, NONE, NULL, \
+			"one_pass_work_mem_kb") \
+	COUNTER(IN_MEMORY_BYTES, KB_IF_KNOWN, MAX, NONE, NULL, \
+			"in_memory_work_mem_kb") \
+	/* blocks of runs that run formation wrote */ \
+	COUNTER(BLOCKS, NUMBER, SUM, MERGE, "Blocks", "blocks") \
+	COUNTER(BLOCK_BYTES, NUMBER, MAX, MERGE, "Block Size", "block_size") \
+	COUNTER(ASSIST_BLOCKS, NUMBER, MAX, MERGE, "Assist Blocks", \
+			"assist_blocks") \
+	COUNTER(ASSIST_USED, NUMBER, MAX, NONE, NULL, NULL) \
+	COUNTER(IO_METHOD, IO_METHOD, LAST, IO, "I/O Method", "io_method") \
+	COUNTER(DIRECT_IO, YES_NO, MAX, IO, "Direct I/O", "direct_io") \
+	COUNTER(COMPRESSION, RATIO, DERIVED, IO, "Compression", "compression") \
+	/* choices: FmsDirectReason, FmsCompressReason; the device's round */ \
+	/* trip in kB/s, and whether this sort saw it itself */ \
+	COUNTER(DIRECT_REASON, NUMBER, LAST, NONE, NULL, NULL) \
+	COUNTER(COMPRESS_REASON, NUMBER, LAST, NONE, NULL, NULL) \
+	COUNTER(DEVICE_KB, NUMBER, LAST, NONE, NULL, NULL) \
+	COUNTER(DEVICE_SEEN, NUMBER, MAX, NONE, NULL, NULL) \
+	/* I/O: bytes and requests; compressible: before compression */ \
+	COUNTER(COMPRESSIBLE_BYTES, NUMBER, SUM, NONE, NULL, NULL) \
+	COUNTER(COMPRESSED_BYTES, NUMBER, SUM, NONE, NULL, NULL) \
+	COUNTER(CACHED_BYTES, NUMBER, SUM, NONE, NULL, NULL) \
+	COUNTER(SPILLED_BYTES, NUMBER, SUM, NONE, NULL, "bytes_spilled") \
+	COUNTER(READ_BYTES, NUMBER, SUM, NONE, NULL, "bytes_read") \
+	COUNTER(WRITTEN_BYTES, NUMBER, SUM, NONE, NULL, "bytes_written") \
+	COUNTER(READS, NUMBER, SUM, NONE, NULL, "reads") \
+	COUNTER(READ_BATCHES, NUMBER, SUM, NONE, NULL, "read_batches") \
+	COUNTER(WRITES, NUMBER, SUM, NONE, NULL, "writes") \
+	/* times; MERGING: all merges, their block orders included */ \
+	COUNTER(FORMATION_NS, NS, SUM, TIMES, "Run Formation Time", \
+			"run_formation_ms") \
+	COUNTER(INPUT_NS, NS, SUM, TIMES, "Input Time", "input_ms") \
+	COUNTER(ORDER_NS, NS, SUM, MERGE_TIMES, "Block Order Time", \
+			"block_order_ms") \
+	COUNTER(MERGING_NS, NS, SUM, NONE, NULL, NULL) \
+	COUNTER(MERGE_NS, NS, DERIVED, MERGE_TIMES, "Merge Time", "merge_ms") \
+	COUNTER(BLOCKED_NS, NS, SUM, MERGE_TIMES, "Blocked Time", "blocked_ms") \
+	/* kB on disk or, if nothing is there, in memory */ \
+	COUNTER(SPACE_BYTES, KB, DERIVED, NONE, NULL, "sort_space_used_kb") \
+	COUNTER(SPACE_TYPE, SPACE_TYPE, DERIVED, NONE, NULL, "sort_space_type") \
+	/* what fmsort_stat adds up; the last three include sorts not ours */ \
+	COUNTER(SORTS, NUMBER, DERIVED, NONE, NULL, "sorts") \
+	COUNTER(SORTS_IN_MEMORY, NUMBER, DERIVED, NONE, NULL, \
+			"sorts_in_memory") \
+	COUNTER(SORTS_TOP_N, NUMBER, DERIVED, NONE, NULL, "sorts_top_n") \
+	COUNTER(SORTS_EXTERNAL, NUMBER, DERIVED, NONE, NULL, "sorts_external") \
+	COUNTER(SORTS_MULTI_PASS, NUMBER, DERIVED, NONE, NULL, \
+			"sorts_multi_pass") \
+	COUNTER(SPILLS_AVOIDED, NUMBER, DERIVED, NONE, NULL, "spills_avoided") \
+	COUNTER(URING_REFUSED, NUMBER, DERIVED, NONE, NULL, \
+			"io_uring_refused") \
+	COUNTER(DIRECT_REFUSED, NUMBER, DERIVED, NONE, NULL, \
+			"direct_io_refused") \
+	COUNTER(BLOCK_LOWERED, NUMBER, DERIVED, NONE, NULL, \
+			"block_size_lowered") \
+	COUNTER(LEFT_TO_SERVER, NUMBER, DERIVED, NONE, NULL, "left_to_server") \
+	COUNTER(LEFT_TO_EXTENSIONS, NUMBER, DERIVED, NONE, NULL, \
+			"left_to_extensions") \
+	COUNTER(FALLBACKS, NUMBER, DERIVED, NONE, NULL, "fallbacks")
+
+#define FMS_COUNTER_MEMBER(name, unit, combination, line, label, column) \
+	FMS_COUNT_##name,
+
+typedef enum FmsCounter
 {
-	uint32		changes;		/* see above */
-	FmsOptions	options;		/* the settings it runs under */
-	instr_time	began;
+	FMS_COUNTERS(FMS_COUNTER_MEMBER)
+	FMS_NCOUNTERS
+} FmsCounter;
 
-	/* what happened (sort.c) */
-	FmsPhase	phase;
-	FmsSortMethod method;
-	FmsModeChoice mode;
-	uint64		sorts;			/* 1, or groups of presorted input */
-	uint64		tuples;			/* put into the sort */
-	uint64		memory_bytes;	/* tuples and entries at the end of input */
-	uint64		input_bytes;	/* tuples and entries, if memory had held them
-								 * all; estimated where a bound dropped some */
-	uint64		kept_bytes;		/* of them, merged from memory, not written */
+/* In memory: the change counter, then a value for each counter. */
+typedef struct FmsCounters FmsCounters;
 
-	/* run formation and passes (formation.c, sort.c) */
-	uint64		runs;			/* written by run formation */
-	uint64		runs_tuples;	/* in them */
-	uint64		full_tuples;	/* in memory when it was first full, or 0 */
-	uint32		merge_passes;	/* 1 = every tuple was written once */
+#define FMS_COUNTERS_BYTES	((1 + FMS_NCOUNTERS) * sizeof(uint64))
 
-	/* the merge going on (spill.c, merge.c) */
-	uint32		runs_at_first;	/* before any merge */
-	uint32		runs_at_last;	/* what the last merge can take */
-	uint32		runs_left;		/* when this merge began */
-	uint32		merge_runs;		/* of them, in this merge */
-	uint64		merge_blocks;	/* of these; that is what it will read */
-	uint64		merge_blocks_done;	/* of these, asked for */
+/* YES_NO: 0 is not known. */
+#define FMS_NO		1
+#define FMS_YES		2
 
-	/* advice for external sorts: the memory that would have done */
-	uint64		one_pass_bytes;
-	uint64		in_memory_bytes;
-
-	/* the tape and its blocks (tape.c, run.c, merge.c) */
-	uint64		blocks;			/* written by run formation */
-	uint32		block_bytes;
-	uint32		assist_blocks;	/* of the last merge; 0: it has none */
-	uint32		assist_used;	/* of them, at once: grows as it has to wait;
-								 * 0: the mode uses them otherwise */
-	bool		uses_uring;
-	bool		uses_direct_io;
-	FmsDirectReason direct_reason;
-	uint64		compressible_bytes;	/* of records that were compressed */
-	uint64		compressed_bytes;	/* what was written for them */
-	FmsCompressReason compress_reason;
-	uint64		cached_bytes;	/* of those written, into the page cache */
-	double		device_mb;		/* its round trip (device.h); 0: not known */
-	bool		device_seen;	/* by this sort, which overruled a profile */
-	uint64		spilled_bytes;	/* size of the temporary files */
-	uint64		read_bytes;
-	uint64		written_bytes;
-	uint64		reads;			/* requests */
-	uint64		read_batches;	/* submissions that carried reads */
-	uint64		writes;
-
-	/* run formation as it goes on, in microseconds (sort.c) */
-	double		first_us;		/* of input_us, until the first tuple */
-	double		full_us;		/* began .. memory was first full */
-	double		runs_us;		/* sorting and writing runs */
-	double		run_began_us;	/* began .. the run being written, or 0 */
-
-	/* time, in microseconds */
-	double		formation_us;	/* first tuple asked for .. last run written,
-								 * the input's own time included */
-	double		input_us;		/* of that, between the tuples put */
-	double		order_us;		/* putting first keys in order */
-	double		merge_us;		/* all passes, without that and the parent's
-								 * time */
-	double		load_us;		/* the last pass getting its blocks, with
-								 * their order */
-	double		blocked_us;		/* of merge_us, waiting for blocks */
-	double		write_blocked_us;	/* waiting for writes, whenever */
-	double		cached_us;		/* writes to the page cache: copying, and
-								 * waiting for those who copy */
-} FmsCounters;
-
-/* As the setting calls it. */
-static inline const char *
-fms_counters_io_method(const FmsCounters *counters)
+static inline void
+fms_count(FmsCounters *counters, FmsCounter counter, uint64 n)
 {
-	return fms_io_method_name(counters->uses_uring ? FMS_IO_URING :
-							  FMS_IO_SYNC);
+	((uint64 *) counters)[1 + counter] += n;
 }
 
-/* Around a change of several fields; nothing in between may fail. */
+static inline void
+fms_count_set(FmsCounters *counters, FmsCounter counter, uint64 value)
+{
+	((uint64 *) counters)[1 + counter] = value;
+}
+
+static inline void
+fms_count_us(FmsCounters *counters, FmsCounter counter, double us)
+{
+	fms_count(counters, counter, (uint64) (Max(us, 0) * 1000));
+}
+
+static inline void
+fms_count_set_us(FmsCounters *counters, FmsCounter counter, double us)
+{
+	fms_count_set(counters, counter, (uint64) (Max(us, 0) * 1000));
+}
+
+/* Sets what is an estimate, which may exceed a bigint. */
+static inline void
+fms_count_set_guess(FmsCounters *counters, FmsCounter counter, double guess)
+{
+	fms_count_set(counters, counter, guess < (double) PG_INT64_MAX ?
+				  (uint64) guess : PG_INT64_MAX);
+}
+
+/* Around a change of several counters; nothing in between may fail. */
 static inline void
 fms_counters_begin_change(FmsCounters *counters)
 {
-	(*(volatile uint32 *) &counters->changes)++;
+	(*(volatile uint64 *) counters)++;
 	pg_write_barrier();
 }
 
@@ -182,157 +246,14 @@ static inline void
 fms_counters_end_change(FmsCounters *counters)
 {
 	pg_write_barrier();
-	(*(volatile uint32 *) &counters->changes)++;
+	(*(volatile uint64 *) counters)++;
 }
 
-/* All zero again, as one change. */
+/* Zeroes all counters, within a change. */
 static inline void
 fms_counters_clear(FmsCounters *counters)
 {
-	fms_counters_begin_change(counters);
-	memset((char *) counters + sizeof(counters->changes), 0,
-		   sizeof(FmsCounters) - sizeof(counters->changes));
-	fms_counters_end_change(counters);
-}
-
-/*
- * Adds one sort's numbers to those of the sorts before it: the groups of a
- * presorted input, which count as one.  What a sum makes no sense of is the
- * last one's, or the largest.
- */
-static inline void
-fms_counters_add(FmsCounters *total, const FmsCounters *one)
-{
-	FmsCounters sum = *one;
-
-	sum.method = Max(total->method, one->method);
-	sum.sorts += total->sorts;
-	sum.tuples += total->tuples;
-	sum.memory_bytes = Max(total->memory_bytes, one->memory_bytes);
-	sum.input_bytes += total->input_bytes;
-	sum.kept_bytes += total->kept_bytes;
-	sum.one_pass_bytes = Max(total->one_pass_bytes, one->one_pass_bytes);
-	sum.in_memory_bytes = Max(total->in_memory_bytes, one->in_memory_bytes);
-	sum.runs += total->runs;
-	sum.merge_passes = Max(total->merge_passes, one->merge_passes);
-	sum.blocks += total->blocks;
-	sum.block_bytes = Max(total->block_bytes, one->block_bytes);
-	sum.assist_blocks = Max(total->assist_blocks, one->assist_blocks);
-	sum.assist_used = Max(total->assist_used, one->assist_used);
-	sum.uses_uring |= total->uses_uring;
-	sum.uses_direct_io |= total->uses_direct_io;
-	sum.compressible_bytes += total->compressible_bytes;
-	sum.compressed_bytes += total->compressed_bytes;
-	sum.cached_bytes += total->cached_bytes;
-	sum.device_seen |= total->device_seen;
-	sum.spilled_bytes += total->spilled_bytes;
-	sum.read_bytes += total->read_bytes;
-	sum.written_bytes += total->written_bytes;
-	sum.reads += total->reads;
-	sum.read_batches += total->read_batches;
-	sum.writes += total->writes;
-	sum.formation_us += total->formation_us;
-	sum.input_us += total->input_us;
-	sum.order_us += total->order_us;
-	sum.merge_us += total->merge_us;
-	sum.load_us += total->load_us;
-	sum.blocked_us += total->blocked_us;
-	sum.write_blocked_us += total->write_blocked_us;
-	*total = sum;
-}
-
-/* The sort's own time: without its input's, and without its parent's. */
-static inline double
-fms_counters_own_us(const FmsCounters *counters)
-{
-	return counters->formation_us - counters->input_us +
-		counters->order_us + counters->merge_us;
-}
-
-/*
- * The executor has measured elapsed_us in the node.  Where that is less than
- * the phases together, the samples of the last merge were too high.
- */
-static inline void
-fms_counters_limit(FmsCounters *counters, double elapsed_us)
-{
-	double		left_us = elapsed_us - counters->formation_us -
-		counters->order_us;
-
-	counters->merge_us = Max(0, Min(counters->merge_us, left_us));
-	counters->blocked_us = Min(counters->blocked_us, counters->merge_us);
-}
-
-/* io_uring was to be used if possible, and was not. */
-static inline bool
-fms_counters_uring_refused(const FmsCounters *counters)
-{
-	return counters->method == FMS_METHOD_EXTERNAL_MERGE &&
-		counters->options.io_method == FMS_IO_AUTO && !counters->uses_uring;
-}
-
-/* Direct I/O was to be used if possible, and was not. */
-static inline bool
-fms_counters_direct_refused(const FmsCounters *counters)
-{
-	return counters->method == FMS_METHOD_EXTERNAL_MERGE &&
-		counters->options.direct_io == FMS_DIRECT_AUTO &&
-		!counters->uses_direct_io &&
-		!FMS_DIRECT_IS_CACHED(counters->direct_reason);
-}
-
-/* work_mem holds no two runs' blocks of the size that was set. */
-static inline bool
-fms_counters_block_lowered(const FmsCounters *counters)
-{
-	return counters->method == FMS_METHOD_EXTERNAL_MERGE &&
-		counters->options.block_bytes > counters->block_bytes;
-}
-
-/* Is it the kind of sort that writes to disk? */
-static inline bool
-fms_counters_external(const FmsCounters *counters)
-{
-	return counters->method == FMS_METHOD_EXTERNAL_MERGE;
-}
-
-/* How many times smaller compression has made what was written; 1: not. */
-static inline double
-fms_counters_compression(const FmsCounters *counters)
-{
-	double		written = (double) counters->written_bytes;
-
-	return counters->compressible_bytes == 0 || written == 0 ? 1 :
-		(written + counters->compressible_bytes - counters->compressed_bytes) /
-		written;
-}
-
-/* kB on disk or, where nothing is there, in memory. */
-static inline uint64
-fms_counters_space_kb(const FmsCounters *counters)
-{
-	uint64		bytes = fms_counters_external(counters) ?
-		counters->spilled_bytes : counters->memory_bytes;
-
-	return (bytes + 1023) / 1024;
-}
-
-/* The contract's name of the method. */
-static inline const char *
-fms_counters_method_name(const FmsCounters *counters)
-{
-	switch (counters->method)
-	{
-		case FMS_METHOD_STILL_LOADING:
-			return "still in progress";
-		case FMS_METHOD_IN_MEMORY:
-			return "in-memory";
-		case FMS_METHOD_TOP_N:
-			return "top-N";
-		case FMS_METHOD_EXTERNAL_MERGE:
-			return "external merge";
-	}
-	return "unknown";
+	memset((uint64 *) counters + 1, 0, FMS_COUNTERS_BYTES - sizeof(uint64));
 }
 
 #endif							/* FMS_COUNTERS_H */

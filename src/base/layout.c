@@ -24,7 +24,7 @@ fms_layout(uint64 stat_bytes, uint64 progress_bytes, uint32 io_bytes)
 	FmsLayout	layout = {
 		.magic = LAYOUT_MAGIC,
 		.version = FMS_LAYOUT_VERSION,
-		.counters_bytes = sizeof(FmsCounters),
+		.counters_bytes = FMS_COUNTERS_BYTES,
 		.io_bytes = io_bytes,
 		.stat_bytes = stat_bytes,
 		.progress_bytes = progress_bytes

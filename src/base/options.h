@@ -98,6 +98,11 @@ typedef struct FmsOptions
 	uint64		bound;			/* tuples wanted, or 0: all */
 	bool		backward;		/* fms_sort_get() may go backwards */
 	bool		marks;			/* fms_sort_mark() may be called */
+
+	/* only reported */
+	double		expected_tuples;	/* planner's guess of the whole input */
+	bool		presorted;		/* this is one group of presorted input */
+	uint64		earlier_tuples; /* in groups before this one */
 } FmsOptions;
 
 #endif							/* FMS_OPTIONS_H */

@@ -51,7 +51,6 @@ struct FmsProbe
 	MemoryContextCallback on_reset;
 	FmsIo		io;
 	FmsTape    *tape;
-	FmsCounters counters;		/* the tape's; nobody reads them */
 	bool		direct;
 	uint32		sector_bytes;	/* size of the smallest request */
 	char	   *buffers;
@@ -75,7 +74,7 @@ open_tape(void *arg)
 
 	probe->tape = fms_tape_open(&probe->io, probe->direct ? FMS_DIRECT_AUTO :
 								FMS_DIRECT_OFF, probe->sector_bytes, false,
-								&probe->counters);
+								NULL);
 }
 
 FmsProbe *

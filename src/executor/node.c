@@ -33,11 +33,7 @@
 #include "executor/settings.h"
 #include "executor/workers.h"
 #include "keys/record.h"
-#include "observe/explain.h"
-#include "observe/last_sort.h"
-#include "observe/progress.h"
-#include "observe/slow_log.h"
-#include "observe/stat.h"
+#include "observe/reports.h"
 #include "sort/sort.h"
 
 /*
@@ -119,20 +115,17 @@ begin_node(CustomScanState *css, EState *estate, int eflags)
 static void
 count_node(const FmsSortState *state, FmsCounters *counters)
 {
-	FmsCounters group;
 	double		elapsed_us = fms_node_elapsed_us(&state->css.ss.ps);
 
 	*counters = state->earlier;
 	if (state->loaded)
 	{
-		fms_sort_count(state->sort, &group);
-		if (counters->sorts == 0)
-			*counters = group;
-		else
-			fms_counters_add(counters, &group);
+		fms_sort_count(state->sort);
+		fms_counters_add(counters, state->counters);
 	}
 	if (elapsed_us >= 0)
 		fms_counters_limit(counters, elapsed_us);
+	fms_counters_complete(counters);
 }
 
 /* In a worker: reports to the leader. */
@@ -194,6 +187,9 @@ prepare_sort(FmsSortState *state)
 		options.mode = FMS_MODE_FMSORT;
 	options.backward = (state->eflags & EXEC_FLAG_BACKWARD) != 0;
 	options.marks = (state->eflags & EXEC_FLAG_MARK) != 0;
+	options.expected_tuples = outerPlan(plan)->plan_rows;
+	options.presorted = state->groups != NULL;
+	options.earlier_tuples = fms_counter(&state->earlier, FMS_COUNT_TUPLES);
 	options.bound = state->loaded_bound;
 	if (options.bound > 0)
 		options.bound = Max(options.bound, state->returned + 1) -
@@ -204,9 +200,7 @@ prepare_sort(FmsSortState *state)
 		fms_sort_reset(state->sort, &options);
 	else
 	{
-		state->counters =
-			fms_progress_begin(outerPlan(plan)->plan_rows,
-							   state->groups != NULL);
+		state->counters = fms_progress_begin();
 		state->sort = fms_sort_begin(ExecGetResultType(outerPlanState(state)),
 									 &state->spec, &options,
 									 state->counters, fms_profile_device);
@@ -258,7 +252,7 @@ load(FmsSortState *state)
 	estate->es_direction = direction;
 	state->loaded = true;
 	if (state->groups && state->input_done)
-		fms_progress_last_group(state->counters);
+		fms_count_set(state->counters, FMS_COUNT_LAST_GROUP, 1);
 	/* a LIMIT may end a worker before its node ends */
 	report(state);
 }
@@ -269,7 +263,6 @@ finish_group(FmsSortState *state)
 {
 	count_node(state, &state->earlier);
 	state->loaded = false;
-	fms_progress_next_group(state->counters, state->earlier.tuples);
 }
 
 /* No more of the sort's tuples are wanted: publishes its counters. */
@@ -282,15 +275,13 @@ finish_sort(FmsSortState *state)
 		return;
 	ExecClearTuple(state->css.ss.ss_ScanTupleSlot);
 	count_node(state, &counters);
-	if (counters.method != FMS_METHOD_STILL_LOADING)
+	if (fms_counters_performed(&counters))
 	{
 		fms_last_sort_remember(&counters);
 		fms_stat_add(&counters);
 		fms_slow_log(&counters, fms_settings_log_min_duration());
 	}
 	memset(&state->earlier, 0, sizeof(state->earlier));
-	if (state->groups)
-		fms_progress_next_group(state->counters, 0);
 	state->started = false;
 	state->loaded = false;
 	state->input_done = false;
@@ -386,7 +377,7 @@ end_node(CustomScanState *css)
 	finish_sort(state);
 	for (i = 0; state->reported && i < state->reported->nworkers; i++)
 	{
-		if (state->reported->counters[i].method != FMS_METHOD_STILL_LOADING)
+		if (fms_counters_performed(&state->reported->counters[i]))
 			fms_last_sort_remember(&state->reported->counters[i]);
 	}
 	if (state->sort)
@@ -455,7 +446,7 @@ explain_node(CustomScanState *css, List *ancestors, ExplainState *es)
 	if (state->started)
 	{
 		count_node(state, &counters);
-		if (counters.method != FMS_METHOD_STILL_LOADING)
+		if (fms_counters_performed(&counters))
 			fms_explain_counters(&counters, es);
 	}
 	if (state->reported)

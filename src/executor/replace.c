@@ -31,7 +31,7 @@
 
 #include "executor/plan.h"
 #include "executor/replace.h"
-#include "observe/stat.h"
+#include "observe/reports.h"
 
 /* What becomes of a Sort. */
 typedef enum FmsSortFate

@@ -10,8 +10,8 @@
 
 #include "postgres.h"
 
-#include "base/counters.h"
 #include "base/layout.h"
+#include "observe/counters.h"
 
 /* Lies in the query's dynamic shared memory. */
 typedef struct FmsWorkers

@@ -43,6 +43,8 @@ struct FmsRunWriter
 	FmsFirstKeyStore *first_keys;
 	FmsOrderBy	order;
 	FmsCounters *counters;
+	uint64		record_bytes;	/* compressed so far */
+	uint64		chunk_bytes;	/* what that became */
 	uint32		block_bytes;
 	FmsBlockHeader *block;		/* open block in the buffer, or NULL */
 	FmsRun	   *run;			/* open run, or NULL */
@@ -93,6 +95,14 @@ fms_run_writer_create(FmsIo *io, FmsTape *tape, FmsFirstKeyStore *first_keys,
 	writer->buffer = fms_write_buffer_create(io, tape, buffer_bytes, nbuffers,
 											 true);
 	return writer;
+}
+
+void
+fms_run_compressed(const FmsRunWriter *writer, uint64 *record_bytes,
+				   uint64 *chunk_bytes)
+{
+	*record_bytes = writer->record_bytes;
+	*chunk_bytes = writer->chunk_bytes;
 }
 
 void
@@ -349,8 +359,11 @@ end_chunk(FmsRunWriter *writer)
 			   FMS_BLOCK_COMPRESSED_MAGIC);
 	copy_to_block(writer, (const char *) chunk, bytes);
 	writer->block->records += chunk->records;
-	writer->counters->compressible_bytes += chunk->record_bytes;
-	writer->counters->compressed_bytes += bytes;
+	writer->record_bytes += chunk->record_bytes;
+	writer->chunk_bytes += bytes;
+	fms_count(writer->counters, FMS_COUNT_COMPRESSIBLE_BYTES,
+			  chunk->record_bytes);
+	fms_count(writer->counters, FMS_COUNT_COMPRESSED_BYTES, bytes);
 	if (writer->order == FMS_ORDER_BY_LAST_KEYS)
 		keep_last_key(writer, fms_compressor_last(writer->compressor));
 }

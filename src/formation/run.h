@@ -95,6 +95,10 @@ extern void fms_run_append(FmsRunWriter *writer, const FmsRecord *record);
 /* Ends the run, which can be read after fms_run_flush(). */
 extern void fms_run_finish(FmsRunWriter *writer);
 
+/* Bytes of records that the writer has compressed, and of their chunks. */
+extern void fms_run_compressed(const FmsRunWriter *writer,
+							   uint64 *record_bytes, uint64 *chunk_bytes);
+
 /* Waits for writes in flight; ERRORs if one failed. */
 extern void fms_run_flush(FmsRunWriter *writer);
 

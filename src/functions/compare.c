@@ -3,43 +3,24 @@
  * compare.c
  *	  One query under several ways of sorting: fmsort_compare().
  *
- * Equal memory is what makes ways of merging comparable (Table 5 of Lee, Roh,
- * Park).  With n runs and l assist blocks, the input buffer of every mode is
- * the n blocks of s bytes that the traditional merge has:
+ * All merge modes get the same input buffer (Table 5 of Lee, Roh, Park): the n
+ * blocks of s bytes that the traditional merge of n runs has, l assist blocks
+ * included.
  *
- *	  traditional		n	  blocks of s, single_block likewise
+ *	  traditional		n	  blocks of s
  *	  double buffering	2n	  blocks of s / 2
  *	  fmsort, flash		n + l blocks of n s / (n + l), multi_block likewise
  *
- * How many blocks a mode has is the mode's own answer (mode.h), so this file
- * only divides.  n is known after a first run, which is not measured and also
- * warms the caches for all that follow.
- *
  *	  first run --> n --> round 1: A B C --> round 2: B C A --> .. medians
  *
- * Two contenders stand outside: "stock" is PostgreSQL's sort, "automatic" is
- * what a session gets that sets nothing but work_mem.  They use work_mem as
- * they like.
+ * "stock" is PostgreSQL's sort, "automatic" a session that sets nothing but
+ * work_mem.  Both use work_mem as they like.
  *
- * What a query may do.  It runs with the caller's rights and search_path,
- * may only be a SELECT, and runs in a subtransaction that is read-only and
- * rolled back at its end.  So a function in it that writes to a table fails,
- * and what a read-only transaction lets through (temporary tables, settings,
- * cursors) is undone before the next contender.  What a rollback does not
- * undo is refused (leftovers.c).  The same subtransaction takes the settings
- * back, whether the query ends well or not.  C, since then there is no SQL
- * of our own that a search_path could lead astray.
+ * The query runs with the caller's rights in a read-only subtransaction that
+ * is rolled back, which also takes back the settings.  leftovers.c refuses
+ * what a rollback does not undo.
  *
- * Its rows are read and dropped, in one process: what is compared is sorting,
- * not sending, and how parallel workers share is the planner's business.
- *
- * Times are those of the run with the median total, all of one run, so that
- * they add up.  Of several sorts in a query, one may be the input of
- * another: so formation is counted without its input, and the sum is no more
- * than the total.
- *
- * Memory: the caller's context, for some kB a contender.  On ERROR the
- * subtransaction is rolled back here and the error goes on.
+ * Times are those of the run with the median total.
  *
  *-------------------------------------------------------------------------
  */
@@ -59,10 +40,9 @@
 #include "utils/guc.h"
 #include "utils/plancache.h"
 #include "utils/resowner.h"
-#include "utils/tuplestore.h"
 
 #include "base/clock.h"
-#include "observe/last_sort.h"
+#include "observe/reports.h"
 #include "functions/leftovers.h"
 #include "merge/mode.h"
 #include "executor/settings.h"
@@ -82,8 +62,6 @@
  */
 #define CONTENDERS_MAX			16
 #define REPEAT_MAX				1000
-
-#define RESULT_COLUMNS			14
 
 typedef struct Contender
 {
@@ -173,6 +151,12 @@ check_query(SPIPlanPtr plan)
 				 errhint("Compare the SELECT that the statement contains.")));
 }
 
+static double
+counter_us(const FmsCounters *counters, FmsCounter counter)
+{
+	return fms_counter(counters, counter) / 1000.0;
+}
+
 /*
  * The sorts of a query that took so long.  Each has been measured by itself,
  * so where samples are too high in all of them the sum could be more than
@@ -182,11 +166,13 @@ static void
 set_times(Times *times, double total_us, const FmsCounters *counters)
 {
 	times->total_us = total_us;
-	times->formation_us = Min(total_us, counters->formation_us -
-							  counters->input_us);
+	times->formation_us =
+		Min(total_us, counter_us(counters, FMS_COUNT_FORMATION_NS) -
+			counter_us(counters, FMS_COUNT_INPUT_NS));
 	times->merge_us = Min(total_us - times->formation_us,
-						  counters->merge_us);
-	times->blocked_us = Min(times->merge_us, counters->blocked_us);
+						  counter_us(counters, FMS_COUNT_MERGE_NS));
+	times->blocked_us = Min(times->merge_us,
+							counter_us(counters, FMS_COUNT_BLOCKED_NS));
 }
 
 /* Runs the query under the settings in force, dropping its rows. */
@@ -225,6 +211,7 @@ run_query(const char *text, Measurement *result)
 	result->sorted = fms_last_sort_kept() > 0;
 	for (i = 0; i < fms_last_sort_kept(); i++)
 		fms_counters_add(&result->counters, fms_last_sort_get(i));
+	fms_counters_complete(&result->counters);
 	set_times(&result->times, total_us, &result->counters);
 	SPI_finish();
 }
@@ -317,7 +304,11 @@ agree_on_terms(Terms *terms)
 
 	terms->nruns = 0;
 	for (i = 0; i < fms_last_sort_kept(); i++)
-		terms->nruns = Max(terms->nruns, (int) fms_last_sort_get(i)->runs);
+	{
+		uint64		runs = fms_counter(fms_last_sort_get(i), FMS_COUNT_RUNS);
+
+		terms->nruns = Max(terms->nruns, (int) runs);
+	}
 	if (terms->nruns == 0)
 	{
 		ereport(NOTICE,
@@ -425,46 +416,48 @@ rounded(double value, double unit, double precision)
 	return Float8GetDatum(rint(value / unit * precision) / precision);
 }
 
-/* One row: the contender's times and last run.  See the SQL definition. */
+/*
+ * Adds a row: the contender's times and what its last run did.  A column that
+ * is named like a counter shows that counter.
+ */
 static void
-fill_row(const Contender *contender, const Times *times,
-		 const Measurement *last, double first_us, Datum *values, bool *nulls)
+add_row(ReturnSetInfo *result, const Contender *contender,
+		const Times *times, const Measurement *last, double first_us)
 {
+	static const char *const of_merges[] = {
+		"merge_ms", "blocked_ms", "runs", "merge_passes", "blocks",
+		"block_size", "assist_blocks"
+	};
 	const FmsCounters *counters = &last->counters;
 	bool		merged = last->sorted && fms_counters_external(counters);
-	int			i = 0;
-	int			first_of_merge;
+	uint64		block_bytes = fms_counter(counters, FMS_COUNT_BLOCK_BYTES);
+	FmsRow		row = fms_row_begin(result, counters);
+	size_t		i;
 
-	memset(nulls, 0, RESULT_COLUMNS * sizeof(bool));
-	values[i++] = CStringGetTextDatum(contender->name);
-	values[i++] = rounded(times->total_us, 1000, 10);
-	nulls[i] = !last->sorted;
-	values[i++] = rounded(times->formation_us, 1000, 10);
-	first_of_merge = i;
-	values[i++] = rounded(times->merge_us, 1000, 10);
-	values[i++] = rounded(times->blocked_us, 1000, 10);
-	values[i++] = Int64GetDatum(counters->runs);
-	values[i++] = Int32GetDatum(counters->merge_passes);
-	values[i++] = Int64GetDatum(counters->blocks);
-	values[i++] = Int32GetDatum(counters->block_bytes);
-	values[i++] = Int32GetDatum(counters->assist_blocks);
-	if (!merged)
-		memset(&nulls[first_of_merge], true,
-			   (i - first_of_merge) * sizeof(bool));
+	fms_row_set(&row, "mode", CStringGetTextDatum(contender->name));
+	fms_row_set(&row, "total_ms", rounded(times->total_us, 1000, 10));
+	fms_row_set(&row, "run_formation_ms",
+				rounded(times->formation_us, 1000, 10));
+	if (!last->sorted)
+		fms_row_set_null(&row, "run_formation_ms");
+	fms_row_set(&row, "merge_ms", rounded(times->merge_us, 1000, 10));
+	fms_row_set(&row, "blocked_ms", rounded(times->blocked_us, 1000, 10));
+	for (i = 0; !merged && i < lengthof(of_merges); i++)
+		fms_row_set_null(&row, of_merges[i]);
 	/* the modes' common one; the others use work_mem as they like */
-	nulls[i] = !merged || contender->merge == NULL;
-	if (!nulls[i])
-		values[i] =
-			Int64GetDatum((uint64) counters->block_bytes *
-						  contender->merge->blocks(counters->runs,
-												   counters->assist_blocks) /
-						  1024);
-	i++;
-	values[i++] = rounded((double) last->read_blocks * BLCKSZ, 1048576, 10);
-	values[i++] = rounded((double) last->written_blocks * BLCKSZ, 1048576,
-						  10);
-	values[i++] = rounded(first_us, times->total_us, 100);
-	Assert(i == RESULT_COLUMNS);
+	if (merged && contender->merge)
+		fms_row_set(&row, "input_buffer_kb",
+					Int64GetDatum(block_bytes * contender->merge->blocks(
+						fms_counter(counters, FMS_COUNT_RUNS),
+						fms_counter(counters, FMS_COUNT_ASSIST_BLOCKS)) /
+								  1024));
+	fms_row_set(&row, "mb_read",
+				rounded((double) last->read_blocks * BLCKSZ, 1048576, 10));
+	fms_row_set(&row, "mb_written",
+				rounded((double) last->written_blocks * BLCKSZ, 1048576,
+						10));
+	fms_row_set(&row, "speedup", rounded(first_us, times->total_us, 100));
+	fms_row_end(&row);
 }
 
 Datum
@@ -504,15 +497,11 @@ fmsort_compare(PG_FUNCTION_ARGS)
 	}
 	for (i = 0; i < ncontenders; i++)
 	{
-		Datum		values[RESULT_COLUMNS] = {0};
-		bool		nulls[RESULT_COLUMNS];
 		Times		middle = middle_run(&times[i * repeat], repeat);
 
 		if (i == 0)
 			first_us = middle.total_us;
-		fill_row(contenders[i], &middle, &last[i], first_us, values, nulls);
-		tuplestore_putvalues(result->setResult, result->setDesc, values,
-							 nulls);
+		add_row(result, contenders[i], &middle, &last[i], first_us);
 	}
 	return (Datum) 0;
 }

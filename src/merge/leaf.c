@@ -63,8 +63,9 @@ load_block(FmsLeaves *leaves, int run)
 
 	leaf->frame = plan->mode->next(&leaves->input, run);
 	leaf->blocks_left--;
-	plan->counters->merge_blocks_done++;
-	plan->counters->assist_used = leaves->input.assist_used;
+	fms_count(plan->counters, FMS_COUNT_MERGE_BLOCKS_DONE, 1);
+	fms_count_set(plan->counters, FMS_COUNT_ASSIST_USED,
+				  leaves->input.assist_used);
 	header = block_header(leaf);
 	leaf->bytes = leaf->frame->block;
 	leaf->at_bytes = sizeof(FmsBlockHeader);

@@ -10,31 +10,22 @@
 
 #include "postgres.h"
 
-#include "base/counters.h"
+#include "observe/counters.h"
 
-/* A running sort, and what its counters do not know. */
-typedef struct FmsWatched
-{
-	bool		grouped;		/* the input comes in groups */
-	bool		last_group;		/* of them, the last one is loaded */
-	double		expected;		/* tuples, as the planner guesses */
-	uint64		earlier;		/* tuples in groups before this one */
-	FmsCounters counters;		/* its `changes` guards all of this */
-} FmsWatched;
-
-/* Tuples that have come in. */
-extern double fms_estimate_tuples_in(const FmsWatched *sort);
+/* Tuples that have come in, those of earlier groups included. */
+extern double fms_estimate_tuples_in(const FmsCounters *counters);
 
 /*
- * 0 to 100; of one sort, it never falls but when a merge is begun again.
- * 100 only when the input has ended.
+ * 0 to 100.  It falls only if a merge begins again, and is 100 only after the
+ * input's end.
  */
-extern double fms_estimate_percent(const FmsWatched *sort);
+extern double fms_estimate_percent(const FmsCounters *counters);
 
 /*
- * Microseconds from now, when it has run for elapsed_us, until it hands out
- * its last tuple; never below 0.  -1: nobody knows yet.
+ * Microseconds until the sort, which has run for elapsed_us, hands out its
+ * last tuple; at least 0.  -1: unknown, before the first tuple.
  */
-extern double fms_estimate_left_us(const FmsWatched *sort, double elapsed_us);
+extern double fms_estimate_left_us(const FmsCounters *counters,
+								   double elapsed_us);
 
 #endif							/* FMS_ESTIMATE_H */

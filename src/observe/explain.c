@@ -27,8 +27,7 @@
 #include "utils/typcache.h"
 
 #include "base/compat.h"
-#include "observe/explain.h"
-#include "observe/why.h"
+#include "observe/reports.h"
 
 /* COLLATE, DESC or USING, NULLS: whatever is not the type's default. */
 static void
@@ -105,55 +104,63 @@ fms_explain_keys(PlanState *planstate, const FmsKeySpec *spec,
 		ExplainPropertyList("Presorted Key", presorted_keys, es);
 }
 
-/* One line: all that is short, for the node and for each worker. */
 static void
-append_method(StringInfo text, const FmsCounters *counters)
+append_counter(StringInfo text, const FmsCounters *counters,
+			   FmsCounter counter)
 {
-	appendStringInfo(text, "Sort Method: %s  %s: %llukB",
-					 fms_counters_method_name(counters),
-					 fms_counters_external(counters) ? "Disk" : "Memory",
-					 (unsigned long long) fms_counters_space_kb(counters));
+	uint64		value = fms_counter(counters, counter);
+
+	switch (fms_counter_info[counter].unit)
+	{
+		case FMS_UNIT_NS:
+			appendStringInfo(text, "%.3f ms", fms_counter_ms(counters, counter));
+			break;
+		case FMS_UNIT_RATIO:
+			appendStringInfo(text, "%.2f", (double) value / FMS_RATIO_ONE);
+			break;
+		case FMS_UNIT_YES_NO:
+			appendStringInfoString(text, value == FMS_YES ? "true" : "false");
+			break;
+		case FMS_UNIT_NUMBER:
+			appendStringInfo(text, UINT64_FORMAT, value);
+			break;
+		default:
+			appendStringInfoString(text, fms_counter_name(counters, counter));
+			break;
+	}
 }
 
 static void
-append_merge(StringInfo text, const FmsCounters *counters)
+explain_counter(const FmsCounters *counters, FmsCounter counter,
+				ExplainState *es)
 {
-	appendStringInfo(text,
-					 "Merge Mode: %s  Runs: %llu  Merge Passes: %u  Blocks: %llu  Block Size: %u  Assist Blocks: %u",
-					 fms_mode_name(counters->mode),
-					 (unsigned long long) counters->runs,
-					 counters->merge_passes,
-					 (unsigned long long) counters->blocks,
-					 counters->block_bytes, counters->assist_blocks);
+	const char *label = fms_counter_info[counter].label;
+	uint64		value = fms_counter(counters, counter);
+
+	switch (fms_counter_info[counter].unit)
+	{
+		case FMS_UNIT_NS:
+			ExplainPropertyFloat(label, "ms",
+								 fms_counter_ms(counters, counter), 3, es);
+			break;
+		case FMS_UNIT_RATIO:
+			ExplainPropertyFloat(label, NULL,
+								 (double) value / FMS_RATIO_ONE, 2, es);
+			break;
+		case FMS_UNIT_YES_NO:
+			ExplainPropertyBool(label, value == FMS_YES, es);
+			break;
+		case FMS_UNIT_NUMBER:
+			ExplainPropertyUInteger(label, NULL, value, es);
+			break;
+		default:
+			ExplainPropertyText(label, fms_counter_name(counters, counter),
+								es);
+			break;
+	}
 }
 
-static void
-append_io(StringInfo text, const FmsCounters *counters)
-{
-	appendStringInfo(text, "I/O Method: %s  Direct I/O: %s",
-					 fms_counters_io_method(counters),
-					 counters->uses_direct_io ? "true" : "false");
-	if (counters->compressible_bytes > 0)
-		appendStringInfo(text, "  Compression: %.2f",
-						 fms_counters_compression(counters));
-}
-
-static void
-append_times(StringInfo text, const FmsCounters *counters)
-{
-	appendStringInfo(text,
-					 "Run Formation Time: %.3f ms  Input Time: %.3f ms",
-					 counters->formation_us / 1000.0,
-					 counters->input_us / 1000.0);
-	if (fms_counters_external(counters))
-		appendStringInfo(text,
-						 "  Block Order Time: %.3f ms  Merge Time: %.3f ms  Blocked Time: %.3f ms",
-						 counters->order_us / 1000.0,
-						 counters->merge_us / 1000.0,
-						 counters->blocked_us / 1000.0);
-}
-
-/* Begins a line of text; a worker's lines say whose they are. */
+/* Begins a line of text; a worker's line names the worker. */
 static void
 begin_line(ExplainState *es, int worker)
 {
@@ -162,95 +169,102 @@ begin_line(ExplainState *es, int worker)
 		appendStringInfo(es->str, "Worker %d:  ", worker);
 }
 
+/* Prints the counters of a line, if there are any. */
 static void
-explain_text(const FmsCounters *counters, int worker, ExplainState *es)
+explain_line(const FmsCounters *counters, int worker, FmsExplainLine line,
+			 FmsExplainLine more, ExplainState *es)
 {
+	bool		text = es->format == EXPLAIN_FORMAT_TEXT;
+	bool		first = true;
+	int			i;
+
+	for (i = 0; i < FMS_NCOUNTERS; i++)
+	{
+		const FmsCounterInfo *info = &fms_counter_info[i];
+
+		if (info->line == FMS_LINE_NONE ||
+			(info->line != line && info->line != more) ||
+			(info->unit == FMS_UNIT_RATIO && fms_counter(counters, i) == 0))
+			continue;
+		if (!text)
+		{
+			explain_counter(counters, i, es);
+			continue;
+		}
+		if (first)
+			begin_line(es, worker);
+		appendStringInfo(es->str, "%s%s: ", first ? "" : "  ", info->label);
+		append_counter(es->str, counters, i);
+		first = false;
+	}
+	if (!first)
+		appendStringInfoChar(es->str, '\n');
+}
+
+/* What kind of sort it was, and its space. */
+static void
+explain_method(const FmsCounters *counters, int worker, ExplainState *es)
+{
+	const char *method = fms_counter_name(counters, FMS_COUNT_METHOD);
+	const char *type = fms_counter_name(counters, FMS_COUNT_SPACE_TYPE);
+	uint64		kb = fms_counter_kb(counters, FMS_COUNT_SPACE_BYTES);
+	uint64		groups = fms_counter(counters, FMS_COUNT_GROUPS);
+
+	if (es->format != EXPLAIN_FORMAT_TEXT)
+	{
+		ExplainPropertyText("Sort Method", method, es);
+		ExplainPropertyUInteger("Sort Space Used", "kB", kb, es);
+		ExplainPropertyText("Sort Space Type", type, es);
+		if (groups > 1)
+			ExplainPropertyUInteger("Groups", NULL, groups, es);
+		return;
+	}
 	begin_line(es, worker);
-	append_method(es->str, counters);
-	if (counters->sorts > 1)
-		appendStringInfo(es->str, "  Groups: %llu",
-						 (unsigned long long) counters->sorts);
+	appendStringInfo(es->str, "Sort Method: %s  %s: " UINT64_FORMAT "kB",
+					 method, type, kb);
+	if (groups > 1)
+		appendStringInfo(es->str, "  Groups: " UINT64_FORMAT, groups);
 	appendStringInfoChar(es->str, '\n');
-	if (fms_counters_external(counters))
-	{
-		begin_line(es, worker);
-		append_merge(es->str, counters);
-		appendStringInfoChar(es->str, '\n');
-		begin_line(es, worker);
-		append_io(es->str, counters);
-		appendStringInfoChar(es->str, '\n');
-	}
-	if (es->timing)
-	{
-		begin_line(es, worker);
-		append_times(es->str, counters);
-		appendStringInfoChar(es->str, '\n');
-	}
-	if (es->verbose)
-	{
-		begin_line(es, worker);
-		appendStringInfo(es->str, "Why: %s\n", fms_why(counters));
-	}
 }
 
 static void
-explain_external(const FmsCounters *counters, ExplainState *es)
+explain_why(const FmsCounters *counters, int worker, ExplainState *es)
 {
-	ExplainPropertyText("Merge Mode",
-						fms_mode_name(counters->mode), es);
-	ExplainPropertyUInteger("Runs", NULL, counters->runs, es);
-	ExplainPropertyInteger("Merge Passes", NULL, counters->merge_passes, es);
-	ExplainPropertyUInteger("Blocks", NULL, counters->blocks, es);
-	ExplainPropertyInteger("Block Size", NULL, counters->block_bytes, es);
-	ExplainPropertyInteger("Assist Blocks", NULL, counters->assist_blocks,
-						   es);
-	ExplainPropertyText("I/O Method", fms_counters_io_method(counters), es);
-	ExplainPropertyBool("Direct I/O", counters->uses_direct_io, es);
-	if (counters->compressible_bytes > 0)
-		ExplainPropertyFloat("Compression", NULL,
-							 fms_counters_compression(counters), 2, es);
+	if (es->format != EXPLAIN_FORMAT_TEXT)
+	{
+		ExplainPropertyText("Why", fms_why(counters), es);
+		return;
+	}
+	begin_line(es, worker);
+	appendStringInfo(es->str, "Why: %s\n", fms_why(counters));
 }
 
+/* One sort, of the node itself (worker: -1) or of a worker. */
 static void
-explain_properties(const FmsCounters *counters, ExplainState *es)
+explain_sort(const FmsCounters *counters, int worker, ExplainState *es)
 {
+	bool		text = es->format == EXPLAIN_FORMAT_TEXT;
 	bool		external = fms_counters_external(counters);
 
-	ExplainPropertyText("Sort Method", fms_counters_method_name(counters),
-						es);
-	ExplainPropertyInteger("Sort Space Used", "kB",
-						   fms_counters_space_kb(counters), es);
-	ExplainPropertyText("Sort Space Type", external ? "Disk" : "Memory", es);
-	if (counters->sorts > 1)
-		ExplainPropertyUInteger("Groups", NULL, counters->sorts, es);
-	if (external)
-		explain_external(counters, es);
-	if (es->verbose)
-		ExplainPropertyText("Why", fms_why(counters), es);
-	if (!es->timing)
-		return;
-	ExplainPropertyFloat("Run Formation Time", "ms",
-						 counters->formation_us / 1000.0, 3, es);
-	ExplainPropertyFloat("Input Time", "ms", counters->input_us / 1000.0, 3,
-						 es);
+	explain_method(counters, worker, es);
 	if (external)
 	{
-		ExplainPropertyFloat("Block Order Time", "ms",
-							 counters->order_us / 1000.0, 3, es);
-		ExplainPropertyFloat("Merge Time", "ms", counters->merge_us / 1000.0,
-							 3, es);
-		ExplainPropertyFloat("Blocked Time", "ms",
-							 counters->blocked_us / 1000.0, 3, es);
+		explain_line(counters, worker, FMS_LINE_MERGE, FMS_LINE_NONE, es);
+		explain_line(counters, worker, FMS_LINE_IO, FMS_LINE_NONE, es);
 	}
+	if (es->verbose && !text)
+		explain_why(counters, worker, es);
+	if (es->timing)
+		explain_line(counters, worker, FMS_LINE_TIMES,
+					 external ? FMS_LINE_MERGE_TIMES : FMS_LINE_NONE, es);
+	if (es->verbose && text)
+		explain_why(counters, worker, es);
 }
 
 void
 fms_explain_counters(const FmsCounters *counters, ExplainState *es)
 {
-	if (es->format == EXPLAIN_FORMAT_TEXT)
-		explain_text(counters, -1, es);
-	else
-		explain_properties(counters, es);
+	explain_sort(counters, -1, es);
 }
 
 void
@@ -262,16 +276,16 @@ fms_explain_workers(const FmsCounters *workers, int nworkers,
 	ExplainOpenGroup("Sort Workers", "Sort Workers", false, es);
 	for (i = 0; i < nworkers; i++)
 	{
-		if (workers[i].method == FMS_METHOD_STILL_LOADING)
+		if (!fms_counters_performed(&workers[i]))
 			continue;			/* did not start, or got no tuple */
 		if (es->format == EXPLAIN_FORMAT_TEXT)
 		{
-			explain_text(&workers[i], i, es);
+			explain_sort(&workers[i], i, es);
 			continue;
 		}
 		ExplainOpenGroup("Worker", NULL, true, es);
 		ExplainPropertyInteger("Worker Number", NULL, i, es);
-		explain_properties(&workers[i], es);
+		explain_sort(&workers[i], i, es);
 		ExplainCloseGroup("Worker", NULL, true, es);
 	}
 	ExplainCloseGroup("Sort Workers", "Sort Workers", false, es);

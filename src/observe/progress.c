@@ -3,29 +3,24 @@
  * progress.c
  *	  Running sorts, for other sessions to look at: fmsort_progress.
  *
- * Shared memory has some places for every backend.  A sort that begins takes
- * one of its backend's, and its counters (counters.h) simply lie there: what
- * it counts is visible as it counts it, and nothing is ever copied or sent on
- * the sort's side.
+ * Shared memory has some slots for each backend.  A sort that begins takes one
+ * of its backend's slots and counts there (base/counters.h), so its counters
+ * are visible as it counts, and the sort copies and sends nothing.
  *
  *	  backend 0	 [sort][sort][ -- ]..	 <-- written by backend 0 only
  *	  backend 1	 [ -- ][ -- ][ -- ]..
  *	  ..			 ^
- *	                 +-- any session copies, checks `changes`, copies again
+ *	                 +-- any session copies it, and checks `changes`
  *
- * No locks: a place has one writer.  The reader copies it between two looks
- * at the change counter that is part of the counters; if it was odd, or has
- * changed, the copy is of two sorts or of half a change, and is made again.
+ * No locks: a slot has one writer.  A reader copies the slot between two looks
+ * at the change counter.  If that was odd or has changed, the copy is of half
+ * a change, and is made again.  estimate.c derives percentage and time.
  *
- * What the numbers mean, in per cent and in time, is estimate.c's business.
+ * Without shared memory, or if all slots of its backend are taken, a sort
+ * counts in its own memory and is not shown.
  *
- * Without shared memory a sort counts in its own.  The same goes for a sort
- * that finds all places of its backend taken, and it is not to be seen.
- *
- * On ERROR: the place is given back by a reset callback of the query's memory
- * context, which runs after everything below it is gone; when the backend
- * exits, by a callback of its exit.  A backend that was killed takes shared
- * memory down with it.
+ * On ERROR a reset callback of the query's memory context gives the slot back,
+ * after everything below that context is gone; at exit, an exit callback.
  *
  *-------------------------------------------------------------------------
  */
@@ -47,15 +42,13 @@
 
 #include "base/clock.h"
 #include "observe/estimate.h"
-#include "observe/progress.h"
+#include "observe/reports.h"
 
 /* Sorts that a backend can show at once. */
-#define PLACES			8
+#define SLOTS			8
 
-/* Copies made of a place before it is left out. */
+/* Copies made of a slot before it is left out. */
 #define COPIES_MAX		1000
-
-#define RESULT_COLUMNS	25
 
 typedef struct FmsProgressSlot
 {
@@ -64,14 +57,13 @@ typedef struct FmsProgressSlot
 	int			leader_pid;		/* of a parallel worker, else 0 */
 	Oid			database;
 	Oid			user;
-	FmsWatched	sort;			/* the `changes` of its counters guard all of
-								 * this */
+	FmsCounters counters;		/* its `changes` guards the whole slot */
 } FmsProgressSlot;
 
-/* A place in shared memory begins on a cache line of its own. */
-#define PLACE_BYTES		CACHELINEALIGN(sizeof(FmsProgressSlot))
+/* A slot in shared memory begins on a cache line of its own. */
+#define SLOT_BYTES		CACHELINEALIGN(sizeof(FmsProgressSlot))
 
-static char *places = NULL;		/* shared, or NULL */
+static char *slots = NULL;		/* shared, or NULL */
 static bool exit_registered = false;
 
 PG_FUNCTION_INFO_V1(fmsort_progress);
@@ -81,7 +73,7 @@ PG_FUNCTION_INFO_V1(fmsort_progress);
 Size
 fms_progress_shared_bytes(void)
 {
-	return add_size(mul_size(mul_size(MaxBackends, PLACES), PLACE_BYTES),
+	return add_size(mul_size(mul_size(MaxBackends, SLOTS), SLOT_BYTES),
 					PG_CACHE_LINE_SIZE);
 }
 
@@ -94,17 +86,17 @@ fms_progress_share(void)
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
 	memory = ShmemInitStruct("fmsort progress", fms_progress_shared_bytes(),
 							 &found);
-	places = (char *) CACHELINEALIGN(memory);
+	slots = (char *) CACHELINEALIGN(memory);
 	if (!found)
 		memset(memory, 0, fms_progress_shared_bytes());
 	LWLockRelease(AddinShmemInitLock);
 }
 
 static FmsProgressSlot *
-place_of(int backend, int number)
+slot_of(int backend, int number)
 {
-	return (FmsProgressSlot *) (places + ((Size) backend * PLACES + number) *
-						 PLACE_BYTES);
+	return (FmsProgressSlot *) (slots + ((Size) backend * SLOTS + number) *
+						 SLOT_BYTES);
 }
 
 /* Auxiliary processes come after the backends, and do not sort. */
@@ -115,11 +107,11 @@ my_backend(void)
 }
 
 static void
-leave(FmsProgressSlot *place)
+leave(FmsProgressSlot *slot)
 {
-	fms_counters_begin_change(&place->sort.counters);
-	place->in_use = false;
-	fms_counters_end_change(&place->sort.counters);
+	fms_counters_begin_change(&slot->counters);
+	slot->in_use = false;
+	fms_counters_end_change(&slot->counters);
 }
 
 static void
@@ -127,8 +119,8 @@ leave_at_exit(int code, Datum arg)
 {
 	int			i;
 
-	for (i = 0; i < PLACES; i++)
-		leave(place_of(DatumGetInt32(arg), i));
+	for (i = 0; i < SLOTS; i++)
+		leave(slot_of(DatumGetInt32(arg), i));
 }
 
 static void
@@ -137,14 +129,14 @@ leave_on_reset(void *arg)
 	leave(arg);
 }
 
-/* A place of this backend that no sort has, or NULL. */
+/* A slot of this backend that no sort has, or NULL. */
 static FmsProgressSlot *
-free_place(void)
+free_slot(void)
 {
 	int			backend;
 	int			i;
 
-	if (places == NULL || MyProc == NULL)
+	if (slots == NULL || MyProc == NULL)
 		return NULL;
 	backend = my_backend();
 	if (backend < 0 || backend >= MaxBackends)
@@ -154,110 +146,64 @@ free_place(void)
 		before_shmem_exit(leave_at_exit, Int32GetDatum(backend));
 		exit_registered = true;
 	}
-	for (i = 0; i < PLACES; i++)
+	for (i = 0; i < SLOTS; i++)
 	{
-		if (!place_of(backend, i)->in_use)
-			return place_of(backend, i);
+		if (!slot_of(backend, i)->in_use)
+			return slot_of(backend, i);
 	}
 	return NULL;
 }
 
 /* Makes it this backend's, and a new sort's. */
 static void
-enter(FmsProgressSlot *place)
+enter(FmsProgressSlot *slot)
 {
-	place->in_use = true;
-	place->pid = MyProcPid;
-	place->leader_pid = IsParallelWorker() && MyProc->lockGroupLeader ?
+	slot->in_use = true;
+	slot->pid = MyProcPid;
+	slot->leader_pid = IsParallelWorker() && MyProc->lockGroupLeader ?
 		MyProc->lockGroupLeader->pid : 0;
-	place->database = MyDatabaseId;
-	place->user = GetSessionUserId();
+	slot->database = MyDatabaseId;
+	slot->user = GetSessionUserId();
 }
 
 FmsCounters *
-fms_progress_begin(double expected, bool grouped)
+fms_progress_begin(void)
 {
 	MemoryContextCallback *callback;
-	FmsProgressSlot   *place = free_place();
+	FmsProgressSlot *slot = free_slot();
 
-	if (place == NULL)
-		return &((FmsProgressSlot *)
-				 palloc0(sizeof(FmsProgressSlot)))->sort.counters;
+	if (slot == NULL)
+		return palloc0(sizeof(FmsCounters));
 
 	callback = palloc(sizeof(MemoryContextCallback));
 	callback->func = leave_on_reset;
-	callback->arg = place;
-	fms_counters_begin_change(&place->sort.counters);
-	enter(place);
-	place->sort.grouped = grouped;
-	place->sort.last_group = false;
-	place->sort.expected = expected;
-	place->sort.earlier = 0;
-	fms_counters_end_change(&place->sort.counters);
+	callback->arg = slot;
+	fms_counters_begin_change(&slot->counters);
+	enter(slot);
+	fms_counters_clear(&slot->counters);
+	fms_counters_end_change(&slot->counters);
 	MemoryContextRegisterResetCallback(CurrentMemoryContext, callback);
-	return &place->sort.counters;
-}
-
-static FmsProgressSlot *
-place_with(FmsCounters *counters)
-{
-	return (FmsProgressSlot *) ((char *) counters -
-						 offsetof(FmsProgressSlot, sort.counters));
-}
-
-void
-fms_progress_next_group(FmsCounters *counters, uint64 earlier)
-{
-	FmsProgressSlot   *place = place_with(counters);
-
-	fms_counters_begin_change(counters);
-	place->sort.earlier = earlier;
-	place->sort.last_group = false;
-	counters->tuples = 0;
-	fms_counters_end_change(counters);
-}
-
-void
-fms_progress_last_group(FmsCounters *counters)
-{
-	place_with(counters)->sort.last_group = true;
+	return &slot->counters;
 }
 
 /* ---- the reader's side ---- */
-
-static const char *
-phase_name(const FmsCounters *counters)
-{
-	switch (counters->phase)
-	{
-		case FMS_PHASE_LOADING:
-			return "run formation";
-		case FMS_PHASE_PASSES:
-			return "intermediate merge";
-		case FMS_PHASE_MERGING:
-			return "last merge";
-		case FMS_PHASE_IN_MEMORY:
-			return "reading from memory";
-	}
-	return "unknown";
-}
 
 /*
  * A consistent copy.  False if nothing is there; or if it changes all the
  * time: then it is a sort too small to be looked at.
  */
 static bool
-copy_place(const FmsProgressSlot *place, FmsProgressSlot *copy)
+copy_slot(const FmsProgressSlot *slot, FmsProgressSlot *copy)
 {
-	volatile const uint32 *changes = &place->sort.counters.changes;
+	volatile const uint64 *changes = &slot->counters.changes;
 	int			i;
 
 	for (i = 0; i < COPIES_MAX; i++)
 	{
-		uint32		before = *changes;
+		uint64		before = *changes;
 
 		pg_read_barrier();
-		memcpy(copy, place, sizeof(FmsProgressSlot));
+		memcpy(copy, slot, sizeof(FmsProgressSlot));
 		pg_read_barrier();
 		if (before == *changes && before % 2 == 0)
 			return copy->in_use;
@@ -266,101 +212,69 @@ copy_place(const FmsProgressSlot *place, FmsProgressSlot *copy)
 }
 
 static bool
-may_see(const FmsProgressSlot *place)
+may_see(const FmsProgressSlot *slot)
 {
-	return has_privs_of_role(GetUserId(), place->user) ||
+	return has_privs_of_role(GetUserId(), slot->user) ||
 		has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
 }
 
-/* The planner guesses up to 1e100 rows. */
-static int64
-bigint_of(double number)
-{
-	return number < (double) PG_INT64_MAX ? (int64) number : PG_INT64_MAX;
-}
-
-/* The columns of fmsort_progress() in order; see the SQL definition. */
 static void
-fill_row(const FmsProgressSlot *place, Datum *values, bool *nulls)
+add_row(ReturnSetInfo *result, FmsProgressSlot *slot)
 {
-	const FmsCounters *counters = &place->sort.counters;
-	const FmsOptions *options = &counters->options;
+	const FmsCounters *counters = &slot->counters;
+	FmsPhase	phase = fms_counter(counters, FMS_COUNT_PHASE);
 	TimestampTz now = GetCurrentTimestamp();
-	double		elapsed_us = fms_clock_since_us(counters->began);
-	double		left = fms_estimate_left_us(&place->sort, elapsed_us);
-	bool		spilled = counters->runs > 0;
-	int			i = 0;
+	double		elapsed_us = Max(0, now - (TimestampTz)
+								 fms_counter(counters, FMS_COUNT_STARTED));
+	double		left_us = fms_estimate_left_us(counters, elapsed_us);
+	FmsRow		row = fms_row_begin(result, counters);
 
-	memset(nulls, 0, RESULT_COLUMNS * sizeof(bool));
-	values[i++] = Int32GetDatum(place->pid);
-	nulls[i] = place->leader_pid == 0;
-	values[i++] = Int32GetDatum(place->leader_pid);
-	values[i++] = ObjectIdGetDatum(place->database);
-	values[i++] = ObjectIdGetDatum(place->user);
-	values[i++] = CStringGetTextDatum(phase_name(counters));
-	values[i++] = Float8GetDatum(fms_estimate_percent(&place->sort));
-	values[i++] = TimestampTzGetDatum(now - (int64) elapsed_us);
-	/* not known, or so late that there is no such time */
-	nulls[i] = !(left >= 0 && left < END_TIMESTAMP - now);
-	values[i] = nulls[i] ? (Datum) 0 : TimestampTzGetDatum(now + (int64) left);
-	i++;
-	values[i++] = Int64GetDatum((int64) fms_estimate_tuples_in(&place->sort));
-	values[i++] = Int64GetDatum(bigint_of(place->sort.expected));
-	values[i++] = Int64GetDatum(counters->runs);
-	nulls[i] = counters->phase != FMS_PHASE_PASSES &&
-		counters->phase != FMS_PHASE_MERGING;
-	nulls[i + 1] = nulls[i + 2] = nulls[i];
-	values[i++] = Int32GetDatum(counters->runs_left);
-	values[i++] = Int64GetDatum(Min(counters->merge_blocks_done,
-									counters->merge_blocks));
-	values[i++] = Int64GetDatum(counters->merge_blocks);
-	values[i++] = Int64GetDatum(counters->read_bytes);
-	values[i++] = Int64GetDatum(counters->written_bytes);
-	values[i++] = Float8GetDatum(counters->blocked_us / 1000.0);
-	values[i++] = Int64GetDatum(options->memory_bytes / 1024);
-	values[i++] = CStringGetTextDatum(fms_mode_name(options->mode));
-	nulls[i] = nulls[i + 2] = nulls[i + 3] = !spilled;
-	values[i++] = Int32GetDatum(counters->block_bytes);
-	nulls[i] = nulls[i - 1] || counters->merge_blocks == 0;
-	values[i++] = Int32GetDatum(counters->assist_blocks);
-	values[i++] = CStringGetTextDatum(fms_counters_io_method(counters));
-	values[i++] = BoolGetDatum(counters->uses_direct_io);
-	nulls[i] = options->bound == 0;
-	values[i++] = Int64GetDatum(options->bound);
-	values[i++] = BoolGetDatum(place->sort.grouped);
-	Assert(i == RESULT_COLUMNS);
+	fms_row_set(&row, "pid", Int32GetDatum(slot->pid));
+	if (slot->leader_pid != 0)
+		fms_row_set(&row, "leader_pid", Int32GetDatum(slot->leader_pid));
+	fms_row_set(&row, "datid", ObjectIdGetDatum(slot->database));
+	fms_row_set(&row, "usesysid", ObjectIdGetDatum(slot->user));
+	fms_row_set(&row, "percent",
+				Float8GetDatum(fms_estimate_percent(counters)));
+	/* unknown, or so late that there is no such time */
+	if (left_us >= 0 && left_us < END_TIMESTAMP - now)
+		fms_row_set(&row, "estimated_end",
+					TimestampTzGetDatum(now + (int64) left_us));
+	fms_row_set(&row, "tuples",
+				Int64GetDatum(fms_estimate_tuples_in(counters)));
+	fms_row_set(&row, "blocks_done",
+				Int64GetDatum(Min(fms_counter(counters,
+											  FMS_COUNT_MERGE_BLOCKS_DONE),
+								  fms_counter(counters,
+											  FMS_COUNT_MERGE_BLOCKS))));
+	if (fms_counter(counters, FMS_COUNT_BLOCK_BYTES) == 0)
+		fms_row_set_null(&row, "block_size");
+	if (phase != FMS_PHASE_PASSES && phase != FMS_PHASE_MERGING)
+	{
+		fms_row_set_null(&row, "runs_left");
+		fms_row_set_null(&row, "blocks_done");
+		fms_row_set_null(&row, "blocks_total");
+		fms_row_set_null(&row, "assist_blocks");
+	}
+	fms_row_end(&row);
 }
 
 Datum
 fmsort_progress(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
-	int			backend;
 	int			i;
 
-	if (places == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("fmsort_progress needs shared memory that fmsort has not got"),
-				 errdetail("The library was not loaded when the server started."),
-				 errhint("Add \"fmsort\" to shared_preload_libraries in postgresql.conf and restart the server.")));
+	fms_require_shared(slots, "fmsort_progress");
 	InitMaterializedSRF(fcinfo, 0);
-	for (backend = 0; backend < MaxBackends; backend++)
+	for (i = 0; i < MaxBackends * SLOTS; i++)
 	{
-		for (i = 0; i < PLACES; i++)
-		{
-			FmsProgressSlot	place;
-			Datum		values[RESULT_COLUMNS] = {0};
-			bool		nulls[RESULT_COLUMNS];
+		FmsProgressSlot slot;
 
-			if (!copy_place(place_of(backend, i), &place) ||
-				!may_see(&place) ||
-				INSTR_TIME_IS_ZERO(place.sort.counters.began))
-				continue;
-			fill_row(&place, values, nulls);
-			tuplestore_putvalues(result->setResult, result->setDesc, values,
-								 nulls);
-		}
+		if (copy_slot(slot_of(i / SLOTS, i % SLOTS), &slot) &&
+			may_see(&slot) &&
+			fms_counter(&slot.counters, FMS_COUNT_STARTED) != 0)
+			add_row(result, &slot);
 	}
 	return (Datum) 0;
 }

@@ -38,10 +38,8 @@
 #include "storage/shmem.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
-#include "utils/tuplestore.h"
 
-#include "base/sql_version.h"
-#include "observe/stat.h"
+#include "observe/reports.h"
 
 /* Rows; the last one is of all databases that have none. */
 #define DATABASES		256
@@ -49,46 +47,11 @@
 /* So many sorts may be pending within a transaction. */
 #define PENDING_MAX		64
 
-#define RESULT_COLUMNS	30
-
-/* Sums; all of them counts, so that they can be added one by one. */
-typedef struct FmsStatSums
-{
-	uint64		in_memory;		/* sorts by method */
-	uint64		top_n;
-	uint64		external;
-	uint64		tuples;
-	uint64		spilled_bytes;
-	uint64		read_bytes;
-	uint64		written_bytes;
-	uint64		runs;
-	uint64		merge_passes;
-	uint64		more_passes;	/* sorts that took more than one */
-	uint64		blocks;
-	uint64		reads;
-	uint64		read_batches;
-	uint64		writes;
-	uint64		formation_us;
-	uint64		input_us;
-	uint64		order_us;
-	uint64		merge_us;
-	uint64		blocked_us;
-	uint64		spills_avoided;
-	uint64		kept_bytes;
-	uint64		uring_refused;	/* fall-backs */
-	uint64		direct_refused;
-	uint64		block_lowered;
-	uint64		left_to_server; /* Sorts that stayed PostgreSQL's */
-	uint64		left_to_extensions;
-} FmsStatSums;
-
-#define NSUMS (sizeof(FmsStatSums) / sizeof(uint64))
-
 typedef struct FmsStatRow
 {
 	Oid			database;		/* invalid: the row of all others */
 	TimestampTz since;
-	FmsStatSums sums;
+	FmsCounters sums;			/* each counter summed over all sorts */
 } FmsStatRow;
 
 typedef struct FmsStatShared
@@ -99,7 +62,7 @@ typedef struct FmsStatShared
 } FmsStatShared;
 
 static FmsStatShared *shared = NULL;
-static FmsStatSums pending;
+static FmsCounters pending;
 static int	npending = 0;		/* additions in it */
 static bool registered = false;
 
@@ -130,14 +93,12 @@ fms_stat_share(void)
 /* ---- from pending to totals ---- */
 
 static void
-add_sums(FmsStatSums *to, const FmsStatSums *from)
+add_sums(FmsCounters *to, const FmsCounters *from)
 {
-	uint64	   *to_sums = (uint64 *) to;
-	const uint64 *from_sums = (const uint64 *) from;
-	size_t		i;
+	int			i;
 
-	for (i = 0; i < NSUMS; i++)
-		to_sums[i] += from_sums[i];
+	for (i = 0; i < FMS_NCOUNTERS; i++)
+		to->values[i] += from->values[i];
 }
 
 /* This database's row, made if there is room.  Under the lock. */
@@ -212,54 +173,13 @@ begin_pending(void)
 
 /* ---- what is counted ---- */
 
-/*
- * A bound has kept the tuples in memory that otherwise would not have fitted.
- */
-static bool
-avoided_spill(const FmsCounters *counters)
-{
-	return counters->method == FMS_METHOD_TOP_N &&
-		counters->input_bytes > counters->options.memory_bytes;
-}
-
-static void
-add_counters(FmsStatSums *sums, const FmsCounters *counters)
-{
-	sums->in_memory += counters->method == FMS_METHOD_IN_MEMORY;
-	sums->top_n += counters->method == FMS_METHOD_TOP_N;
-	sums->external += fms_counters_external(counters);
-	sums->tuples += counters->tuples;
-	sums->formation_us += (uint64) counters->formation_us;
-	sums->input_us += (uint64) counters->input_us;
-	sums->spills_avoided += avoided_spill(counters);
-	if (!fms_counters_external(counters))
-		return;
-	sums->spilled_bytes += counters->spilled_bytes;
-	sums->read_bytes += counters->read_bytes;
-	sums->written_bytes += counters->written_bytes;
-	sums->runs += counters->runs;
-	sums->merge_passes += counters->merge_passes;
-	sums->more_passes += counters->merge_passes > 1;
-	sums->blocks += counters->blocks;
-	sums->reads += counters->reads;
-	sums->read_batches += counters->read_batches;
-	sums->writes += counters->writes;
-	sums->order_us += (uint64) counters->order_us;
-	sums->merge_us += (uint64) counters->merge_us;
-	sums->blocked_us += (uint64) counters->blocked_us;
-	sums->kept_bytes += counters->kept_bytes;
-	sums->uring_refused += fms_counters_uring_refused(counters);
-	sums->direct_refused += fms_counters_direct_refused(counters);
-	sums->block_lowered += fms_counters_block_lowered(counters);
-}
-
 void
 fms_stat_add(const FmsCounters *counters)
 {
 	if (shared == NULL)
 		return;
 	begin_pending();
-	add_counters(&pending, counters);
+	add_sums(&pending, counters);
 	if (npending >= PENDING_MAX || fms_counters_external(counters))
 		flush_pending(false);
 }
@@ -270,74 +190,12 @@ fms_stat_sorts_left(int to_server, int to_extensions)
 	if (shared == NULL || to_server + to_extensions == 0)
 		return;
 	begin_pending();
-	pending.left_to_server += to_server;
-	pending.left_to_extensions += to_extensions;
+	fms_count(&pending, FMS_COUNT_LEFT_TO_SERVER, to_server);
+	fms_count(&pending, FMS_COUNT_LEFT_TO_EXTENSIONS, to_extensions);
+	fms_count(&pending, FMS_COUNT_FALLBACKS, to_server + to_extensions);
 }
 
 /* ---- for users ---- */
-
-static void
-require_shared(const char *what)
-{
-	if (shared == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("%s needs shared memory that fmsort has not got",
-						what),
-				 errdetail("The library was not loaded when the server started."),
-				 errhint("Add \"fmsort\" to shared_preload_libraries in postgresql.conf and restart the server.")));
-}
-
-static Datum
-milliseconds(uint64 us)
-{
-	return Float8GetDatum(us / 1000.0);
-}
-
-/* The columns of fmsort_stat() in order; see the SQL definition. */
-static void
-fill_row(const FmsStatRow *row, Datum *values, bool *nulls)
-{
-	const FmsStatSums *sums = &row->sums;
-	int			i = 0;
-
-	memset(nulls, 0, RESULT_COLUMNS * sizeof(bool));
-	nulls[i] = !OidIsValid(row->database);
-	values[i++] = ObjectIdGetDatum(row->database);
-	values[i++] = Int64GetDatum(sums->in_memory + sums->top_n +
-								sums->external);
-	values[i++] = Int64GetDatum(sums->in_memory);
-	values[i++] = Int64GetDatum(sums->top_n);
-	values[i++] = Int64GetDatum(sums->external);
-	values[i++] = Int64GetDatum(sums->tuples);
-	values[i++] = Int64GetDatum(sums->spilled_bytes);
-	values[i++] = Int64GetDatum(sums->read_bytes);
-	values[i++] = Int64GetDatum(sums->written_bytes);
-	values[i++] = Int64GetDatum(sums->runs);
-	values[i++] = Int64GetDatum(sums->merge_passes);
-	values[i++] = Int64GetDatum(sums->more_passes);
-	values[i++] = Int64GetDatum(sums->blocks);
-	values[i++] = Int64GetDatum(sums->reads);
-	values[i++] = Int64GetDatum(sums->read_batches);
-	values[i++] = Int64GetDatum(sums->writes);
-	values[i++] = milliseconds(sums->formation_us);
-	values[i++] = milliseconds(sums->input_us);
-	values[i++] = milliseconds(sums->order_us);
-	values[i++] = milliseconds(sums->merge_us);
-	values[i++] = milliseconds(sums->blocked_us);
-	values[i++] = Int64GetDatum(sums->spills_avoided);
-	values[i++] = Int64GetDatum(sums->kept_bytes);
-	values[i++] = Int64GetDatum(sums->uring_refused);
-	values[i++] = Int64GetDatum(sums->direct_refused);
-	values[i++] = Int64GetDatum(sums->block_lowered);
-	values[i++] = Int64GetDatum(sums->left_to_server);
-	values[i++] = Int64GetDatum(sums->left_to_extensions);
-	values[i++] = Int64GetDatum(sums->uring_refused + sums->direct_refused +
-								sums->block_lowered + sums->left_to_server +
-								sums->left_to_extensions);
-	values[i++] = TimestampTzGetDatum(row->since);
-	Assert(i == RESULT_COLUMNS);
-}
 
 Datum
 fmsort_stat(PG_FUNCTION_ARGS)
@@ -347,9 +205,8 @@ fmsort_stat(PG_FUNCTION_ARGS)
 	int			nrows;
 	int			i;
 
-	require_shared("fmsort_stat");
+	fms_require_shared(shared, "fmsort_stat");
 	InitMaterializedSRF(fcinfo, 0);
-	fms_require_columns(result->setDesc, RESULT_COLUMNS);
 	rows = palloc(DATABASES * sizeof(FmsStatRow));
 	flush_pending(true);
 	LWLockAcquire(shared->lock, LW_SHARED);
@@ -359,12 +216,12 @@ fmsort_stat(PG_FUNCTION_ARGS)
 
 	for (i = 0; i < nrows; i++)
 	{
-		Datum		values[RESULT_COLUMNS];
-		bool		nulls[RESULT_COLUMNS];
+		FmsRow		row = fms_row_begin(result, &rows[i].sums);
 
-		fill_row(&rows[i], values, nulls);
-		tuplestore_putvalues(result->setResult, result->setDesc, values,
-							 nulls);
+		if (OidIsValid(rows[i].database))
+			fms_row_set(&row, "datid", ObjectIdGetDatum(rows[i].database));
+		fms_row_set(&row, "stats_since", TimestampTzGetDatum(rows[i].since));
+		fms_row_end(&row);
 	}
 	return (Datum) 0;
 }
@@ -376,12 +233,12 @@ fmsort_stat_reset(PG_FUNCTION_ARGS)
 	TimestampTz now = GetCurrentTimestamp();
 	int			i;
 
-	require_shared("fmsort_stat_reset()");
+	fms_require_shared(shared, "fmsort_stat_reset()");
 	flush_pending(true);
 	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
 	for (i = 0; i < shared->nrows; i++)
 	{
-		memset(&shared->rows[i].sums, 0, sizeof(FmsStatSums));
+		memset(&shared->rows[i].sums, 0, sizeof(FmsCounters));
 		shared->rows[i].since = now;
 	}
 	LWLockRelease(shared->lock);

@@ -3,16 +3,12 @@
  * why.c
  *	  What a sort chose, and why, in words.
  *
- * Every choice that a setting leaves open, and every setting that could not
- * be followed, has its reason here: one clause each, joined by semicolons.
- * The reasons are read off the counters, which hold the settings, what came of
- * them, and the few things that cannot be told from these two (why the page
- * cache was bypassed).  So the floors below decide and need no words for it.
+ * One clause for each choice that a setting leaves open and for each setting
+ * that the sort could not follow.  The counters have the settings, the
+ * outcome, and the reasons as numbers.
  *
  *	  external merge: 213 MB of rows, work_mem 4096 kB; one pass merges all 65
  *	  runs; block size 32768: automatic, for 219 MB expected; ...
- *
- * Memory: one string in the caller's context.
  *
  *-------------------------------------------------------------------------
  */
@@ -20,71 +16,96 @@
 
 #include "lib/stringinfo.h"
 
-#include "observe/why.h"
+#include "observe/reports.h"
 
-/* As a person would say it. */
+static const char *const direct_reasons[] = {
+	[FMS_DIRECT_AS_SET] = "as set",
+	[FMS_DIRECT_SMALL] = "it had room for what was spilled",
+	[FMS_DIRECT_SLOW] = "the device is slow, and memory had room",
+	[FMS_DIRECT_EXPECTED] = "far more was expected than the page cache has room for",
+	[FMS_DIRECT_CROWDED] = "memory does not hold the expected spill and its input",
+	[FMS_DIRECT_OUTGROWN] = "the page cache had no more room",
+	[FMS_DIRECT_FAST] = "the device is faster than the page cache"
+};
+
+/* Of what has been compressed. */
+static const char *const compress_reasons[] = {
+	[FMS_COMPRESS_AS_SET] = ": as set",
+	[FMS_COMPRESS_NO_NEED] = ", then no more: the device is not slow",
+	[FMS_COMPRESS_SLOW] = ": the device is slow, and memory had not enough room",
+	[FMS_COMPRESS_GAINED_LITTLE] = ", then no more: that gained little"
+};
+
 static void
-append_size(StringInfo text, double bytes)
+append_size(StringInfo text, uint64 bytes)
 {
 	if (bytes < 10 * 1024)
-		appendStringInfo(text, "%.0f bytes", bytes);
+		appendStringInfo(text, UINT64_FORMAT " bytes", bytes);
 	else if (bytes < 10 * 1024 * 1024)
-		appendStringInfo(text, "%.0f kB", bytes / 1024);
-	else if (bytes < 1e21)
-		appendStringInfo(text, "%.0f MB", bytes / (1024 * 1024));
+		appendStringInfo(text, "%.0f kB", bytes / 1024.0);
+	else if (bytes < PG_INT64_MAX)
+		appendStringInfo(text, "%.0f MB", bytes / (1024.0 * 1024));
 	else						/* the planner guesses up to 1e100 rows */
-		appendStringInfo(text, "%.0e MB", bytes / (1024 * 1024));
+		appendStringInfo(text, "more than %.0e MB",
+						 bytes / (1024.0 * 1024));
 }
 
 static void
 append_method(StringInfo text, const FmsCounters *counters)
 {
-	appendStringInfo(text, "%s: ", fms_counters_method_name(counters));
-	if (counters->method == FMS_METHOD_TOP_N)
+	appendStringInfo(text, "%s: ",
+					 fms_counter_name(counters, FMS_COUNT_METHOD));
+	if (fms_counter(counters, FMS_COUNT_METHOD) == FMS_METHOD_TOP_N)
 	{
 		appendStringInfo(text,
 						 "only " UINT64_FORMAT " rows are wanted, the others were dropped",
-						 counters->options.bound);
+						 fms_counter(counters, FMS_COUNT_BOUND));
 		return;
 	}
-	append_size(text, (double) counters->input_bytes);
-	appendStringInfo(text, " of rows, work_mem %zu kB",
-					 counters->options.memory_bytes / 1024);
+	append_size(text, fms_counter(counters, FMS_COUNT_INPUT_BYTES));
+	appendStringInfo(text, " of rows, work_mem " UINT64_FORMAT " kB",
+					 fms_counter_kb(counters, FMS_COUNT_WORK_MEM_BYTES));
 }
 
 static void
 append_passes(StringInfo text, const FmsCounters *counters)
 {
-	if (counters->sorts > 1)
+	uint64		groups = fms_counter(counters, FMS_COUNT_GROUPS);
+	uint64		passes = fms_counter(counters, FMS_COUNT_MERGE_PASSES);
+	uint64		runs = fms_counter(counters, FMS_COUNT_RUNS);
+
+	if (groups > 1)
 		appendStringInfo(text, "; " UINT64_FORMAT
-						 " groups of presorted input, up to %u passes each",
-						 counters->sorts, counters->merge_passes);
-	else if (counters->merge_passes > 1)
-		appendStringInfo(text, "; %u passes: work_mem has room for merging %u of "
-						 UINT64_FORMAT " runs at once",
-						 counters->merge_passes, counters->runs_at_last,
-						 counters->runs);
+						 " groups of presorted input, up to " UINT64_FORMAT
+						 " passes each", groups, passes);
+	else if (passes > 1)
+		appendStringInfo(text, "; " UINT64_FORMAT
+						 " passes: work_mem has room for merging "
+						 UINT64_FORMAT " of " UINT64_FORMAT " runs at once",
+						 passes, fms_counter(counters, FMS_COUNT_FAN_IN),
+						 runs);
 	else
-		appendStringInfo(text, "; one pass merges all " UINT64_FORMAT " runs",
-						 counters->runs);
+		appendStringInfo(text, "; one pass merges all " UINT64_FORMAT
+						 " runs", runs);
 }
 
 static void
 append_block_size(StringInfo text, const FmsCounters *counters)
 {
-	const FmsOptions *options = &counters->options;
+	uint64		set = fms_counter(counters, FMS_COUNT_SET_BLOCK_BYTES);
+	uint64		expected = fms_counter(counters, FMS_COUNT_EXPECTED_BYTES);
 
-	appendStringInfo(text, "; block size %u: ", counters->block_bytes);
-	if (fms_counters_block_lowered(counters))
-		appendStringInfo(text,
-						 "work_mem has no room for two runs' blocks of %u, as set",
-						 options->block_bytes);
-	else if (options->block_bytes > 0)
+	appendStringInfo(text, "; block size " UINT64_FORMAT ": ",
+					 fms_counter(counters, FMS_COUNT_BLOCK_BYTES));
+	if (fms_counter(counters, FMS_COUNT_BLOCK_LOWERED))
+		appendStringInfo(text, "work_mem has no room for two runs' blocks of "
+						 UINT64_FORMAT ", as set", set);
+	else if (set > 0)
 		appendStringInfoString(text, "as set");
-	else if (options->expected_bytes > 0)
+	else if (expected > 0)
 	{
 		appendStringInfoString(text, "automatic, for ");
-		append_size(text, options->expected_bytes);
+		append_size(text, expected);
 		appendStringInfoString(text, " expected");
 	}
 	else
@@ -94,129 +115,97 @@ append_block_size(StringInfo text, const FmsCounters *counters)
 static void
 append_assist_blocks(StringInfo text, const FmsCounters *counters)
 {
-	uint32		wanted = counters->options.assist_blocks;
+	uint64		set = fms_counter(counters, FMS_COUNT_SET_ASSIST_BLOCKS);
+	uint64		blocks = fms_counter(counters, FMS_COUNT_ASSIST_BLOCKS);
+	uint64		used = fms_counter(counters, FMS_COUNT_ASSIST_USED);
 
-	if (counters->assist_blocks == 0)
+	if (blocks == 0)
 	{
 		appendStringInfo(text, "; no assist blocks in mode %s",
-						 fms_mode_name(counters->mode));
+						 fms_counter_name(counters, FMS_COUNT_MODE));
 		return;
 	}
-	appendStringInfo(text, "; assist blocks %u: ", counters->assist_blocks);
-	if (wanted == 0)
+	appendStringInfo(text, "; assist blocks " UINT64_FORMAT ": ", blocks);
+	if (set == 0)
 	{
 		appendStringInfoString(text, "automatic, by the memory left");
-		if (counters->assist_used > 0)
-			appendStringInfo(text, ", up to %u in use at once",
-							 counters->assist_used);
+		if (used > 0)
+			appendStringInfo(text, ", up to " UINT64_FORMAT
+							 " in use at once", used);
 	}
-	else if (counters->assist_blocks == wanted)
+	else if (set == blocks)
 		appendStringInfoString(text, "as set");
 	else
-		appendStringInfo(text, "work_mem has no room for %u, as set", wanted);
+		appendStringInfo(text, "work_mem has no room for " UINT64_FORMAT
+						 ", as set", set);
 }
 
 static void
 append_io(StringInfo text, const FmsCounters *counters)
 {
-	appendStringInfoString(text, counters->uses_uring ? "; io_uring: " :
+	appendStringInfoString(text, fms_counter(counters, FMS_COUNT_IO_METHOD) ==
+						   FMS_IO_URING ? "; io_uring: " :
 						   "; synchronous I/O: ");
-	if (counters->options.io_method != FMS_IO_AUTO)
+	if (fms_counter(counters, FMS_COUNT_SET_IO_METHOD) != FMS_IO_AUTO)
 		appendStringInfoString(text, "as set");
-	else if (fms_counters_uring_refused(counters))
+	else if (fms_counter(counters, FMS_COUNT_URING_REFUSED))
 		appendStringInfoString(text, "the kernel refuses io_uring");
 	else
 		appendStringInfoString(text, "automatic");
 }
 
-/* How fast the device is, and who says so. */
+/* How fast the device is, and by which evidence. */
 static void
 append_device(StringInfo text, const FmsCounters *counters)
 {
-	if (counters->device_mb > 0)
-		appendStringInfo(text, " (%.0f MB/s there and back, %s)",
-						 counters->device_mb,
-						 counters->device_seen ? "as this sort has seen" :
-						 "by its profile");
-	else if (counters->device_seen)
-		appendStringInfoString(text, " (its profile is wrong, as this sort has seen)");
-}
+	uint64		kb = fms_counter(counters, FMS_COUNT_DEVICE_KB);
+	bool		seen = fms_counter(counters, FMS_COUNT_DEVICE_SEEN) != 0;
 
-static void
-append_direct_reason(StringInfo text, const FmsCounters *counters)
-{
-	switch (counters->direct_reason)
-	{
-		case FMS_DIRECT_AS_SET:
-			appendStringInfoString(text, "as set");
-			return;
-		case FMS_DIRECT_SMALL:
-			appendStringInfoString(text, "it had room for what was spilled");
-			break;
-		case FMS_DIRECT_SLOW:
-			appendStringInfoString(text, "the device is slow, and memory had room");
-			break;
-		case FMS_DIRECT_EXPECTED:
-			appendStringInfoString(text, "far more was expected than the page cache has room for");
-			break;
-		case FMS_DIRECT_CROWDED:
-			appendStringInfoString(text, "memory does not hold the expected spill and its input");
-			break;
-		case FMS_DIRECT_OUTGROWN:
-			appendStringInfoString(text, "the page cache had no more room");
-			break;
-		case FMS_DIRECT_FAST:
-			appendStringInfoString(text, "the device is faster than the page cache");
-			break;
-	}
-	append_device(text, counters);
+	if (kb > 0)
+		appendStringInfo(text, " (%.0f MB/s there and back, %s)", kb / 1000.0,
+						 seen ? "as this sort has seen" : "by its profile");
+	else if (seen)
+		appendStringInfoString(text, " (its profile is wrong, as this sort has seen)");
 }
 
 static void
 append_direct(StringInfo text, const FmsCounters *counters)
 {
-	appendStringInfoString(text, counters->uses_direct_io ?
-						   "; direct I/O" : "; page cache");
-	if (counters->uses_direct_io && counters->cached_bytes > 0)
+	bool		direct = fms_counter(counters, FMS_COUNT_DIRECT_IO) == FMS_YES;
+	uint64		cached = fms_counter(counters, FMS_COUNT_CACHED_BYTES);
+	uint64		reason = fms_counter(counters, FMS_COUNT_DIRECT_REASON);
+
+	appendStringInfoString(text, direct ? "; direct I/O" : "; page cache");
+	if (direct && cached > 0)
 	{
 		appendStringInfoString(text, " for all but ");
-		append_size(text, (double) counters->cached_bytes);
-		if (FMS_DIRECT_IS_CACHED(counters->direct_reason))
+		append_size(text, cached);
+		if (FMS_DIRECT_IS_CACHED(reason))
 			appendStringInfoString(text, ", then the page cache");
 	}
-	appendStringInfoString(text, ": ");
-	if (fms_counters_direct_refused(counters))
-		appendStringInfoString(text,
-							   "the file system refuses direct I/O with such blocks");
-	else
-		append_direct_reason(text, counters);
+	appendStringInfo(text, ": %s",
+					 fms_counter(counters, FMS_COUNT_DIRECT_REFUSED) ?
+					 "the file system refuses direct I/O with such blocks" :
+					 direct_reasons[reason]);
+	if (!fms_counter(counters, FMS_COUNT_DIRECT_REFUSED) &&
+		reason != FMS_DIRECT_AS_SET)
+		append_device(text, counters);
 }
 
-/* Only where something has been compressed. */
+/* Only if the sort compressed anything. */
 static void
 append_compression(StringInfo text, const FmsCounters *counters)
 {
-	if (counters->compressible_bytes == 0)
+	uint64		bytes = fms_counter(counters, FMS_COUNT_COMPRESSIBLE_BYTES);
+
+	if (bytes == 0)
 		return;
 	appendStringInfoString(text, "; ");
-	append_size(text, (double) counters->compressible_bytes);
+	append_size(text, bytes);
 	appendStringInfoString(text, " compressed to ");
-	append_size(text, (double) counters->compressed_bytes);
-	switch (counters->compress_reason)
-	{
-		case FMS_COMPRESS_AS_SET:
-			appendStringInfoString(text, ": as set");
-			break;
-		case FMS_COMPRESS_SLOW:
-			appendStringInfoString(text, ": the device is slow, and memory had not enough room");
-			break;
-		case FMS_COMPRESS_GAINED_LITTLE:
-			appendStringInfoString(text, ", then no more: that gained little");
-			break;
-		case FMS_COMPRESS_NO_NEED:
-			appendStringInfoString(text, ", then no more: the device is not slow");
-			break;
-	}
+	append_size(text, fms_counter(counters, FMS_COUNT_COMPRESSED_BYTES));
+	appendStringInfoString(text, compress_reasons[
+						   fms_counter(counters, FMS_COUNT_COMPRESS_REASON)]);
 }
 
 char *

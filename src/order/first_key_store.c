@@ -60,12 +60,24 @@ fms_first_keys_memory(const FmsFirstKeyStore *store)
 }
 
 void
-fms_first_keys_count(const FmsFirstKeyStore *store, FmsCounters *counters)
+fms_first_keys_count(FmsFirstKeyStore *store, FmsCounters *counters)
 {
-	counters->read_bytes += store->tape.counters.read_bytes;
-	counters->written_bytes += store->tape.counters.written_bytes;
-	if (store->tape.tape)
-		counters->spilled_bytes += fms_tape_end(store->tape.tape);
+	FmsFirstKeyTape *tape = &store->tape;
+	FmsTapeUse	use;
+	uint64		end_bytes;
+
+	if (tape->tape == NULL)
+		return;
+	use = *fms_tape_use(tape->tape);
+	end_bytes = fms_tape_end(tape->tape);
+	fms_count(counters, FMS_COUNT_READ_BYTES,
+			  use.read_bytes - tape->counted.read_bytes);
+	fms_count(counters, FMS_COUNT_WRITTEN_BYTES,
+			  use.written_bytes - tape->counted.written_bytes);
+	fms_count(counters, FMS_COUNT_SPILLED_BYTES,
+			  end_bytes - tape->counted_bytes);
+	tape->counted = use;
+	tape->counted_bytes = end_bytes;
 }
 
 void

@@ -64,8 +64,8 @@ typedef struct FmsFirstKeyMemory
 
 extern FmsFirstKeyMemory fms_first_keys_memory(const FmsFirstKeyStore *store);
 
-/* Adds the tape's transfers and size to the counters. */
-extern void fms_first_keys_count(const FmsFirstKeyStore *store,
+/* Counts the tape's transfers and growth since the last call. */
+extern void fms_first_keys_count(FmsFirstKeyStore *store,
 								 FmsCounters *counters);
 
 /*

@@ -92,7 +92,7 @@ fms_first_key_tape_offset(FmsFirstKeyTape *tape)
 	{
 		tape->tape = fms_tape_open(tape->io, FMS_DIRECT_OFF,
 								   FMS_BLOCK_QUANTUM_BYTES, true,
-								   &tape->counters);
+								   NULL);
 		tape->buffer = fms_write_buffer_create(tape->io, tape->tape,
 											   BUFFER_BYTES,
 											   FMS_WRITE_BUFFERS_MIN, false);

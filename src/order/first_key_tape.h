@@ -41,7 +41,8 @@ typedef struct FmsFirstKeyTape
 	Size		largest_bytes;	/* of any chunk on the tape */
 	FmsTape    *tape;			/* NULL until a chunk is written */
 	FmsWriteBuffer *buffer;		/* likewise */
-	FmsCounters counters;		/* of the tape: not the blocks' */
+	FmsTapeUse	counted;		/* of the tape's use, what has been counted */
+	uint64		counted_bytes;	/* likewise of its size */
 	FmsIoRequest *requests[FMS_CHUNK_READS_BATCH];	/* not submitted yet */
 	int			nrequests;
 } FmsFirstKeyTape;

@@ -265,7 +265,8 @@ fms_read_order_begin(FmsKeys *keys, FmsFirstKeyStore *store, FmsOrderBy by,
 		begin_radix(order);
 	else
 		begin_tree(order);
-	counters->order_us += fms_clock_since_us(start);
+	fms_count_us(counters, FMS_COUNT_ORDER_NS,
+				 fms_clock_since_us(start));
 	return order;
 }
 
@@ -371,7 +372,8 @@ name_batch(FmsReadOrder *order)
 		fms_radix_order_next(order->radix, &order->named) :
 		name_by_tree(order);
 	order->next_named = 0;
-	order->counters->order_us += fms_clock_since_us(start);
+	fms_count_us(order->counters, FMS_COUNT_ORDER_NS,
+				 fms_clock_since_us(start));
 }
 
 int

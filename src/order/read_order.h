@@ -46,7 +46,7 @@ typedef union FmsPosition
  * Begins the order at the runs' first blocks, or at from[nruns] if not NULL.
  * first_keys[nruns] are in the order of the runs that breaks ties, noted by
  * the key that `by` says, and must stay unchanged.  Memory comes from the
- * current context; counters->order_us gets the time.
+ * current context; FMS_COUNT_ORDER_NS gets the time.
  *
  * A merge that goes on in the middle of blocks needs these again.  They come
  * first, in the order of the runs, and have no first key.  By last keys, every

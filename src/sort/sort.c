@@ -30,6 +30,7 @@
 #include "postgres.h"
 
 #include "utils/memutils.h"
+#include "utils/timestamp.h"
 
 #include "base/clock.h"
 #include "formation/formation.h"
@@ -52,8 +53,13 @@ struct FmsSort
 	MemoryContext context;
 	FmsOptions	options;
 	FmsFindDevice find_device;	/* may be NULL */
-	FmsCounters *counters;		/* the caller's; not for every tuple */
-	uint64		tuples;			/* put into it; the counters lag behind */
+	FmsCounters *counters;		/* the caller's; written only, not for every
+								 * tuple */
+	uint64		tuples;			/* put into it */
+	uint64		input_bytes;	/* of them, where they are not in memory */
+	int			runs;			/* written by run formation */
+	TimestampTz started;
+	instr_time	began;
 	FmsPhase	phase;
 	FmsKeys    *keys;
 	FmsSizing	sizing;
@@ -101,7 +107,7 @@ static void
 set_phase(FmsSort *sort, FmsPhase phase)
 {
 	sort->phase = phase;
-	sort->counters->phase = phase;
+	fms_count_set(sort->counters, FMS_COUNT_PHASE, phase);
 }
 
 /* What stopwatches have seen of putting tuples: see clock.h. */
@@ -111,17 +117,49 @@ measured_us(const FmsSort *sort)
 	return sort->writing_us + fms_formation_rare_us(sort->formation);
 }
 
+/* The counters of a sort that begins: only what it was told. */
+static void
+announce(const FmsSort *sort)
+{
+	const FmsOptions *options = &sort->options;
+	FmsCounters *counters = sort->counters;
+
+	fms_counters_begin_change(counters);
+	fms_counters_clear(counters);
+	fms_count_set(counters, FMS_COUNT_PHASE, FMS_PHASE_LOADING);
+	fms_count_set(counters, FMS_COUNT_STARTED, sort->started);
+	fms_count_set(counters, FMS_COUNT_MODE, options->mode);
+	fms_count_set(counters, FMS_COUNT_WORK_MEM_BYTES, options->memory_bytes);
+	fms_count_set(counters, FMS_COUNT_BOUND, options->bound);
+	fms_count_set(counters, FMS_COUNT_SET_BLOCK_BYTES, options->block_bytes);
+	fms_count_set(counters, FMS_COUNT_SET_ASSIST_BLOCKS,
+				  options->assist_blocks);
+	fms_count_set(counters, FMS_COUNT_SET_IO_METHOD, options->io_method);
+	fms_count_set(counters, FMS_COUNT_SET_DIRECT_IO, options->direct_io);
+	fms_count_set_guess(counters, FMS_COUNT_EXPECTED_BYTES,
+						options->expected_bytes);
+	fms_count_set_guess(counters, FMS_COUNT_TUPLES_EXPECTED,
+						options->expected_tuples);
+	fms_count_set(counters, FMS_COUNT_PRESORTED,
+				  options->presorted ? FMS_YES : FMS_NO);
+	fms_count_set(counters, FMS_COUNT_EARLIER_TUPLES,
+				  options->earlier_tuples);
+	fms_count_set(counters, FMS_COUNT_GROUPS, 1);
+	fms_counters_end_change(counters);
+}
+
 /* Makes it a sort that has not been given a tuple. */
 static void
 start(FmsSort *sort, const FmsOptions *options)
 {
 	sort->options = *options;
-	fms_counters_clear(sort->counters);
-	sort->counters->options = *options;
-	sort->counters->mode = options->mode;
-	sort->counters->sorts = 1;
-	set_phase(sort, FMS_PHASE_LOADING);
+	if (options->earlier_tuples == 0)
+		sort->started = GetCurrentTimestamp();
+	announce(sort);
+	sort->phase = FMS_PHASE_LOADING;
 	sort->tuples = 0;
+	sort->runs = 0;
+	sort->input_bytes = 0;
 	sort->count = 0;
 	sort->position = 0;
 	sort->at_end = false;
@@ -132,8 +170,7 @@ start(FmsSort *sort, const FmsOptions *options)
 	sort->sizing = fms_sizing_choose(mode_of(options->mode), options);
 	fms_formation_want_head(sort->formation,
 							FMS_IO_ROOM_BYTES(sort->sizing.writer_bytes));
-	sort->counters->began = fms_sampler_begin(&sort->putting,
-											  measured_us(sort));
+	sort->began = fms_sampler_begin(&sort->putting, measured_us(sort));
 }
 
 FmsSort *
@@ -179,7 +216,7 @@ fms_sort_reset(FmsSort *sort, const FmsOptions *options)
 static Size
 spill_bytes(const FmsSort *sort)
 {
-	return fms_sizing_run_bytes(&sort->sizing, sort->counters->runs,
+	return fms_sizing_run_bytes(&sort->sizing, sort->runs,
 								fms_formation_memory_bytes(sort->formation));
 }
 
@@ -200,72 +237,32 @@ begin_spill(FmsSort *sort)
 		sort->find_device(&options->device);
 	if (options->device.known || refused_at > 0)
 		sort->sizing = fms_sizing_choose(mode_of(options->mode), options);
-	if (sort->find_device)
-	{
-		fms_counters_begin_change(sort->counters);
-		sort->counters->options.device = options->device;
-		fms_counters_end_change(sort->counters);
-	}
 	sort->spill = fms_spill_begin(sort->keys, options, &sort->sizing,
 								  sort->counters, sort->formation);
 }
 
-/* Returns when it began, in microseconds since the sort did. */
-static double
-announce_run(FmsSort *sort)
-{
-	FmsCounters *counters = sort->counters;
-	double		began_us = fms_clock_since_us(counters->began);
-
-	fms_counters_begin_change(counters);
-	counters->tuples = sort->tuples;
-	counters->run_began_us = began_us;
-	if (counters->runs == 0)
-	{
-		counters->full_tuples = sort->tuples;
-		counters->full_us = began_us;
-	}
-	fms_counters_end_change(counters);
-	return began_us;
-}
-
+/* For those who look on. */
 static void
-announce_run_end(FmsSort *sort, double began_us)
+publish(FmsSort *sort)
 {
-	FmsCounters *counters = sort->counters;
-	double		run_us = fms_clock_since_us(counters->began) - began_us;
-
-	sort->writing_us += run_us;
-	fms_counters_begin_change(counters);
-	counters->runs_us += run_us;
-	counters->run_began_us = 0;
-	counters->runs_tuples = sort->count;
-	fms_counters_end_change(counters);
+	fms_count_set(sort->counters, FMS_COUNT_TUPLES, sort->tuples);
 }
 
 static void
 write_run(FmsSort *sort, Size bytes)
 {
 	Size		before = fms_formation_memory_bytes(sort->formation);
-	double		began_us = announce_run(sort);
+	instr_time	start = fms_clock_now();
 
+	publish(sort);
 	if (sort->spill == NULL)
 		begin_spill(sort);
 	sort->count += fms_formation_count(sort->formation);
 	fms_spill_run(sort->spill, sort->formation, bytes);
 	sort->count -= fms_formation_count(sort->formation);
-	sort->counters->input_bytes += before -
-		fms_formation_memory_bytes(sort->formation);
-	announce_run_end(sort, began_us);
-}
-
-/* For those who look on. */
-static pg_noinline void
-publish(FmsSort *sort)
-{
-	if (sort->tuples == 1)
-		sort->counters->first_us = fms_clock_since_us(sort->counters->began);
-	sort->counters->tuples = sort->tuples;
+	sort->runs++;
+	sort->input_bytes += before - fms_formation_memory_bytes(sort->formation);
+	sort->writing_us += fms_clock_since_us(start);
 }
 
 static pg_attribute_always_inline void
@@ -288,7 +285,8 @@ put_timed(FmsSort *sort, TupleTableSlot *slot)
 	fms_sampler_start(&sort->putting, measured_us(sort));
 	put(sort, slot);
 	fms_sampler_add(&sort->putting, measured_us(sort));
-	sort->counters->input_us = fms_sampler_other_us(&sort->putting);
+	fms_count_set_us(sort->counters, FMS_COUNT_INPUT_NS,
+					 fms_sampler_other_us(&sort->putting));
 }
 
 void
@@ -305,22 +303,23 @@ finish_in_memory(FmsSort *sort)
 {
 	uint64		held = fms_formation_count(sort->formation);
 
+	/* tuples that were dropped: as large as those that were not */
+	sort->input_bytes = fms_formation_memory_bytes(sort->formation);
+	if (held > 0 && held < sort->tuples)
+		sort->input_bytes *= (double) sort->tuples / held;
 	fms_formation_finish(sort->formation);
 	sort->count = fms_formation_count(sort->formation);
-	sort->counters->method = fms_formation_has_cutoff(sort->formation) ?
-		FMS_METHOD_TOP_N : FMS_METHOD_IN_MEMORY;
-	/* tuples that were dropped: as large as those that were not */
-	sort->counters->input_bytes = sort->counters->memory_bytes;
-	if (held > 0 && held < sort->counters->tuples)
-		sort->counters->input_bytes *=
-			(double) sort->counters->tuples / held;
-	sort->counters->formation_us = fms_clock_since_us(sort->counters->began);
+	fms_count_set(sort->counters, FMS_COUNT_METHOD,
+				  fms_formation_has_cutoff(sort->formation) ?
+				  FMS_METHOD_TOP_N : FMS_METHOD_IN_MEMORY);
+	fms_count_set_us(sort->counters, FMS_COUNT_FORMATION_NS,
+					 fms_clock_since_us(sort->began));
 	set_phase(sort, FMS_PHASE_IN_MEMORY);
 }
 
 /*
- * Writes what the last merge cannot keep in memory.  Returns the rest, sorted,
- * or NULL if there is none.
+ * Writes what the last merge cannot keep in memory.  Returns the
+ * in-memory run, or NULL.
  */
 static const FmsFormation *
 write_last_run(FmsSort *sort)
@@ -338,8 +337,9 @@ write_last_run(FmsSort *sort)
 		return NULL;
 	}
 	sort->count += fms_formation_count(sort->formation);
-	sort->counters->kept_bytes = fms_formation_memory_bytes(sort->formation);
-	sort->counters->input_bytes += sort->counters->kept_bytes;
+	keep = fms_formation_memory_bytes(sort->formation);
+	fms_count_set(sort->counters, FMS_COUNT_KEPT_BYTES, keep);
+	sort->input_bytes += keep;
 	fms_formation_sort(sort->formation);
 	fms_formation_trim(sort->formation);
 	return sort->formation;
@@ -349,18 +349,20 @@ write_last_run(FmsSort *sort)
 static void
 finish_spilling(FmsSort *sort)
 {
-	const FmsFormation *rest = write_last_run(sort);
+	const FmsFormation *in_memory_run = write_last_run(sort);
 
 	fms_spill_flush(sort->spill);
-	sort->counters->formation_us = fms_clock_since_us(sort->counters->began);
-	fms_spill_reduce(sort->spill, rest);
+	fms_count_set_us(sort->counters, FMS_COUNT_FORMATION_NS,
+					 fms_clock_since_us(sort->began));
+	fms_spill_reduce(sort->spill, in_memory_run, sort->input_bytes);
 	if (sort->options.backward || sort->options.marks)
 		sort->history = fms_history_create(sort->spill,
 										   sort->sizing.history_bytes,
 										   sort->options.backward);
 	else
 		fms_spill_start(sort->spill, NULL);
-	sort->counters->method = FMS_METHOD_EXTERNAL_MERGE;
+	fms_count_set(sort->counters, FMS_COUNT_METHOD,
+				  FMS_METHOD_EXTERNAL_MERGE);
 	set_phase(sort, FMS_PHASE_MERGING);
 }
 
@@ -371,13 +373,16 @@ fms_sort_perform(FmsSort *sort)
 
 	Assert(sort->phase == FMS_PHASE_LOADING);
 	fms_sampler_pause(&sort->putting, measured_us(sort));
-	sort->counters->input_us = fms_sampler_other_us(&sort->putting);
-	sort->counters->tuples = sort->tuples;
-	sort->counters->memory_bytes = fms_formation_memory_bytes(sort->formation);
+	fms_count_set_us(sort->counters, FMS_COUNT_INPUT_NS,
+					 fms_sampler_other_us(&sort->putting));
+	publish(sort);
+	fms_count_set(sort->counters, FMS_COUNT_MEMORY_BYTES,
+				  fms_formation_memory_bytes(sort->formation));
 	if (sort->spill)
 		finish_spilling(sort);
 	else
 		finish_in_memory(sort);
+	fms_count_set(sort->counters, FMS_COUNT_INPUT_BYTES, sort->input_bytes);
 	MemoryContextSwitchTo(caller);
 }
 
@@ -490,9 +495,8 @@ fms_sort_end(FmsSort *sort)
 }
 
 void
-fms_sort_count(FmsSort *sort, FmsCounters *counters)
+fms_sort_count(FmsSort *sort)
 {
-	*counters = *sort->counters;
 	if (sort->spill)
-		fms_spill_count(sort->spill, counters);
+		fms_spill_count(sort->spill);
 }

@@ -68,7 +68,7 @@ extern void fms_sort_restore(FmsSort *sort);
 /* Frees everything, at any time. */
 extern void fms_sort_end(FmsSort *sort);
 
-/* What it has done so far. */
-extern void fms_sort_count(FmsSort *sort, FmsCounters *counters);
+/* Brings all its counters up to date. */
+extern void fms_sort_count(FmsSort *sort);
 
 #endif							/* FMS_SORT_H */

@@ -8,36 +8,21 @@
  *	     \      |      /
  *	      last merge ----> tuples	never written
  *
- * Passes.  The last merge feeds the parent and is never written (ActiveSort).
- * If there are more runs than it can take, some are merged into one first:
- * as few as will do, and those that are smallest together, so little is
- * written twice.  Only neighbours are merged, and the result takes their
- * place: ties leave in the order of the runs, so that order must stay the
- * order of arrival.
+ * Passes.  The last merge feeds the parent and is never written.  If it cannot
+ * take all runs, earlier merges turn some into one: as few runs as necessary,
+ * the smallest, and only neighbours.  The result takes their position, because
+ * ties leave in the order of the runs, which is the order of arrival.
  *
  *	  runs   0  1  2  3  4  5  6		the last merge takes 5
  *	         0  1 [2  3  4] 5  6		merge 3 neighbours
  *	         0  1     7     5  6
  *
- * The rest.  Tuples that are still in memory when the input ends need not be
- * written, if the last merge can spare the memory: it takes them from there,
- * as if they were the last run.
+ * The in-memory run: tuples still in memory when the input ends.  If the last
+ * merge can spare their memory, it takes them from there, as its last run.
  *
- * The result as a run.  What a sort would cost that writes its result before
- * anybody reads it can be measured: then there is one merge more, into a run
- * that the last merge merely reads (options.materialize).
- *
- * The last merge can be begun again, at its start or anywhere it has been
- * before: the runs are still there.  In every merge before it, what has been
- * read is free to be written again, so that no more than the tuples once is on
- * the disk.
- *
- * Ownership.  Everything lies in one memory context of its own, a child of
- * the one current at the beginning.  Its reset callback closes the I/O
- * channel, which drains what is in flight and unmaps the buffers, so it may
- * simply be forgotten on ERROR; requests and frames are in that very context
- * (not in a child, which would be freed before the callback runs).  The
- * resource owner deletes the files, before or after that.
+ * Ownership.  Everything is in one memory context, whose reset callback closes
+ * the I/O channel, drains it and unmaps its buffers; requests and frames are
+ * in that context, not in a child.  The resource owner deletes the files.
  *
  *-------------------------------------------------------------------------
  */
@@ -60,8 +45,9 @@ struct FmsSpill
 	MemoryContextCallback on_reset;
 	FmsKeys    *keys;
 	const FmsSizing *sizing;
+	const FmsOptions *options;
 	Size		refused_bytes;	/* of its memory, by the system */
-	FmsCounters *counters;
+	FmsCounters *counters;		/* written only */
 
 	FmsIo		io;
 	FmsTape    *tape;
@@ -78,7 +64,7 @@ struct FmsSpill
 	instr_time	run_began;		/* when that choice was made */
 	double		run_blocked_us; /* waiting for writes until then */
 
-	const FmsFormation *rest;	/* goes into the last merge; NULL: nothing */
+	const FmsFormation *in_memory_run;	/* or NULL */
 	FmsMergePlan plan;			/* of the merge going on */
 	FmsMerge   *merge;			/* NULL: none */
 	FmsSampler	stepping;		/* divides the last merge's time between it
@@ -98,8 +84,8 @@ merge_input(const FmsSpill *spill)
 {
 	FmsMergeInput input = {
 		.first_keys = fms_first_keys_memory(spill->first_keys),
-		.in_memory_run_bytes = spill->rest ?
-		fms_formation_memory_bytes(spill->rest) : 0,
+		.in_memory_run_bytes = spill->in_memory_run ?
+		fms_formation_memory_bytes(spill->in_memory_run) : 0,
 		.refused_bytes = spill->refused_bytes,
 		.largest_bytes = spill->largest_bytes,
 		.compressed = spill->compressed
@@ -124,13 +110,15 @@ adopt_choice(FmsSpill *spill, FmsSpillChoice choice)
 	FmsCounters *counters = spill->counters;
 
 	spill->choice = choice;
-	counters->direct_reason = choice.direct_reason;
-	counters->compress_reason = choice.compress_reason;
-	counters->device_mb = choice.device_mb;
-	counters->device_seen = spill->facts.device_seen;
-	counters->uses_direct_io = fms_tape_is_direct(spill->tape);
+	fms_count_set(counters, FMS_COUNT_DIRECT_REASON, choice.direct_reason);
+	fms_count_set(counters, FMS_COUNT_COMPRESS_REASON,
+				  choice.compress_reason);
+	fms_count_set(counters, FMS_COUNT_DEVICE_KB, choice.device_mb * 1000);
+	fms_count_set(counters, FMS_COUNT_DEVICE_SEEN, spill->facts.device_seen);
+	fms_count_set(counters, FMS_COUNT_DIRECT_IO,
+				  fms_tape_is_direct(spill->tape) ? FMS_YES : FMS_NO);
 	spill->run_began = fms_clock_now();
-	spill->run_blocked_us = counters->write_blocked_us;
+	spill->run_blocked_us = fms_tape_use(spill->tape)->write_blocked_us;
 }
 
 /* Brings the facts up to date after a run. */
@@ -138,18 +126,18 @@ static void
 note_facts(FmsSpill *spill)
 {
 	FmsSpillFacts *facts = &spill->facts;
-	const FmsCounters *counters = spill->counters;
-	uint64		run_bytes = counters->written_bytes - facts->written_bytes;
+	const FmsTapeUse *use = fms_tape_use(spill->tape);
+	uint64		run_bytes = use->written_bytes - facts->written_bytes;
 	bool		corrected = spill->choice.direct &&
 		fms_spill_policy_observe(facts, run_bytes,
 								 fms_clock_since_us(spill->run_began),
-								 counters->write_blocked_us -
+								 use->write_blocked_us -
 								 spill->run_blocked_us);
 
-	facts->written_bytes = counters->written_bytes;
-	facts->cached_bytes = counters->cached_bytes;
-	facts->compressible_bytes = counters->compressible_bytes;
-	facts->compressed_bytes = counters->compressed_bytes;
+	facts->written_bytes = use->written_bytes;
+	facts->cached_bytes = use->cached_bytes;
+	fms_run_compressed(spill->writer, &facts->compressible_bytes,
+					   &facts->compressed_bytes);
 	if (corrected || facts->written_bytes >= spill->choice.read_memory_bytes)
 		fms_spill_policy_read_memory(facts);
 }
@@ -210,8 +198,10 @@ open_files(FmsSpill *spill, const FmsOptions *options)
 										  spill->first_keys,
 										  sizing->mode->order, counters,
 										  block_bytes, sizing->output_bytes);
-	counters->block_bytes = block_bytes;
-	counters->uses_uring = spill->io.method == &fms_io_uring_method;
+	fms_count_set(counters, FMS_COUNT_BLOCK_BYTES, block_bytes);
+	fms_count_set(counters, FMS_COUNT_IO_METHOD,
+				  spill->io.method == &fms_io_uring_method ? FMS_IO_URING :
+				  FMS_IO_SYNC);
 	adopt_choice(spill, choice);
 	if (options->block_bytes > block_bytes)
 		ereport(DEBUG1,
@@ -247,12 +237,11 @@ fms_spill_begin(FmsKeys *keys, const FmsOptions *options,
 	MemoryContextRegisterResetCallback(context, &spill->on_reset);
 	spill->keys = keys;
 	spill->sizing = sizing;
+	spill->options = options;
 	spill->compressed = options->compression == FMS_COMPRESS_ON;
 	spill->counters = counters;
 	open_files(spill, options);
 	adopt_head(spill, formation);
-	/* what it will be if no record is larger than a block */
-	counters->runs_at_last = fan_in(spill, false);
 	MemoryContextSwitchTo(caller);
 	return spill;
 }
@@ -287,8 +276,8 @@ fms_spill_run(FmsSpill *spill, FmsFormation *formation, Size bytes)
 	fms_formation_spill(formation, spill->writer, bytes);
 	fms_run_finish(spill->writer);
 	insert_run(spill, run, spill->nruns);
-	spill->counters->runs++;
-	spill->counters->blocks += run->nblocks;
+	fms_count(spill->counters, FMS_COUNT_RUNS, 1);
+	fms_count(spill->counters, FMS_COUNT_BLOCKS, run->nblocks);
 	choose_anew(spill);
 	MemoryContextSwitchTo(caller);
 }
@@ -321,11 +310,12 @@ announce_merge(FmsSpill *spill, int first, int n, bool writes,
 		done += from ? from[i].block : 0;
 	}
 	fms_counters_begin_change(counters);
-	counters->phase = writes ? FMS_PHASE_PASSES : FMS_PHASE_MERGING;
-	counters->runs_left = spill->nruns;
-	counters->merge_runs = n;
-	counters->merge_blocks = blocks;
-	counters->merge_blocks_done = done;
+	fms_count_set(counters, FMS_COUNT_PHASE,
+				  writes ? FMS_PHASE_PASSES : FMS_PHASE_MERGING);
+	fms_count_set(counters, FMS_COUNT_RUNS_LEFT, spill->nruns);
+	fms_count_set(counters, FMS_COUNT_MERGE_RUNS, n);
+	fms_count_set(counters, FMS_COUNT_MERGE_BLOCKS, blocks);
+	fms_count_set(counters, FMS_COUNT_MERGE_BLOCKS_DONE, done);
 	fms_counters_end_change(counters);
 }
 
@@ -359,7 +349,7 @@ begin_merge(FmsSpill *spill, int first, int n, bool writes,
 	plan->first_keys = spill->first_keys;
 	plan->counters = spill->counters;
 	plan->block_bytes = spill->sizing->block_bytes;
-	plan->in_memory_run = writes ? NULL : spill->rest;
+	plan->in_memory_run = writes ? NULL : spill->in_memory_run;
 	plan->frees = writes;
 	plan->writer_bytes = writes ? spill->sizing->writer_bytes : 0;
 	plan->assist_blocks = size.assist_blocks;
@@ -367,7 +357,8 @@ begin_merge(FmsSpill *spill, int first, int n, bool writes,
 		   !could_map_blocks(spill->sizing, n, plan->assist_blocks))
 		plan->assist_blocks /= 2;
 	plan->assist_first = Min(size.assist_first, plan->assist_blocks);
-	spill->counters->assist_blocks = plan->assist_blocks;
+	fms_count_set(spill->counters, FMS_COUNT_ASSIST_BLOCKS,
+				  plan->assist_blocks);
 	spill->io.spare_bytes = size.spare_bytes;
 	announce_merge(spill, first, n, writes, from);
 	spill->merge = fms_merge_begin(plan, n, &spill->runs[first], from);
@@ -454,7 +445,7 @@ fms_spill_in_memory_run_bytes(const FmsSpill *spill)
 	FmsMergeInput input = merge_input(spill);
 
 	/* several passes need all memory */
-	if (spill->counters->options.materialize ||
+	if (spill->options->materialize ||
 		spill->nruns >= fms_sizing_fan_in(spill->sizing, &input, false))
 		return 0;
 	return fms_sizing_in_memory_run(spill->sizing, &input, spill->nruns);
@@ -462,16 +453,17 @@ fms_spill_in_memory_run_bytes(const FmsSpill *spill)
 
 /* With which memory would it have been easier? */
 static void
-advise(FmsSpill *spill)
+advise(FmsSpill *spill, uint64 input_bytes)
 {
-	FmsCounters *counters = spill->counters;
 	FmsMergeInput input = merge_input(spill);
 	FmsAdvice	advice = fms_sizing_advise(spill->sizing->mode,
-										   &counters->options, &input,
-										   counters->input_bytes);
+										   spill->options, &input,
+										   input_bytes);
 
-	counters->one_pass_bytes = advice.one_pass_bytes;
-	counters->in_memory_bytes = advice.in_memory_bytes;
+	fms_count_set(spill->counters, FMS_COUNT_ONE_PASS_BYTES,
+				  advice.one_pass_bytes);
+	fms_count_set(spill->counters, FMS_COUNT_IN_MEMORY_BYTES,
+				  advice.in_memory_bytes);
 }
 
 /*
@@ -481,7 +473,7 @@ advise(FmsSpill *spill)
 static int
 runs_to_leave(const FmsSpill *spill)
 {
-	bool		materialize = spill->counters->options.materialize;
+	bool		materialize = spill->options->materialize;
 	int			most = fan_in(spill, materialize);
 
 	return materialize && spill->nruns <= most ? 1 : most;
@@ -511,15 +503,29 @@ settle_for_less(FmsSpill *spill)
 	}
 }
 
+static void
+announce_merges(FmsSpill *spill)
+{
+	int			most = fan_in(spill, false);
+	int			last = spill->options->materialize ? 1 : most;
+
+	fms_counters_begin_change(spill->counters);
+	fms_count_set(spill->counters, FMS_COUNT_FAN_IN, most);
+	fms_count_set(spill->counters, FMS_COUNT_RUNS_AT_FIRST, spill->nruns);
+	fms_count_set(spill->counters, FMS_COUNT_RUNS_TOO_MANY,
+				  Max(spill->nruns, last) - last);
+	fms_counters_end_change(spill->counters);
+}
+
 void
-fms_spill_reduce(FmsSpill *spill, const FmsFormation *rest)
+fms_spill_reduce(FmsSpill *spill, const FmsFormation *in_memory_run,
+				 uint64 input_bytes)
 {
 	MemoryContext caller = MemoryContextSwitchTo(spill->context);
 
-	spill->rest = rest;
+	spill->in_memory_run = in_memory_run;
 	settle_for_less(spill);
-	spill->counters->runs_at_first = spill->nruns;
-	spill->counters->runs_at_last = fan_in(spill, false);
+	announce_merges(spill);
 	for (;;)
 	{
 		int			last = runs_to_leave(spill);
@@ -533,10 +539,11 @@ fms_spill_reduce(FmsSpill *spill, const FmsFormation *rest)
 	fms_run_writer_destroy(spill->writer);
 	spill->writer = NULL;
 	fms_tape_trim(spill->tape);
-	spill->counters->spilled_bytes = fms_tape_end(spill->tape);
-	spill->counters->merge_passes = highest_level(spill->runs,
-												  spill->nruns) + 1;
-	advise(spill);
+	fms_count(spill->counters, FMS_COUNT_SPILLED_BYTES,
+			  fms_tape_end(spill->tape));
+	fms_count_set(spill->counters, FMS_COUNT_MERGE_PASSES,
+				  highest_level(spill->runs, spill->nruns) + 1);
+	advise(spill, input_bytes);
 	MemoryContextSwitchTo(caller);
 }
 
@@ -612,13 +619,11 @@ fms_spill_tell(FmsSpill *spill, FmsPosition *positions)
 }
 
 void
-fms_spill_count(const FmsSpill *spill, FmsCounters *counters)
+fms_spill_count(FmsSpill *spill)
 {
-	fms_first_keys_count(spill->first_keys, counters);
-	/* block orders are made within merges */
-	counters->merge_us = Max(0, merging_us(spill) - counters->order_us);
-	if (spill->merge)
-		counters->load_us = fms_merge_load_us(spill->merge);
+	fms_first_keys_count(spill->first_keys, spill->counters);
+	fms_count_set_us(spill->counters, FMS_COUNT_MERGING_NS,
+					 merging_us(spill));
 }
 
 void

@@ -18,21 +18,17 @@
 typedef struct FmsSpill FmsSpill;
 
 /*
- * Opens the I/O channel and the tape, for writing what is in that formation:
- * output buffers lie in front of it, if they may.  Memory is a child of the
- * current context; when that goes, the channel is drained and closed.  The
- * files go with the current resource owner, or by fms_spill_end().  The other
- * arguments must stay while it is used.
+ * Opens the I/O channel and the tape.  Output buffers take the memory in front
+ * of the formation's tuples, if there is any.  Memory: a child of the current
+ * context, whose end drains and closes the channel.  The current resource
+ * owner has the files.  keys, options, sizing and counters must stay.
  */
 extern FmsSpill *fms_spill_begin(FmsKeys *keys, const FmsOptions *options,
 								 const FmsSizing *sizing,
 								 FmsCounters *counters,
 								 FmsFormation *formation);
 
-/*
- * Writes the tuples that came first as a run, so many that at least so many
- * bytes of memory become free.
- */
+/* Writes the oldest tuples as a run, so that at least `bytes` become free. */
 extern void fms_spill_run(FmsSpill *spill, FmsFormation *formation,
 						  Size bytes);
 
@@ -43,11 +39,14 @@ extern void fms_spill_flush(FmsSpill *spill);
 extern Size fms_spill_in_memory_run_bytes(const FmsSpill *spill);
 
 /*
- * There will be no more runs: merges some until one merge can take all that
- * are left.  The memory of formation must have been given back, but for the
- * rest: sorted tuples that the last merge takes from there, NULL if none.
+ * After the last run: merges runs until one merge can take those that are
+ * left.  in_memory_run: sorted tuples for the last merge, or NULL; all other
+ * memory of the formation must have been given back.  input_bytes: tuples and
+ * entries of the whole input.
  */
-extern void fms_spill_reduce(FmsSpill *spill, const FmsFormation *rest);
+extern void fms_spill_reduce(FmsSpill *spill,
+							 const FmsFormation *in_memory_run,
+							 uint64 input_bytes);
 
 /* Positions of the last merge; see fms_merge_positions(). */
 extern int	fms_spill_positions(const FmsSpill *spill);
@@ -62,8 +61,8 @@ extern void fms_spill_start(FmsSpill *spill, const FmsPosition *from);
 extern MinimalTuple fms_spill_next(FmsSpill *spill);
 extern void fms_spill_tell(FmsSpill *spill, FmsPosition *positions);
 
-/* Completes the counters with what only it knows. */
-extern void fms_spill_count(const FmsSpill *spill, FmsCounters *counters);
+/* Brings counters up to date that do not change as they are counted. */
+extern void fms_spill_count(FmsSpill *spill);
 
 /* Drains, closes the files, frees everything; at any time. */
 extern void fms_spill_end(FmsSpill *spill);

@@ -60,7 +60,8 @@
 struct FmsTape
 {
 	FmsIo	   *io;
-	FmsCounters *counters;
+	FmsCounters *counters;		/* NULL: nobody reports this tape */
+	FmsTapeUse	use;
 	FmsTempFile file;
 	uint32		salt;			/* of all checksums */
 	bool		checksums;
@@ -202,6 +203,27 @@ fms_tape_trim(FmsTape *tape)
 	fms_temp_file_trim(&tape->file, tape->end_bytes);
 }
 
+const FmsTapeUse *
+fms_tape_use(const FmsTape *tape)
+{
+	return &tape->use;
+}
+
+static void
+count(FmsTape *tape, FmsCounter counter, uint64 n)
+{
+	if (tape->counters)
+		fms_count(tape->counters, counter, n);
+}
+
+static void
+count_writes(FmsTape *tape, int n, uint64 bytes)
+{
+	tape->use.written_bytes += bytes;
+	count(tape, FMS_COUNT_WRITES, n);
+	count(tape, FMS_COUNT_WRITTEN_BYTES, bytes);
+}
+
 /*
  * Adds the time since start to the server's I/O timing, as of a read or a
  * write.  Returns it in microseconds.
@@ -224,16 +246,15 @@ count_io_us(bool is_write, instr_time start)
 }
 
 /* Counts the time since start as spent waiting, and returns it likewise. */
-static double
+static void
 count_blocked(FmsTape *tape, bool is_write, instr_time start)
 {
 	double		spent_us = count_io_us(is_write, start);
 
 	if (is_write)
-		tape->counters->write_blocked_us += spent_us;
-	else
-		tape->counters->blocked_us += spent_us;
-	return spent_us;
+		tape->use.write_blocked_us += spent_us;
+	else if (tape->counters)
+		fms_count_us(tape->counters, FMS_COUNT_BLOCKED_NS, spent_us);
 }
 
 /* Makes the request a write.  Returns whether it uses direct I/O. */
@@ -260,7 +281,7 @@ start_write(FmsTape *tape, FmsIoRequest *request)
 	{
 		fms_io_submit(tape->io, &request, 1);
 		if (tape->io->method->submit_blocks)
-			(void) count_blocked(tape, true, start);
+			count_blocked(tape, true, start);
 		return;
 	}
 
@@ -268,9 +289,10 @@ start_write(FmsTape *tape, FmsIoRequest *request)
 		fms_io_carry_out(tape->io, request);
 	else
 		fms_io_submit(tape->io, &request, 1);
-	tape->counters->cached_bytes += request->length_bytes;
+	tape->use.cached_bytes += request->length_bytes;
+	count(tape, FMS_COUNT_CACHED_BYTES, request->length_bytes);
 	/* copying takes time, but is no waiting for a device */
-	tape->counters->cached_us += count_io_us(true, start);
+	(void) count_io_us(true, start);
 }
 
 void
@@ -291,8 +313,7 @@ fms_tape_append(FmsTape *tape, FmsIoRequest *request, char *buffer,
 	}
 	else
 		tape->here.from_bytes += length_bytes;
-	tape->counters->writes++;
-	tape->counters->written_bytes += length_bytes;
+	count_writes(tape, 1, length_bytes);
 	start_write(tape, request);
 }
 
@@ -315,6 +336,7 @@ submitted_together(FmsIoRequest *const *requests, int n)
 void
 fms_tape_read(FmsTape *tape, FmsIoRequest **requests, int n)
 {
+	uint64		bytes = 0;
 	int			i;
 	instr_time	start;
 
@@ -322,10 +344,12 @@ fms_tape_read(FmsTape *tape, FmsIoRequest **requests, int n)
 	{
 		requests[i]->is_write = false;
 		requests[i]->piece_bytes = 0;
-		tape->counters->read_bytes += requests[i]->length_bytes;
+		bytes += requests[i]->length_bytes;
 	}
-	tape->counters->reads += n;
-	tape->counters->read_batches++;
+	tape->use.read_bytes += bytes;
+	count(tape, FMS_COUNT_READ_BYTES, bytes);
+	count(tape, FMS_COUNT_READS, n);
+	count(tape, FMS_COUNT_READ_BATCHES, 1);
 
 	start = fms_clock_now();
 	while (n > 0)
@@ -339,12 +363,13 @@ fms_tape_read(FmsTape *tape, FmsIoRequest **requests, int n)
 		n -= together;
 	}
 	if (tape->io->method->submit_blocks)
-		(void) count_blocked(tape, false, start);
+		count_blocked(tape, false, start);
 }
 
 void
 fms_tape_overwrite(FmsTape *tape, FmsIoRequest **requests, int n)
 {
+	uint64		bytes = 0;
 	int			i;
 
 	for (i = 0; i < n; i++)
@@ -352,9 +377,9 @@ fms_tape_overwrite(FmsTape *tape, FmsIoRequest **requests, int n)
 		Assert(requests[i]->offset_bytes + requests[i]->length_bytes <=
 			   tape->end_bytes);
 		(void) make_write(tape, requests[i]);
-		tape->counters->written_bytes += requests[i]->length_bytes;
+		bytes += requests[i]->length_bytes;
 	}
-	tape->counters->writes += n;
+	count_writes(tape, n, bytes);
 	fms_temp_file_resolve(&tape->file, requests, n);
 	fms_io_submit(tape->io, requests, n);
 }
@@ -422,7 +447,6 @@ wait_for_kernel(FmsTape *tape, FmsIoRequest *request)
 	uint32		event = request->is_write ? WAIT_EVENT_BUFFILE_WRITE :
 		WAIT_EVENT_BUFFILE_READ;
 	instr_time	start = fms_clock_now();
-	double		spent_us;
 
 	pgstat_report_wait_start(event);
 	while (request->state == FMS_IO_IN_FLIGHT)
@@ -436,10 +460,7 @@ wait_for_kernel(FmsTape *tape, FmsIoRequest *request)
 	}
 	pgstat_report_wait_end();
 
-	spent_us = count_blocked(tape, request->is_write, start);
-	if (request->is_write &&
-		!fms_temp_file_is_direct_at(&tape->file, request->offset_bytes))
-		tape->counters->cached_us += spent_us;
+	count_blocked(tape, request->is_write, start);
 }
 
 /*

@@ -17,6 +17,15 @@
 
 typedef struct FmsTape FmsTape;
 
+/* What has passed between a tape and its device. */
+typedef struct FmsTapeUse
+{
+	uint64		read_bytes;
+	uint64		written_bytes;
+	uint64		cached_bytes;	/* of them, into the page cache */
+	double		write_blocked_us;	/* waiting for writes */
+} FmsTapeUse;
+
 /*
  * Opens a tape of blocks of block_bytes: a temporary file under the current
  * resource owner, which counts, limits, logs and deletes it.  If the file
@@ -26,6 +35,9 @@ typedef struct FmsTape FmsTape;
 extern FmsTape *fms_tape_open(FmsIo *io, FmsDirectChoice direct,
 							  uint32 block_bytes, bool checksums,
 							  FmsCounters *counters);
+
+/* Belongs to the tape, and changes as it is used. */
+extern const FmsTapeUse *fms_tape_use(const FmsTape *tape);
 
 /* Closes and deletes the file.  Nothing may be in flight. */
 extern void fms_tape_close(FmsTape *tape);

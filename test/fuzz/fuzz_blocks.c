@@ -198,7 +198,8 @@ static const FmsMode *const modes[] = {
 static const uint32 block_sizes[] = {512, 1024, 4096, 16384};
 
 static FmsIo io;
-static FmsCounters counters;
+static uint64 counts[1 + FMS_NCOUNTERS];
+static FmsCounters *counters = (FmsCounters *) counts;
 static FmsMergePlan plan;
 static FmsRun runs[MAX_RUNS];
 static FmsRun *run_list[MAX_RUNS];
@@ -253,12 +254,12 @@ write_runs(bool checksums, Size share_bytes)
 	plan.assist_first = 1 + shim_below(plan.assist_blocks);
 	plan.frees = shim_below(2);
 	plan.io = &io;
-	plan.counters = &counters;
+	plan.counters = counters;
 	plan.tape = fms_tape_open(&io, FMS_DIRECT_OFF, plan.block_bytes,
-							  checksums, &counters);
+							  checksums, counters);
 	plan.first_keys = fms_first_keys_create(NULL, &io, share_bytes);
 	writer = fms_run_writer_create(&io, plan.tape, plan.first_keys,
-								   plan.mode->order, &counters,
+								   plan.mode->order, counters,
 								   plan.block_bytes, 65536);
 	nruns = 1 + shim_below(MAX_RUNS);
 	nrecords = 0;

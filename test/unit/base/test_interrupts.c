@@ -125,6 +125,14 @@ fms_tape_checksum_holds(const FmsTape *tape, const FmsChecksum *piece,
 	abort();
 }
 
+const FmsTapeUse *
+fms_tape_use(const FmsTape *tape)
+{
+	static FmsTapeUse use;
+
+	return &use;
+}
+
 uint64
 fms_tape_end(const FmsTape *tape)
 {
@@ -398,7 +406,8 @@ test_selecting(void)
 /* ---- the block read order ---- */
 
 static FmsIo io;
-static FmsCounters counters;
+static uint64 counts[1 + FMS_NCOUNTERS];
+static FmsCounters *counters = (FmsCounters *) counts;
 
 /* A run's first keys, ascending from the first number on. */
 static void
@@ -431,7 +440,7 @@ follow(FmsFirstKeyStore *store, int nruns,
 {
 	FmsReadOrder *order = fms_read_order_begin(NULL, store,
 											   FMS_ORDER_BY_FIRST_KEYS,
-											   &counters, nruns, first_keys,
+											   counters, nruns, first_keys,
 											   from);
 	Size		named = 0;
 

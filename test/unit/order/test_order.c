@@ -139,6 +139,14 @@ fms_tape_append(FmsTape *tape, FmsIoRequest *request, char *buffer,
 	fms_io_submit(tape->io, &request, 1);
 }
 
+const FmsTapeUse *
+fms_tape_use(const FmsTape *tape)
+{
+	static FmsTapeUse use;
+
+	return &use;
+}
+
 uint64
 fms_tape_end(const FmsTape *tape)
 {
@@ -233,7 +241,8 @@ typedef struct Block
 	bool		exact;			/* the key decides: no tuple in first keys */
 } Block;
 
-static FmsCounters counters;
+static uint64 counts[1 + FMS_NCOUNTERS];
+static FmsCounters *counters = (FmsCounters *) counts;
 static FmsIo io;
 static FmsFirstKeyStore *store;
 static FmsFirstKeys first_keys[MAX_RUNS];
@@ -245,7 +254,7 @@ static FmsOrderBy by;
 static FmsReadOrder *
 begin_order(int n, const FmsFirstKeys *const *chosen, const FmsPosition *from)
 {
-	return fms_read_order_begin(NULL, store, by, &counters, n, chosen, from);
+	return fms_read_order_begin(NULL, store, by, counters, n, chosen, from);
 }
 
 static int

@@ -78,6 +78,14 @@ fms_tape_append(FmsTape *tape, FmsIoRequest *request, char *buffer,
 	abort();
 }
 
+const FmsTapeUse *
+fms_tape_use(const FmsTape *tape)
+{
+	static FmsTapeUse use;
+
+	return &use;
+}
+
 uint64
 fms_tape_end(const FmsTape *tape)
 {

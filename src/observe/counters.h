@@ -1,0 +1,146 @@
+/*-------------------------------------------------------------------------
+ *
+ * counters.h
+ *	  Reading counters: what the reports have in common.
+ *
+ * Completes FmsCounters, so that a file that includes this header can read
+ * counters, copy them and allocate them.  The table itself is in
+ * base/counters.h.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef FMS_OBSERVE_COUNTERS_H
+#define FMS_OBSERVE_COUNTERS_H
+
+#include "postgres.h"
+
+#include "access/tupdesc.h"
+#include "nodes/execnodes.h"
+
+#include "base/counters.h"
+
+struct FmsCounters
+{
+	uint64		changes;		/* odd: a change is going on */
+	uint64		values[FMS_NCOUNTERS];
+};
+
+StaticAssertDecl(sizeof(FmsCounters) == FMS_COUNTERS_BYTES,
+				 "base/counters.h writes counters by their number");
+
+/* How reports print a counter. */
+typedef enum FmsUnit
+{
+	FMS_UNIT_NUMBER,
+	FMS_UNIT_IF_KNOWN,			/* number; 0: null */
+	FMS_UNIT_KB,				/* bytes, printed in kB */
+	FMS_UNIT_KB_IF_KNOWN,		/* likewise; 0: null */
+	FMS_UNIT_NS,				/* nanoseconds, printed in milliseconds */
+	FMS_UNIT_RATIO,				/* 1 / FMS_RATIO_ONE; 0: no ratio, as 1 */
+	FMS_UNIT_TIMESTAMP,			/* TimestampTz; 0: null */
+	FMS_UNIT_YES_NO,			/* FMS_YES, FMS_NO; 0: null */
+	FMS_UNIT_MODE,				/* names from here on */
+	FMS_UNIT_PHASE,
+	FMS_UNIT_METHOD,
+	FMS_UNIT_IO_METHOD,			/* 0: null */
+	FMS_UNIT_SPACE_TYPE
+} FmsUnit;
+
+#define FMS_RATIO_ONE	1000000
+
+/* The line of EXPLAIN's text format that a counter is in. */
+typedef enum FmsExplainLine
+{
+	FMS_LINE_NONE,
+	FMS_LINE_MERGE,				/* lines of sorts that spill */
+	FMS_LINE_IO,
+	FMS_LINE_TIMES,				/* with TIMING */
+	FMS_LINE_MERGE_TIMES		/* the same line, of sorts that spill */
+} FmsExplainLine;
+
+typedef struct FmsCounterInfo
+{
+	FmsUnit		unit;
+	FmsExplainLine line;
+	const char *label;			/* in EXPLAIN, or NULL */
+	const char *column;			/* in SQL functions, or NULL */
+} FmsCounterInfo;
+
+extern const FmsCounterInfo fms_counter_info[FMS_NCOUNTERS];
+
+static inline uint64
+fms_counter(const FmsCounters *counters, FmsCounter counter)
+{
+	return counters->values[counter];
+}
+
+static inline double
+fms_counter_ms(const FmsCounters *counters, FmsCounter counter)
+{
+	return fms_counter(counters, counter) / 1e6;
+}
+
+static inline uint64
+fms_counter_kb(const FmsCounters *counters, FmsCounter counter)
+{
+	return (fms_counter(counters, counter) + 1023) / 1024;
+}
+
+/* The name that the value stands for; NULL: none, or not a name. */
+extern const char *fms_counter_name(const FmsCounters *counters,
+									FmsCounter counter);
+
+/* Adds another sort's counters; fms_counters_complete() must follow. */
+extern void fms_counters_add(FmsCounters *total, const FmsCounters *one);
+
+/* Computes the derived counters; may be repeated. */
+extern void fms_counters_complete(FmsCounters *counters);
+
+/*
+ * Cuts times that were estimated from samples to the elapsed_us that the
+ * executor has measured in the node; fms_counters_complete() must follow.
+ */
+extern void fms_counters_limit(FmsCounters *counters, double elapsed_us);
+
+/* Did the sort write to disk? */
+static inline bool
+fms_counters_external(const FmsCounters *counters)
+{
+	return fms_counter(counters, FMS_COUNT_METHOD) ==
+		FMS_METHOD_EXTERNAL_MERGE;
+}
+
+/* Has the sort been performed?  Otherwise there is nothing to report. */
+static inline bool
+fms_counters_performed(const FmsCounters *counters)
+{
+	return fms_counter(counters, FMS_COUNT_METHOD) !=
+		FMS_METHOD_STILL_LOADING;
+}
+
+/* Raises an error without shared memory; what: the function that asks. */
+extern void fms_require_shared(const void *shared, const char *what);
+
+/* A row of a SQL function; columns are filled by name. */
+typedef struct FmsRow
+{
+	ReturnSetInfo *result;
+	Datum	   *values;
+	bool	   *nulls;
+} FmsRow;
+
+/*
+ * Begins a row of a materialized result with all columns that are named after
+ * counters; the others are null.  Current context.
+ */
+extern FmsRow fms_row_begin(ReturnSetInfo *result,
+							const FmsCounters *counters);
+
+/* Sets a column, or makes it null; nothing if there is no such column. */
+extern void fms_row_set(FmsRow *row, const char *column, Datum value);
+extern void fms_row_set_null(FmsRow *row, const char *column);
+
+/* Adds the row to the result. */
+extern void fms_row_end(FmsRow *row);
+
+#endif							/* FMS_OBSERVE_COUNTERS_H */

@@ -1,0 +1,94 @@
+/*-------------------------------------------------------------------------
+ *
+ * reports.h
+ *	  What sorts report: EXPLAIN, fmsort_last_sort(), fmsort_stat,
+ *	  fmsort_progress, the log.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef FMS_REPORTS_H
+#define FMS_REPORTS_H
+
+#include "postgres.h"
+
+#include "base/compat.h"
+#include "keys/keys.h"
+#include "observe/counters.h"
+
+/* ---- explain.c ---- */
+
+/*
+ * Sort Key: deparsed from the node's target list; and Presorted Key, if the
+ * input is in order of the first so many keys.
+ */
+extern void fms_explain_keys(PlanState *planstate, const FmsKeySpec *spec,
+							 int presorted, List *ancestors,
+							 ExplainState *es);
+
+/* What the sort did; times only if they were asked for. */
+extern void fms_explain_counters(const FmsCounters *counters,
+								 ExplainState *es);
+
+/*
+ * The same for each parallel worker that sorted.  Not in the server's own
+ * group "Workers", which no extension can add to.
+ */
+extern void fms_explain_workers(const FmsCounters *workers, int nworkers,
+								ExplainState *es);
+
+/* ---- last_sort.c ---- */
+
+/* A statement of the client's begins (not one inside a function). */
+extern void fms_last_sort_new_statement(void);
+
+/* A sort of the current statement has ended.  Never fails. */
+extern void fms_last_sort_remember(const FmsCounters *counters);
+
+/*
+ * How many sorts of the statement that is running are kept (its last ones),
+ * and each of them, oldest first.
+ */
+extern int	fms_last_sort_kept(void);
+extern const FmsCounters *fms_last_sort_get(int number);
+
+/* ---- stat.c ---- */
+
+/* What it needs of shared memory, and making it there. */
+extern Size fms_stat_shared_bytes(void);
+extern void fms_stat_share(void);
+
+/* A sort has ended.  Without shared memory nothing happens. */
+extern void fms_stat_add(const FmsCounters *counters);
+
+/*
+ * A plan has so many Sorts that stay PostgreSQL's: those that only the server
+ * can run, and those below another extension's nodes.
+ */
+extern void fms_stat_sorts_left(int to_server, int to_extensions);
+
+/* ---- progress.c ---- */
+
+/* What it needs of shared memory, and making it there. */
+extern Size fms_progress_shared_bytes(void);
+extern void fms_progress_share(void);
+
+/*
+ * The counters of a sort that begins, valid as long as the current memory
+ * context: in shared memory if a slot is free, else in that context.
+ */
+extern FmsCounters *fms_progress_begin(void);
+
+/* ---- slow_log.c ---- */
+
+/*
+ * A sort has ended: logs it if it took limit_ms milliseconds of its own, never
+ * if that is negative.
+ */
+extern void fms_slow_log(const FmsCounters *counters, int limit_ms);
+
+/* ---- why.c ---- */
+
+/* One line, in the current context. */
+extern char *fms_why(const FmsCounters *counters);
+
+#endif							/* FMS_REPORTS_H */
