@@ -259,6 +259,7 @@ BENCH_zoo = devices/zoo
 BENCH_progress = progress/watch
 BENCH_stat = stat/paired
 BENCH_cancel = cancel/moments
+BENCH_paired = tuplesort/paired
 
 bench-tuplesort: ## whole queries beside PostgreSQL's sort, an hour or two
 bench-zoo: ## the same on slowed devices, as root, half an hour
@@ -268,6 +269,7 @@ bench-calibrate: ## fmsort_calibrate() beside fio
 bench-progress: ## the estimates of fmsort_progress, a minute
 bench-stat: ## what statistics cost, two minutes
 bench-cancel: ## how long a cancelled sort goes on, an hour
+bench-paired: ## an older fmsort (OLD=COMMIT) beside this one, an hour
 
 bench-%: FORCE
 	@test/bench/$(or $(BENCH_$*),$(error there is no benchmark '$*'))

@@ -3,8 +3,8 @@
  * explain.c
  *	  What EXPLAIN says about an FMSort node.
  *
- * Structured formats give one property a fact, under the contract's names.
- * Text gives the same facts on a few lines, in the manner of the Sort node:
+ * Structured formats print one property a fact.  Text prints the same facts on
+ * a few lines:
  *
  *	  Sort Key: o_orderdate
  *	  Sort Method: external merge  Disk: 217088kB
@@ -12,7 +12,7 @@
  *	  I/O Method: io_uring  Direct I/O: true  Compression: 2.11
  *	  Run Formation Time: 700.1 ms  Input Time: 201.7 ms  ...
  *
- * With VERBOSE also what was chosen, and why, in words (why.c).
+ * With VERBOSE also the reasons of its choices (why.c).
  *
  *-------------------------------------------------------------------------
  */

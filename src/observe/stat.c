@@ -7,23 +7,13 @@
  *	                (no lock)      at the end of the transaction, or after
  *	                               some sorts or one that spilled
  *
- * A query may sort a million times (LATERAL), so a sort that ends only adds to
- * sums of its own process.  These go to shared memory when a transaction ends
- * and before that if much has come together.  If another backend is at it
- * right then they wait for the next occasion: nobody is held up by statistics,
- * but at exit.
+ * Pending sums go to shared memory without waiting: if another backend has the
+ * lock, they stay until the next occasion, at the latest until exit.  Each
+ * sum is a counter added up over all sorts of a database, so this file names
+ * no counter but those of sorts that stay PostgreSQL's.
  *
- * Totals have a fixed table, a row a database.  Databases that find it full
- * share the last row.  It starts empty with the server, as a crash would empty
- * it anyway; to keep numbers longer, sample the view.
- *
- * Parallel workers add what they did themselves.  Sorts whose query fails are
- * not counted: what they did was not finished.
- *
- * Why not a file of its own per session, or the server's statistics collector:
- * that takes no extensions before 18.
- *
- * On ERROR: pending sums stay, and go out with the abort.
+ * Databases that find the fixed table full share its last row.  Parallel
+ * workers add their own sorts.  A sort whose query fails is not counted.
  *
  *-------------------------------------------------------------------------
  */

@@ -12,18 +12,15 @@
  *	                                               many runs: MERGING
  *	                                                   get: from the merge
  *
- * Moving about.  Tuples have positions, 0 to count - 1, and the sort stands
- * between two of them.  Stepping, marking and restoring are arithmetic on
- * positions; how to come by the tuple at a position is another question:
+ * A sort stands between two positions of tuples, 0 to count - 1.  Stepping,
+ * marking and restoring are arithmetic on positions.  The tuple at a position:
  *
- *	  in memory				it is the entry of that number
- *	  merging, forwards		it is the next one of the merge, or the first of
- *							the merge begun again
- *	  merging, anywhere		history.c finds it
+ *	  in memory				the entry of that number
+ *	  merging, forwards		the next one of the merge, which may begin again
+ *	  merging, anywhere		from history.c
  *
- * Ownership.  Everything lies in one memory context of the sort's own, a
- * child of the caller's, so the sort may simply be forgotten on ERROR; what
- * is on disk cleans up after itself (spill.c).
+ * Ownership.  Everything is in one memory context, a child of the caller's, so
+ * a sort may be forgotten on ERROR.  spill.c cleans up what is on disk.
  *
  *-------------------------------------------------------------------------
  */
@@ -39,10 +36,7 @@
 #include "sort/sort.h"
 #include "sort/spill.h"
 
-/*
- * The counters may be shared memory, a page of which nothing else is used: so
- * a store for every tuple costs some per cent of sorting.
- */
+/* Tuples between two updates of FMS_COUNT_TUPLES, in shared memory. */
 #define PUBLISH_TUPLES	1024
 
 /* The least work_mem. */
@@ -102,7 +96,6 @@ mode_of(FmsModeChoice choice)
 	return NULL;				/* keep compiler quiet */
 }
 
-/* The phase that decides is ours; the other one is for those who look on. */
 static void
 set_phase(FmsSort *sort, FmsPhase phase)
 {
@@ -110,14 +103,14 @@ set_phase(FmsSort *sort, FmsPhase phase)
 	fms_count_set(sort->counters, FMS_COUNT_PHASE, phase);
 }
 
-/* What stopwatches have seen of putting tuples: see clock.h. */
+/* Measured time of putting tuples, see clock.h. */
 static double
 measured_us(const FmsSort *sort)
 {
 	return sort->writing_us + fms_formation_rare_us(sort->formation);
 }
 
-/* The counters of a sort that begins: only what it was told. */
+/* Sets the counters of a sort that begins: the settings in force. */
 static void
 announce(const FmsSort *sort)
 {
@@ -148,7 +141,7 @@ announce(const FmsSort *sort)
 	fms_counters_end_change(counters);
 }
 
-/* Makes it a sort that has not been given a tuple. */
+/* Makes it a sort without a tuple. */
 static void
 start(FmsSort *sort, const FmsOptions *options)
 {
@@ -212,17 +205,9 @@ fms_sort_reset(FmsSort *sort, const FmsOptions *options)
 	MemoryContextSwitchTo(caller);
 }
 
-/* Memory is full: how much of it is to become free? */
-static Size
-spill_bytes(const FmsSort *sort)
-{
-	return fms_sizing_run_bytes(&sort->sizing, sort->runs,
-								fms_formation_memory_bytes(sort->formation));
-}
-
 /*
- * The first run: now it matters what is known of the device.  If the system
- * has refused memory, the sort goes on as if work_mem were what it gave.
+ * Before the first run: looks up the device.  If the system has refused
+ * memory, the sort goes on as if work_mem were as large as it gave.
  */
 static void
 begin_spill(FmsSort *sort)
@@ -241,7 +226,6 @@ begin_spill(FmsSort *sort)
 								  sort->counters, sort->formation);
 }
 
-/* For those who look on. */
 static void
 publish(FmsSort *sort)
 {
@@ -273,7 +257,9 @@ put(FmsSort *sort, TupleTableSlot *slot)
 	Assert(sort->phase == FMS_PHASE_LOADING);
 	while (!fms_formation_put(sort->formation, slot,
 							  fms_sizing_formation_bytes(&sort->sizing)))
-		write_run(sort, spill_bytes(sort));
+		write_run(sort, fms_sizing_run_bytes(
+					  &sort->sizing, sort->runs,
+					  fms_formation_memory_bytes(sort->formation)));
 	if (sort->tuples++ % PUBLISH_TUPLES == 0)
 		publish(sort);
 	MemoryContextSwitchTo(caller);
@@ -303,7 +289,7 @@ finish_in_memory(FmsSort *sort)
 {
 	uint64		held = fms_formation_count(sort->formation);
 
-	/* tuples that were dropped: as large as those that were not */
+	/* dropped tuples count as large as the others */
 	sort->input_bytes = fms_formation_memory_bytes(sort->formation);
 	if (held > 0 && held < sort->tuples)
 		sort->input_bytes *= (double) sort->tuples / held;
@@ -318,7 +304,7 @@ finish_in_memory(FmsSort *sort)
 }
 
 /*
- * Writes what the last merge cannot keep in memory.  Returns the
+ * Writes the tuples that the last merge cannot keep in memory.  Returns the
  * in-memory run, or NULL.
  */
 static const FmsFormation *
@@ -345,7 +331,7 @@ write_last_run(FmsSort *sort)
 	return sort->formation;
 }
 
-/* The last run, then whatever has to be merged before the last merge. */
+/* Writes the last run, reduces the runs, begins the last merge. */
 static void
 finish_spilling(FmsSort *sort)
 {
@@ -405,7 +391,7 @@ next_merged(FmsSort *sort, uint64 position)
 	return tuple;
 }
 
-/* Nobody will look at the keys of records in order again: they stay open. */
+/* The record stays open: no key is compared any more. */
 static MinimalTuple
 tuple_in_memory(FmsSort *sort, uint64 position)
 {

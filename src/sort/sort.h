@@ -20,38 +20,32 @@
 typedef struct FmsSort FmsSort;
 
 /*
- * Begins a sort of tuples of that type.  All its memory is a child of the
- * current context; if that goes away first, nothing stays behind.  Must be
- * called under the resource owner that shall own its files.  counters: where
- * it counts what it does, from zero on; must stay until it ends.
- * find_device: asked by a sort that spills, when it begins to, since most
- * sorts need not know; NULL: what the options say is all that is known.
+ * Begins a sort.  Its memory is a child of the current context; its files
+ * belong to the current resource owner.  counters: set to zero, and must stay
+ * until the sort ends.  find_device: called before the first run is written,
+ * or NULL: the options have the device.
  */
 extern FmsSort *fms_sort_begin(TupleDesc desc, const FmsKeySpec *spec,
 							   const FmsOptions *options,
 							   FmsCounters *counters,
 							   FmsFindDevice find_device);
 
-/*
- * Forgets all tuples, for another sort of the same kind: cheaper than ending
- * this one and beginning another.
- */
+/* Forgets all tuples and counters, for another sort of the same columns. */
 extern void fms_sort_reset(FmsSort *sort, const FmsOptions *options);
 
 /* Adds a tuple; may write a run. */
 extern void fms_sort_put(FmsSort *sort, TupleTableSlot *slot);
 
 /*
- * There are no more tuples: sorts them, or writes the last run, merges down
- * to what one merge can do, and begins that.
+ * After the last tuple: sorts the tuples in memory, or writes the last run,
+ * merges runs until one merge can take all, and begins that merge.
  */
 extern void fms_sort_perform(FmsSort *sort);
 
 /*
- * The next tuple in order, or NULL behind the last one; backwards the one
- * before the last returned (behind the last one: the last), or NULL before
- * the first.  Belongs to the sort, and is valid until the next call.
- * Backwards only if the options said so.
+ * The next tuple, or NULL after the last one.  Backwards, if the options allow
+ * it: the tuple before the one returned last (after the end: the last tuple),
+ * or NULL.  Belongs to the sort, and is valid until the next call.
  */
 extern MinimalTuple fms_sort_get(FmsSort *sort, bool forward);
 
