@@ -51,7 +51,7 @@ run() {
         step "Making pages of it" genhtml --quiet "$INFO" \
             --output-directory "$COVERAGE/html"
     fi
-    perl "$FMSORT_ROOT/script/lib/uncovered.pl" "$INFO" "$FMSORT_ROOT/test/uncovered" |
+    perl "$FMSORT_ROOT/test/uncovered.pl" "$INFO" "$FMSORT_ROOT/test/uncovered" |
         tail -n 40 >"$COVERAGE/report" || status=1
     if ((status)); then failures; else cat; fi <"$COVERAGE/report"
     return "$status"
