@@ -182,10 +182,10 @@ build/reaper build/refuse: build/%: test/faults/%.c Makefile | build
 	$(CC) $(FAULT_FLAGS) -o $@ $<
 
 # The library with plans that this one does not know.
-build/fmsort_other.so: src/executor/node.c $(OBJS) Makefile | build
+build/fmsort_other.so: src/executor/plan.c $(OBJS) Makefile | build
 	$(CC) $(CFLAGS) $(filter-out -MMD -MP,$(CPPFLAGS)) -fPIC \
-		-DFMS_PLAN_VERSION=1000 -c -o build/node_other.o $<
-	$(CC) -shared -o $@ build/node_other.o $(filter-out src/executor/node.o,$(OBJS)) \
+		-DFMS_PLAN_VERSION=1000 -c -o build/plan_other.o $<
+	$(CC) -shared -o $@ build/plan_other.o $(filter-out src/executor/plan.o,$(OBJS)) \
 		$(LDFLAGS) $(SHLIB_LINK)
 
 # Another extension, for test/t/031_neighbour.pl.
