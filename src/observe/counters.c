@@ -175,23 +175,23 @@ to_datum(const FmsCounters *counters, FmsCounter counter, Oid type,
 		 Datum *datum)
 {
 	uint64		value = fms_counter(counters, counter);
+	FmsUnit		unit = fms_counter_info[counter].unit;
 	const char *name;
 
-	switch (fms_counter_info[counter].unit)
+	if (value == 0 && (unit == FMS_UNIT_IF_KNOWN ||
+					   unit == FMS_UNIT_KB_IF_KNOWN ||
+					   unit == FMS_UNIT_TIMESTAMP ||
+					   unit == FMS_UNIT_YES_NO))
+		return false;
+	switch (unit)
 	{
-		case FMS_UNIT_IF_KNOWN:
-			if (value == 0)
-				return false;
-			/* FALLTHROUGH */
 		case FMS_UNIT_NUMBER:
+		case FMS_UNIT_IF_KNOWN:
 			*datum = type == INT4OID ? Int32GetDatum(value) :
 				Int64GetDatum(value);
 			return true;
-		case FMS_UNIT_KB_IF_KNOWN:
-			if (value == 0)
-				return false;
-			/* FALLTHROUGH */
 		case FMS_UNIT_KB:
+		case FMS_UNIT_KB_IF_KNOWN:
 			*datum = Int64GetDatum(fms_counter_kb(counters, counter));
 			return true;
 		case FMS_UNIT_NS:
@@ -203,10 +203,10 @@ to_datum(const FmsCounters *counters, FmsCounter counter, Oid type,
 			return true;
 		case FMS_UNIT_TIMESTAMP:
 			*datum = TimestampTzGetDatum(value);
-			return value != 0;
+			return true;
 		case FMS_UNIT_YES_NO:
 			*datum = BoolGetDatum(value == FMS_YES);
-			return value != 0;
+			return true;
 		default:
 			name = fms_counter_name(counters, counter);
 			if (name)
