@@ -43,11 +43,6 @@
 #define FMS_IO_PARTS_MAX		16
 #define FMS_IO_JOINED_MAX_BYTES ((Size) 128 * 1024)
 
-/* Flags of sync_file_range() for a request without a buffer. */
-#define FMS_IO_WRITE_OUT_FLAGS \
-	(SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | \
-	 SYNC_FILE_RANGE_WAIT_AFTER)
-
 typedef enum FmsIoState
 {
 	FMS_IO_IDLE,				/* the caller's, buffer included */
@@ -70,14 +65,12 @@ struct FmsIoRequest
 	uint32		length_bytes;
 	uint32		piece_bytes;	/* size of the operations that the transfer
 								 * is cut into; 0: one operation */
-	char	   *buffer;			/* NULL, in a write: write the page cache's
-								 * pages of the range to the device */
+	char	   *buffer;
 	uint64		offset_bytes;
 
 	/* what became of it */
 	FmsIoState	state;
-	int			result;			/* when DONE: bytes moved (without a buffer
-								 * 0), or -errno */
+	int			result;			/* when DONE: bytes moved, or -errno */
 
 	/* kept by the channel and its method */
 	FmsIo	   *io;

@@ -261,10 +261,7 @@ prepare(struct io_uring_sqe *sqe, FmsIoRequest *request, uint32 at)
 	uint32		bytes = fms_io_piece_bytes(request, at);
 	uint64		offset = request->offset_bytes + at;
 
-	if (request->buffer == NULL)
-		io_uring_prep_sync_file_range(sqe, fd, bytes, offset,
-									  FMS_IO_WRITE_OUT_FLAGS);
-	else if (request->is_write)
+	if (request->is_write)
 		io_uring_prep_write(sqe, fd, buffer, bytes, offset);
 	else
 		io_uring_prep_read(sqe, fd, buffer, bytes, offset);

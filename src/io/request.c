@@ -108,10 +108,6 @@ fms_io_transfer(const FmsIoRequest *request)
 {
 	uint32		moved = 0;
 
-	if (request->buffer == NULL)
-		return sync_file_range(request->fd, (off_t) request->offset_bytes,
-							   (off_t) request->length_bytes,
-							   FMS_IO_WRITE_OUT_FLAGS) < 0 ? -errno : 0;
 	while (moved < request->length_bytes)
 	{
 		int			result = transfer_piece(request, moved);

@@ -186,15 +186,10 @@ fms_tape_free(FmsTape *tape, uint64 offset_bytes, Size length_bytes)
 	Assert(extent.upto_bytes <= tape->end_bytes);
 	if (fms_temp_file_is_direct_now(&tape->file) &&
 		!fms_temp_file_is_direct_at(&tape->file, offset_bytes))
-		(void) fms_tape_make_hole(tape, offset_bytes, length_bytes);
+		(void) fms_temp_file_make_hole(&tape->file, offset_bytes,
+									   length_bytes);
 	else
 		fms_space_add(&tape->free, extent);
-}
-
-bool
-fms_tape_make_hole(FmsTape *tape, uint64 offset_bytes, Size length_bytes)
-{
-	return fms_temp_file_make_hole(&tape->file, offset_bytes, length_bytes);
 }
 
 void

@@ -89,14 +89,6 @@ extern Size fms_tape_free_bytes(const FmsTape *tape);
 /* Gives up space reserved past the end.  Nothing may be in flight. */
 extern void fms_tape_trim(FmsTape *tape);
 
-/*
- * Returns an extent's whole pages to the file system; they must not be in
- * flight and will not be written again.  temp_file_limit counts them all the
- * same.  False if the file system cannot do it.
- */
-extern bool fms_tape_make_hole(FmsTape *tape, uint64 offset_bytes,
-							   Size length_bytes);
-
 /* Starts reads; the requests have offset, length and buffer. */
 extern void fms_tape_read(FmsTape *tape, FmsIoRequest **requests, int n);
 

@@ -83,7 +83,11 @@ extern void fms_temp_file_reserve(FmsTempFile *file, uint64 upto_bytes);
 /* Gives up what is reserved behind end_bytes.  Nothing may be in flight. */
 extern void fms_temp_file_trim(FmsTempFile *file, uint64 end_bytes);
 
-/* As fms_tape_make_hole(). */
+/*
+ * Returns an extent's whole pages to the file system; they must not be in
+ * flight and will not be written again.  temp_file_limit counts them all the
+ * same.  False if the file system cannot do it.
+ */
 extern bool fms_temp_file_make_hole(FmsTempFile *file, uint64 offset_bytes,
 									Size length_bytes);
 

@@ -33,8 +33,7 @@ static const struct
 	{"io_uring_register", SYS_io_uring_register},
 	{"io_uring_setup", SYS_io_uring_setup},
 	{"madvise", SYS_madvise},
-	{"statx", SYS_statx},
-	{"sync_file_range", SYS_sync_file_range}
+	{"statx", SYS_statx}
 };
 
 #define CALLS	(sizeof(calls) / sizeof(calls[0]))

@@ -84,8 +84,8 @@ my @situations = (
 		errno => EPERM,
 		without => 1
 	},
-	{ calls => [qw(fallocate sync_file_range)], errno => EOPNOTSUPP },
-	{ calls => [qw(sync_file_range madvise statx)], errno => ENOSYS },
+	{ calls => [qw(fallocate)], errno => EOPNOTSUPP },
+	{ calls => [qw(madvise statx)], errno => ENOSYS },
 	{ limits => 'ulimit -l 0', maybe => 1 },
 	{ limits => 'ulimit -l 64', maybe => 1 });
 

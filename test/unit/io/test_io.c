@@ -405,46 +405,6 @@ goes_and_comes(FmsIo *io, char *buffer, int number)
 	return request.result == (int) PIECE_BYTES && holds(buffer, number, 3);
 }
 
-/* Written through the page cache, and from there to the device. */
-static void
-test_write_out(void)
-{
-	FmsIoRequest request;
-	FmsIoRequest *batch[] = {&request};
-	FmsIo		io;
-	char	   *buffer;
-	int			ends[2];
-
-	if (pipe(ends) != 0)
-		abort();
-	fms_io_open(&io, choice);
-	buffer = fms_io_map(&io, PIECE_BYTES);
-	fill(buffer, 7, 2);
-	prepare(&request, buffer, 7, true);
-	fms_io_submit(&io, batch, 1);
-	wait_for(&io, &request);
-
-	request.buffer = NULL;
-	fms_io_submit(&io, batch, 1);
-	wait_for(&io, &request);
-	shim_ok(request.result == 0, "%s: a stretch is written out: %d",
-			method->name, request.result);
-	prepare(&request, buffer, 7, false);
-	fms_io_submit(&io, batch, 1);
-	wait_for(&io, &request);
-	shim_ok(holds(buffer, 7, 2), "%s: ... and is what it was", method->name);
-
-	prepare(&request, NULL, 0, true);
-	request.fd = ends[1];
-	fms_io_submit(&io, batch, 1);
-	wait_for(&io, &request);
-	shim_ok(request.result == -ESPIPE, "%s: what has no pages cannot be: %d",
-			method->name, request.result);
-	close(ends[0]);
-	close(ends[1]);
-	fms_io_close(&io);
-}
-
 /* ---- room beside other buffers ---- */
 
 #define ROWS_BYTES		((Size) 3 * 1024 * 1024)
@@ -585,7 +545,6 @@ test_method(const FmsIoMethod *which, FmsIoChoice how)
 	choice = how;
 	test_round_trip();
 	test_errors();
-	test_write_out();
 	test_in_flight();
 	test_close();
 	test_joined();
