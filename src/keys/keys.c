@@ -60,9 +60,7 @@ static const FmsKeyType *
 init_column(FmsColumn *column, const FmsKeySpec *spec, int i)
 {
 	SortSupport comparator = &column->comparator;
-	const FmsKeyType *type = find_type(spec->operators[i],
-									   spec->collations[i],
-									   &column->sort_keys);
+	const FmsKeyType *type;
 
 	comparator->ssup_cxt = CurrentMemoryContext;
 	comparator->ssup_collation = spec->collations[i];
@@ -71,6 +69,9 @@ init_column(FmsColumn *column, const FmsKeySpec *spec, int i)
 	comparator->abbreviate = false;
 	PrepareSortSupportFromOrderingOp(spec->operators[i], comparator);
 
+	/* the call above has refused a collation that is not determined */
+	type = find_type(spec->operators[i], spec->collations[i],
+					 &column->sort_keys);
 	column->attno = spec->attnos[i];
 	column->invert = comparator->ssup_reverse ? 0xFF : 0;
 	column->null_byte = spec->nulls_first[i] ? VALUE_BYTE - 1 : VALUE_BYTE + 1;

@@ -125,5 +125,13 @@ SELECT same('SELECT id, repeat(chr(64 + id), 40 * 1000 * 1000) AS long
 SELECT same('SELECT id, repeat(''x'', 20 * 1000 * 1000) || id AS long
   FROM generate_series(1, 3) id ORDER BY 2 DESC', 'keys of 20 MB');
 
+-- a collation that is not determined: refused with the server's error
+CREATE TABLE english (t text COLLATE "C");
+CREATE TABLE spanish (t text COLLATE "POSIX");
+SELECT throws_ok(
+  'SELECT t FROM english UNION ALL SELECT t FROM spanish ORDER BY 1', '42P22',
+  'could not determine which collation to use for string comparison',
+  'a sort without a collation is refused');
+
 SELECT * FROM finish();
 ROLLBACK;
