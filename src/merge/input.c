@@ -68,9 +68,9 @@ init_order(FmsInput *input, const FmsPosition *from)
 
 	for (run = 0; run < input->nruns; run++)
 		first_keys[run] = &input->runs[run]->first_keys;
-	input->order = fms_read_order_begin(plan->keys, plan->first_keys,
-										plan->mode->order, plan->counters,
-										input->nruns, first_keys, from);
+	input->order = fms_read_order_begin(plan->first_keys, plan->mode->order,
+										plan->counters, input->nruns,
+										first_keys, from);
 	pfree(first_keys);
 }
 

@@ -59,7 +59,6 @@ struct FmsReadOrder
 {
 	FmsOrderBy	by;
 	int			first_run;		/* the first run that may have first_blocks */
-	FmsKeys    *keys;
 	FmsFirstKeyStore *store;
 	FmsCounters *counters;
 	int			nruns;
@@ -94,7 +93,8 @@ tie_loser(void *arg, FmsLoserNode a, FmsLoserNode b)
 
 	/* the prefix of a run at its end equals only that of another such run */
 	if (a_upcoming && b_upcoming)
-		result = fms_keys_compare_rest(order->keys, a_upcoming, b_upcoming);
+		result = fms_keys_compare_rest(order->store->keys, a_upcoming,
+									   b_upcoming);
 	if (result == 0)
 		return fms_losertree_later(a, b);
 	return result < 0 ? b : a;
@@ -217,7 +217,7 @@ start_run(const FmsReadOrder *order, OrderRun *run, const FmsPosition *from)
 }
 
 FmsReadOrder *
-fms_read_order_begin(FmsKeys *keys, FmsFirstKeyStore *store, FmsOrderBy by,
+fms_read_order_begin(FmsFirstKeyStore *store, FmsOrderBy by,
 					 FmsCounters *counters, int nruns,
 					 const FmsFirstKeys *const *first_keys,
 					 const FmsPosition *from)
@@ -232,7 +232,6 @@ fms_read_order_begin(FmsKeys *keys, FmsFirstKeyStore *store, FmsOrderBy by,
 	Assert(nruns >= 1 && by != FMS_ORDER_NONE);
 
 	order->by = by;
-	order->keys = keys;
 	order->store = store;
 	order->counters = counters;
 	order->nruns = nruns;
@@ -261,7 +260,7 @@ fms_read_order_begin(FmsKeys *keys, FmsFirstKeyStore *store, FmsOrderBy by,
 		CHECK_FOR_INTERRUPTS();
 		start_run(order, &order->runs[run], from ? &from[run] : NULL);
 	}
-	if (fms_keys_prefix_decides(keys))
+	if (fms_keys_prefix_decides(store->keys))
 		begin_radix(order);
 	else
 		begin_tree(order);

@@ -53,7 +53,7 @@ typedef union FmsPosition
  * run's next block comes first.
  */
 extern FmsReadOrder *
-fms_read_order_begin(FmsKeys *keys, FmsFirstKeyStore *store, FmsOrderBy by,
+fms_read_order_begin(FmsFirstKeyStore *store, FmsOrderBy by,
 					 FmsCounters *counters, int nruns,
 					 const FmsFirstKeys *const *first_keys,
 					 const FmsPosition *from);

@@ -30,6 +30,7 @@
 #include "keys/entry.h"
 #include "formation/formation.h"
 #include "order/read_order.h"
+#include "no_tape.h"
 #include "shim.h"
 #include "work.h"
 
@@ -93,68 +94,6 @@ void
 fms_run_append(FmsRunWriter *writer, const FmsRecord *record)
 {
 	appended++;
-}
-
-/* ---- a small tape.c: all first keys are in memory ---- */
-
-FmsTape *
-fms_tape_open(FmsIo *io, FmsDirectChoice direct, uint32 block_bytes,
-			  bool checksums, FmsCounters *counters)
-{
-	abort();
-}
-
-#define NEVER_CALLED(function, arguments) void function arguments { abort(); }
-
-NEVER_CALLED(fms_tape_close, (FmsTape *tape))
-NEVER_CALLED(fms_tape_trim, (FmsTape *tape))
-NEVER_CALLED(fms_tape_move_on, (FmsTape *tape, Size bytes))
-NEVER_CALLED(fms_tape_wait, (FmsTape *tape, FmsIoRequest *request))
-NEVER_CALLED(fms_tape_report_corrupted,
-			 (const FmsTape *tape, const char *detail))
-NEVER_CALLED(fms_tape_read, (FmsTape *tape, FmsIoRequest **requests, int n))
-NEVER_CALLED(fms_tape_append, (FmsTape *tape, FmsIoRequest *request,
-							   char *buffer, uint32 length_bytes))
-NEVER_CALLED(fms_tape_set_checksum,
-			 (const FmsTape *tape, FmsChecksum *piece, Size bytes))
-
-bool
-fms_tape_checksum_holds(const FmsTape *tape, const FmsChecksum *piece,
-						Size bytes)
-{
-	abort();
-}
-
-const FmsTapeUse *
-fms_tape_use(const FmsTape *tape)
-{
-	static FmsTapeUse use;
-
-	return &use;
-}
-
-uint64
-fms_tape_end(const FmsTape *tape)
-{
-	abort();
-}
-
-uint64
-fms_tape_position(const FmsTape *tape)
-{
-	abort();
-}
-
-bool
-fms_tape_holds(const FmsTape *tape, Size bytes)
-{
-	abort();
-}
-
-bool
-fms_tape_has_free(const FmsTape *tape, Size bytes)
-{
-	abort();
 }
 
 /* ---- what formation.c has of the server ---- */
@@ -438,7 +377,7 @@ static Size
 follow(FmsFirstKeyStore *store, int nruns,
 	   const FmsFirstKeys *const *first_keys, const FmsPosition *from)
 {
-	FmsReadOrder *order = fms_read_order_begin(NULL, store,
+	FmsReadOrder *order = fms_read_order_begin(store,
 											   FMS_ORDER_BY_FIRST_KEYS,
 											   counters, nruns, first_keys,
 											   from);

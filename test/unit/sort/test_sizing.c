@@ -17,160 +17,21 @@
 
 #include "io/huge_page.h"
 #include "sort/sizing.h"
+#include "no_tape.h"
 #include "shim.h"
 
 /* ---- linked, but never called: nothing here sorts ---- */
 
-int
-fms_keys_compare_rest(FmsKeys *keys, const FmsRecord *a, const FmsRecord *b)
-{
-	abort();
-}
-
-int
-fms_keys_compare_columns(FmsKeys *keys, const FmsRecord *a,
-						 const FmsRecord *b)
-{
-	abort();
-}
-
-const FmsRecord *
-fms_keys_make_first_key(FmsKeys *keys, const FmsRecord *record)
-{
-	abort();
-}
-
-bool
-fms_keys_prefix_decides(const FmsKeys *keys)
-{
-	abort();
-}
-
-uint64
-fms_formation_count(const FmsFormation *formation)
-{
-	abort();
-}
-
-const FmsRecord *
-fms_formation_get(const FmsFormation *formation, uint64 position)
-{
-	abort();
-}
-
-FmsTape *
-fms_tape_open(FmsIo *io, FmsDirectChoice direct, uint32 block_bytes,
-			  bool checksums, FmsCounters *counters)
-{
-	abort();
-}
-
-void
-fms_tape_close(FmsTape *tape)
-{
-	abort();
-}
-
-void
-fms_tape_append(FmsTape *tape, FmsIoRequest *request, char *buffer,
-				uint32 length_bytes)
-{
-	abort();
-}
-
-const FmsTapeUse *
-fms_tape_use(const FmsTape *tape)
-{
-	static FmsTapeUse use;
-
-	return &use;
-}
-
-uint64
-fms_tape_end(const FmsTape *tape)
-{
-	abort();
-}
-
-void
-fms_tape_trim(FmsTape *tape)
-{
-	abort();
-}
-
-uint64
-fms_tape_position(const FmsTape *tape)
-{
-	abort();
-}
-
-bool
-fms_tape_holds(const FmsTape *tape, Size bytes)
-{
-	abort();
-}
-
-bool
-fms_tape_has_free(const FmsTape *tape, Size bytes)
-{
-	abort();
-}
-
-void
-fms_tape_move_on(FmsTape *tape, Size bytes)
-{
-	abort();
-}
-
-Size
-fms_tape_free_bytes(const FmsTape *tape)
-{
-	abort();
-}
-
-void
-fms_tape_free(FmsTape *tape, uint64 offset_bytes, Size length_bytes)
-{
-	abort();
-}
-
-void
-fms_tape_read(FmsTape *tape, FmsIoRequest **requests, int n)
-{
-	abort();
-}
-
-void
-fms_tape_wait(FmsTape *tape, FmsIoRequest *request)
-{
-	abort();
-}
-
-void
-fms_tape_set_checksum(const FmsTape *tape, FmsChecksum *piece, Size bytes)
-{
-	abort();
-}
-
-bool
-fms_tape_checksum_holds(const FmsTape *tape, const FmsChecksum *piece,
-						Size bytes)
-{
-	abort();
-}
-
-void
-fms_tape_report_corrupted(const FmsTape *tape, const char *detail)
-{
-	abort();
-}
-
-void
-fms_block_check(const FmsTape *tape, const char *block, uint32 block_bytes,
-				uint32 run, uint32 number)
-{
-	abort();
-}
+NEVER_CALLED(int, fms_keys_compare_rest,
+			 (FmsKeys *keys, const FmsRecord *a, const FmsRecord *b))
+NEVER_CALLED(int, fms_keys_compare_columns,
+			 (FmsKeys *keys, const FmsRecord *a, const FmsRecord *b))
+NEVER_CALLED(const FmsRecord *, fms_keys_make_first_key,
+			 (FmsKeys *keys, const FmsRecord *record))
+NEVER_CALLED(bool, fms_keys_prefix_decides, (const FmsKeys *keys))
+NEVER_CALLED(uint64, fms_formation_count, (const FmsFormation *formation))
+NEVER_CALLED(const FmsRecord *, fms_formation_get,
+			 (const FmsFormation *formation, uint64 position))
 
 /* ---- the grid ---- */
 
