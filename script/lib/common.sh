@@ -130,21 +130,28 @@ log_to() {
     : >"$1"
 }
 
-# step "Building" command...: one line, its time, and silence unless it fails.
-step() {
-    local title=$1 start=$SECONDS status=0
+# attempt "Building" command...: one line, its time or that it failed; its
+# output goes to the log.
+attempt() {
+    local title=$1 start=$SECONDS
     shift
 
     printf '%-58s' "$title ..."
     printf '\n## %s\n' "$title" >>"$FMSORT_LOG"
-    await "$@" >>"$FMSORT_LOG" 2>&1 || status=$?
-    if ((status != 0)); then
+    if await "$@" >>"$FMSORT_LOG" 2>&1; then
+        printf '%4d s\n' $((SECONDS - start))
+    else
         say "failed"
-        say
-        tail -n 40 "$FMSORT_LOG" | failures
-        die "that step failed; all it said is in $FMSORT_LOG"
+        return 1
     fi
-    printf '%4d s\n' $((SECONDS - start))
+}
+
+# step "Building" command...: an attempt that has to succeed.
+step() {
+    attempt "$@" && return
+    say
+    tail -n 40 "$FMSORT_LOG" | failures
+    die "that step failed; all it said is in $FMSORT_LOG"
 }
 
 # copy_tree DIRECTORY: the tree as it is here, without what was made from it,

@@ -100,19 +100,12 @@ by_pgxn() {
 }
 
 try() {
-    local title=$1 start=$SECONDS status=0
-    shift
-
-    printf '%-58s' "$title ..."
-    printf '\n## %s\n' "$title" >>"$FMSORT_LOG"
-    await "$@" >>"$FMSORT_LOG" 2>&1 || status=$?
-    if ((status == 0)); then
+    if attempt "$@"; then
         PASSED=$((PASSED + 1))
-        printf '%4d s\n' $((SECONDS - start))
     else
         FAILED=$((FAILED + 1))
         {
-            echo "failed: $title"
+            echo "failed: $1"
             tail -n 15 "$FMSORT_LOG"
         } | failures
     fi
