@@ -245,11 +245,11 @@ wait_for_any(FmsProbe *probe)
 /* Progress of a measurement; times since its start. */
 typedef struct Progress
 {
-	double		half_us;		/* the ramp takes so long, */
-	uint64		half_done;		/* ... or so many requests, */
-	uint64		ramp_done;		/* ... but at least so many */
-	double		stop_us;		/* nothing is submitted from then on, */
-	uint64		counted_min;	/* ... if so many requests are counted */
+	double		half_us;		/* the ramp ends at this time, */
+	uint64		half_done;		/* ... or after this number of requests, */
+	uint64		ramp_done;		/* ... but not before this number */
+	double		stop_us;		/* submitting ends at this time, */
+	uint64		counted_min;	/* ... but not before this number counted */
 	uint64		done;			/* requests so far */
 	uint64		counted;		/* of them, between ramp and drain */
 	double		ramp_us;		/* end of the ramp */

@@ -37,8 +37,8 @@ extern FmsProbe *fms_probe_open(Oid tablespace, FmsIoChoice io_method,
 extern bool fms_probe_can(const FmsProbe *probe, const FmsProbePoint *point);
 
 /*
- * Measures a point for so many seconds, or for as long as the device needs for
- * 5/4 of depth requests.  FMS_PATTERN_APPEND comes first and once, and writes
+ * Measures a point for `seconds`, or longer if 5/4 of point->depth requests
+ * take longer.  FMS_PATTERN_APPEND comes first and once, and writes
  * no more than file_bytes.
  */
 extern void fms_probe_measure(FmsProbe *probe, double seconds,

@@ -177,7 +177,7 @@ choose_compressed(const FmsSpillFacts *facts, const Situation *now,
 /* See FmsSpillChoice; never if no later choice depends on memory. */
 static uint64
 read_memory_bytes(const FmsSpillFacts *facts, const Situation *now,
-				   const FmsSpillChoice *choice)
+				  const FmsSpillChoice *choice)
 {
 	uint64		room = now->slow ? now->memory_bytes : now->room_bytes;
 

@@ -50,8 +50,8 @@ typedef struct FmsSpillChoice
 	FmsDirectReason direct_reason;
 	FmsCompressReason compress_reason;
 	double		device_mb;		/* round trip; 0: unknown */
-	uint64		read_memory_bytes;	/* read memory again when so many bytes are
-									 * written */
+	uint64		read_memory_bytes;	/* read memory again when written_bytes
+									 * reaches this */
 } FmsSpillChoice;
 
 /* Sets the facts before the first run.  Reads memory if that matters. */
@@ -63,8 +63,9 @@ extern void fms_spill_policy_begin(FmsSpillFacts *facts,
 extern void fms_spill_policy_read_memory(FmsSpillFacts *facts);
 
 /*
- * A direct run of so many bytes has been written.  True if it showed another
- * rate of the device than known: then memory must be read again, too.
+ * Notes that a direct run of `bytes` has been written.  Returns true if the
+ * run showed another rate of the device than known; memory must then be read
+ * again, too.
  */
 extern bool fms_spill_policy_observe(FmsSpillFacts *facts, double bytes,
 									 double elapsed_us, double blocked_us);

@@ -68,8 +68,8 @@ extern const FmsRecord *fms_formation_get(const FmsFormation *formation,
 extern void fms_formation_finish(FmsFormation *formation);
 
 /*
- * Sorts the tuples that arrived first, so many that at least `bytes` become
- * free, into the writer's open run, and forgets them.
+ * Sorts the tuples that arrived first into the writer's open run, until at
+ * least `bytes` are free, and forgets them.
  */
 extern void fms_formation_spill(FmsFormation *formation,
 								FmsRunWriter *writer, Size bytes);

@@ -54,7 +54,7 @@
 /* NOTICEs of progress in all. */
 #define NOTICES			5
 
-/* The file is written in pieces of so many bytes, as runs nearly are. */
+/* Bytes of a write that appends to the file; runs are written similarly. */
 #define APPEND_BYTES	262144
 #define APPEND_DEPTH	4
 

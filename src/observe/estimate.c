@@ -84,7 +84,7 @@ input_time_part(const FmsCounters *counters)
 			   EXPECTED_SHARE);
 }
 
-/* Are groups of presorted input loaded and handed out by turns? */
+/* Does the sort load and hand out groups of presorted input alternately? */
 static bool
 is_grouped(const FmsCounters *counters)
 {

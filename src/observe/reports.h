@@ -18,8 +18,8 @@
 /* ---- explain.c ---- */
 
 /*
- * Sort Key: deparsed from the node's target list; and Presorted Key, if the
- * input is in order of the first so many keys.
+ * Shows Sort Key, deparsed from the node's target list, and Presorted Key if
+ * the input is in order of the first `presorted` keys, more than 0.
  */
 extern void fms_explain_keys(PlanState *planstate, const FmsKeySpec *spec,
 							 int presorted, List *ancestors,
@@ -61,8 +61,8 @@ extern void fms_stat_share(void);
 extern void fms_stat_add(const FmsCounters *counters);
 
 /*
- * A plan has so many Sorts that stay PostgreSQL's: those that only the server
- * can run, and those below another extension's nodes.
+ * Counts Sorts of a plan that stay PostgreSQL's: to_server that only the
+ * server can run, and to_extensions below another extension's nodes.
  */
 extern void fms_stat_sorts_left(int to_server, int to_extensions);
 

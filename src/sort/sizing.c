@@ -36,8 +36,9 @@
 #define AUTO_BLOCK_MAX_BYTES	((uint32) 1024 * 1024)
 
 /*
- * Half as large a block is as good if it is read at this rate of the whole,
- * and has so many bytes: fewer cost too much processor time a byte.
+ * A block of half the size is as good if the device reads it at this part of
+ * the rate, and if it has at least CHEAP_BLOCK_BYTES: smaller blocks cost too
+ * much processor time a byte.
  */
 #define NEARLY_AS_FAST			0.95
 #define CHEAP_BLOCK_BYTES		((uint32) 32 * 1024)

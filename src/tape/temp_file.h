@@ -23,8 +23,8 @@ typedef struct FmsTempFile
 {
 	File		file;			/* accounting, and buffered transfers */
 	File		direct_file;	/* O_DIRECT on the same path, or 0 */
-	uint64		turns[FMS_TEMP_FILE_TURNS]; /* offsets where direct I/O begins
-											 * and ends by turns */
+	uint64		turns[FMS_TEMP_FILE_TURNS]; /* offsets where direct I/O
+											 * begins, ends, begins .. */
 	int			nturns;
 	uint32		block_bytes;
 	uint32		direct_alignment;	/* 0: not asked, or no direct I/O */
