@@ -94,7 +94,7 @@ fms_probe_open(Oid tablespace, FmsIoChoice io_method, bool direct)
 	probe->on_reset.arg = probe;
 	MemoryContextRegisterResetCallback(context, &probe->on_reset);
 	fms_io_open(&probe->io, io_method);
-	probe->buffers = fms_io_map(&probe->io, BUFFERS_BYTES);
+	probe->buffers = fms_io_map(&probe->io, BUFFERS_BYTES, direct);
 	pg_prng_seed(&probe->random, (uint64) GetCurrentTimestamp() ^ MyProcPid);
 	for (uint32 i = 0; i < BUFFERS_BYTES; i += sizeof(uint64))
 		*(uint64 *) (probe->buffers + i) = pg_prng_uint64(&probe->random);

@@ -148,10 +148,6 @@ struct FmsIo
 {
 	const FmsIoMethod *method;	/* NULL once closed */
 	uint32		in_flight;		/* requests that the kernel has */
-	bool		direct;			/* buffers are for direct I/O */
-	Size		spare_bytes;	/* memory that the next mappings may use to
-								 * round up to huge pages; set by the
-								 * channel's owner */
 	dlist_head	mappings;		/* FmsMapping, in buffers.c */
 };
 
@@ -200,29 +196,12 @@ extern bool fms_io_wait(FmsIo *io);
 /* ---- buffers: buffers.c ---- */
 
 /*
- * Maps a zeroed buffer, aligned to pages.  Raises an error if there is no
- * memory.
+ * Maps a zeroed buffer, aligned to pages.  direct: transfers may bypass the
+ * page cache, so a buffer of 256 kB or more is rounded up to whole huge pages.
+ * A sort has at most two of these at once: the input buffer and the write
+ * buffers.  Raises an error if there is no memory.
  */
-extern char *fms_io_map(FmsIo *io, Size bytes);
-
-/* The same, with room for another buffer of room_bytes behind it. */
-extern char *fms_io_map_with_room(FmsIo *io, Size bytes, Size room_bytes);
-
-/*
- * Makes memory that was mapped elsewhere room for a buffer; from now on the
- * channel owns it.  A buffer of n bytes needs FMS_IO_ROOM_BYTES(n).
- */
-#define FMS_IO_ROOM_BYTES(n) \
-	((Size) (FMS_IO_ALIGN(n) + FMS_IO_ALIGN_BYTES))
-
-extern void fms_io_adopt(FmsIo *io, char *memory, Size bytes);
-
-/*
- * Returns a buffer in the room of another mapping, or a mapping of its own if
- * there is no such room.  It is not zeroed, and must be unmapped before the
- * buffer in front of it.
- */
-extern char *fms_io_map_in_room(FmsIo *io, Size bytes);
+extern char *fms_io_map(FmsIo *io, Size bytes, bool direct);
 
 /* Waits until the channel has nothing in flight, and unmaps the buffer. */
 extern void fms_io_unmap(FmsIo *io, char *buffer);
@@ -232,12 +211,6 @@ extern void fms_io_unmap(FmsIo *io, char *buffer);
  * drained, their addresses stay reserved.
  */
 extern void fms_io_unmap_all(FmsIo *io, bool drained);
-
-/*
- * Says that transfers will be direct: present and future buffers get huge
- * pages where possible.
- */
-extern void fms_io_expect_direct(FmsIo *io);
 
 /* ---- requests: request.c ---- */
 

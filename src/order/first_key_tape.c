@@ -95,7 +95,7 @@ fms_first_key_tape_offset(FmsFirstKeyTape *tape)
 								   NULL);
 		tape->buffer = fms_write_buffer_create(tape->io, tape->tape,
 											   BUFFER_BYTES,
-											   FMS_WRITE_BUFFERS_MIN, false);
+											   FMS_WRITE_BUFFERS_MIN);
 	}
 	return fms_write_buffer_position(tape->buffer);
 }
@@ -206,7 +206,7 @@ read_large_chunk(FmsChunkReader *reader, ChunkSlot *slot, Size size)
 	FmsFirstKeyTape *tape = reader->tape;
 	FmsIoRequest *request = &slot->request;
 
-	slot->extra = fms_io_map(tape->io, size);
+	slot->extra = fms_io_map(tape->io, size, false);
 	memcpy(slot->extra, slot->buffer, tape->chunk_bytes);
 	request->buffer = slot->extra + tape->chunk_bytes;
 	request->length_bytes = size - tape->chunk_bytes;

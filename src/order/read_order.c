@@ -240,7 +240,7 @@ fms_read_order_begin(FmsFirstKeyStore *store, FmsOrderBy by,
 		run_bytes +=
 			fms_first_key_reader_buffer_bytes(store, FMS_FIRST_KEYS_BEHIND);
 	if (run_bytes > 0)
-		order->buffers = fms_io_map(store->tape.io, nruns * run_bytes);
+		order->buffers = fms_io_map(store->tape.io, nruns * run_bytes, false);
 	for (run = 0; run < nruns; run++)
 	{
 		char	   *buffer = order->buffers + run * run_bytes;

@@ -161,8 +161,6 @@ start(FmsSort *sort, const FmsOptions *options)
 	sort->mark_at_end = false;
 	fms_formation_set_bound(sort->formation, options->bound);
 	sort->sizing = fms_sizing_choose(mode_of(options->mode), options);
-	fms_formation_want_head(sort->formation,
-							FMS_IO_ROOM_BYTES(sort->sizing.writer_bytes));
 	sort->began = fms_sampler_begin(&sort->putting, measured_us(sort));
 }
 
@@ -223,7 +221,7 @@ begin_spill(FmsSort *sort)
 	if (options->device.known || refused_at > 0)
 		sort->sizing = fms_sizing_choose(mode_of(options->mode), options);
 	sort->spill = fms_spill_begin(sort->keys, options, &sort->sizing,
-								  sort->counters, sort->formation);
+								  sort->counters);
 }
 
 static void

@@ -166,7 +166,7 @@ fms_temp_file_make_hole(FmsTempFile *file, uint64 offset_bytes,
 
 /* Opens the direct file.  False, with errno set, if there is no direct I/O. */
 static bool
-open_direct(FmsTempFile *file, FmsIo *io)
+open_direct(FmsTempFile *file)
 {
 	char	   *path = FilePathName(file->file);
 	int			probe;
@@ -192,18 +192,16 @@ open_direct(FmsTempFile *file, FmsIo *io)
 	file->direct_file = PathNameOpenTemporaryFile(path, O_RDWR | PG_O_DIRECT);
 	if (file->direct_file <= 0)
 		elog(ERROR, "sort temporary file \"%s\" has disappeared", path);
-	fms_io_expect_direct(io);
 	return true;
 }
 
 bool
-fms_temp_file_set_direct(FmsTempFile *file, FmsIo *io, uint64 end_bytes,
-						 bool direct)
+fms_temp_file_set_direct(FmsTempFile *file, uint64 end_bytes, bool direct)
 {
 	if (fms_temp_file_is_direct_now(file) == direct)
 		return true;
 	if (file->nturns == FMS_TEMP_FILE_TURNS ||
-		(direct && file->direct_file <= 0 && !open_direct(file, io)))
+		(direct && file->direct_file <= 0 && !open_direct(file)))
 		return false;
 	file->turns[file->nturns++] = end_bytes;
 	return true;

@@ -446,7 +446,7 @@ test_order(int nruns, Size blocks, uint64 step, bool decides,
 static void
 test_unmapping(void)
 {
-	char	   *buffer = fms_io_map(&io, (Size) 1 << 30);
+	char	   *buffer = fms_io_map(&io, (Size) 1 << 30, false);
 
 	work_begin();
 	fms_io_unmap(&io, buffer);

@@ -189,8 +189,8 @@ losing_ring(int call, int error)
 	CHECK(pipe(ends) == 0);
 	fms_io_open(&first, FMS_IO_URING);
 	fms_io_open(&second, FMS_IO_URING);
-	buffers[0] = fms_io_map(&first, BUFFER_BYTES);
-	buffers[1] = fms_io_map(&second, BUFFER_BYTES);
+	buffers[0] = fms_io_map(&first, BUFFER_BYTES, false);
+	buffers[1] = fms_io_map(&second, BUFFER_BYTES, false);
 	memset(buffers[0], 1, BUFFER_BYTES);
 	begin_read(&first, &requests[0], buffers[0], ends[0]);
 	begin_read(&second, &requests[1], buffers[1], ends[0]);

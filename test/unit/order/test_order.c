@@ -126,6 +126,12 @@ fms_tape_close(FmsTape *tape)
 	pfree(tape);
 }
 
+bool
+fms_tape_is_direct(const FmsTape *tape)
+{
+	return false;
+}
+
 void
 fms_tape_append(FmsTape *tape, FmsIoRequest *request, char *buffer,
 				uint32 length_bytes)
@@ -766,7 +772,7 @@ keys_come_back(Size share_bytes, FmsFirstKeyReading reading)
 
 	if (fms_first_key_reader_buffer_bytes(store, reading) > 0)
 		buffer = fms_io_map(&io, fms_first_key_reader_buffer_bytes(store,
-																   reading));
+																   reading), false);
 	reader = fms_first_key_reader_open(store, &run, reading, buffer);
 	fms_first_key_reader_start(reader);
 	for (i = 0; i < n; i++)
