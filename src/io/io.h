@@ -12,6 +12,7 @@
  *	  io.c			channels: opening, closing, submitting, waiting
  *	  request.c		requests: joining neighbours, carrying out, completing
  *	  buffers.c		buffers: mappings and huge pages
+ *	  io_direct.c	the alignment that direct transfers need
  *
  * This folder knows file descriptors, but no files and no block format.
  *
@@ -233,5 +234,15 @@ extern int	fms_io_join(FmsIoRequest **requests, int n,
  * their operation.
  */
 extern void fms_io_complete(FmsIoRequest *request, int result);
+
+/* ---- direct I/O: io_direct.c ---- */
+
+/*
+ * Returns the alignment in bytes of offset, length and memory that direct
+ * transfers of the file need, at most FMS_IO_ALIGN_BYTES.  0: the file has no
+ * direct I/O with that alignment; errno says why.  fd is open with O_DIRECT;
+ * the page at page_offset_bytes has been written.
+ */
+extern uint32 fms_io_direct_alignment(int fd, uint64 page_offset_bytes);
 
 #endif							/* FMS_IO_H */

@@ -22,7 +22,6 @@
 #include <unistd.h>
 
 #include "io/io.h"
-#include "io/io_direct.h"
 #include "base/options.h"
 
 /* Asks the kernel; false: it does not say. */

@@ -46,8 +46,6 @@ static int	ring_error = 0;		/* -errno: takes no more requests */
 static int	ring_lost = 0;		/* -errno: delivers no more completions */
 static uint32 ring_in_flight = 0;	/* entries that the kernel has */
 
-static bool can_join = false;	/* vectors need not outlive the submission */
-
 /* Vectors of the entries in the submission queue. */
 static struct iovec vectors[RING_SUBMISSION_ENTRIES][FMS_IO_PARTS_MAX];
 
@@ -90,7 +88,7 @@ ring_try_out(void)
 	struct io_uring_cqe *cqe;
 	int			error;
 
-	/* came with the operations that read and write without a vector */
+	/* later than SUBMIT_STABLE, which lets vectors change once submitted */
 	if ((ring.features & IORING_FEAT_RW_CUR_POS) == 0)
 		return -ENOSYS;
 	io_uring_prep_read(io_uring_get_sqe(&ring), -1, &nowhere, 1, 0);
@@ -134,7 +132,6 @@ ring_begin(void)
 	}
 	ring_error = ring_lost = 0;
 	ring_in_flight = 0;
-	can_join = (ring.features & IORING_FEAT_SUBMIT_STABLE) != 0;
 	return 0;
 }
 
@@ -208,45 +205,53 @@ wait_and_reap(void)
 	return error;
 }
 
-/*
- * Submits the queued entries.  0, or -errno if the kernel has not taken the
- * last io_uring_sq_ready() of them.
- */
-static int
+/* Ends the pieces whose entries the kernel has not taken. */
+static void
+cancel_entries(void)
+{
+	unsigned int left;
+
+	for (left = io_uring_sq_ready(&ring); left > 0; left--)
+	{
+		unsigned int at = (ring.sq.sqe_tail - left) % RING_SUBMISSION_ENTRIES;
+
+		complete_piece((FmsIoRequest *) (uintptr_t) ring.sq.sqes[at].user_data,
+					   -ECANCELED);
+	}
+}
+
+/* Submits the queued entries, or cancels them and sets ring_error. */
+static void
 push(void)
 {
-	while (io_uring_sq_ready(&ring) > 0)
+	while (ring_error == 0 && io_uring_sq_ready(&ring) > 0)
 	{
 		int			taken = io_uring_submit(&ring);
 
 		if (taken > 0)
 			ring_in_flight += taken;
-		if (taken > 0 || taken == -EINTR)
-			continue;
-		if ((taken == -EAGAIN || taken == -EBUSY) && ring_in_flight > 0)
-		{
+		else if ((taken == -EAGAIN || taken == -EBUSY) && ring_in_flight > 0)
 			/* no memory for requests: let some finish first */
-			int			error = wait_and_reap();
-
-			if (error != 0 && error != -EINTR)
-				return error;
-			continue;
-		}
-		return taken < 0 ? taken : -EIO;
+			(void) wait_and_reap();
+		else if (taken != -EINTR)
+			ring_error = taken < 0 ? taken : -EIO;
 	}
-	return 0;
+	if (ring_error != 0)
+		cancel_entries();
 }
 
-/* Gets an entry of the submission queue; NULL: none, because of *error. */
+/* Gets an entry of the submission queue; NULL: the ring takes no more. */
 static struct io_uring_sqe *
-get_entry(int *error)
+get_entry(void)
 {
-	struct io_uring_sqe *sqe = io_uring_get_sqe(&ring);
+	struct io_uring_sqe *sqe = NULL;
 
-	if (sqe == NULL)
+	if (ring_error == 0)
+		sqe = io_uring_get_sqe(&ring);
+	if (ring_error == 0 && sqe == NULL)
 	{
-		*error = push();
-		if (*error == 0)
+		push();
+		if (ring_error == 0)
 			sqe = io_uring_get_sqe(&ring);
 	}
 	return sqe;
@@ -268,116 +273,60 @@ prepare(struct io_uring_sqe *sqe, FmsIoRequest *request, uint32 at)
 	io_uring_sqe_set_data(sqe, request);
 }
 
-/* Queues the pieces of a request and counts them in *queued. */
-static int
-queue_pieces(FmsIoRequest *request, int *queued)
+/* Queues the pieces of a request. */
+static void
+queue_pieces(FmsIoRequest *request)
 {
-	int			error = 0;
-	uint32		at = 0;
+	uint32		bytes = request->length_bytes;
+	uint32		at;
 
-	while (at < request->length_bytes)
+	for (at = 0; at < bytes; at += fms_io_piece_bytes(request, at))
 	{
-		struct io_uring_sqe *sqe = get_entry(&error);
+		struct io_uring_sqe *sqe = get_entry();
 
-		if (sqe == NULL)
-			break;
-		prepare(sqe, request, at);
-		(*queued)++;
-		at += fms_io_piece_bytes(request, at);
+		if (sqe)
+			prepare(sqe, request, at);
+		else
+			complete_piece(request, -ECANCELED);
 	}
-	return error;
 }
 
 /* Queues n joined reads; copies the vector, which lasts as the entry does. */
-static int
-queue_joined(FmsIoRequest *first, const struct iovec *vector, int n,
-			 int *queued)
+static void
+queue_joined(FmsIoRequest *first, const struct iovec *vector, int n)
 {
-	int			error = 0;
-	struct io_uring_sqe *sqe = get_entry(&error);
+	struct io_uring_sqe *sqe = get_entry();
 	struct iovec *lasting;
 
 	if (sqe == NULL)
-		return error;
+	{
+		complete_piece(first, -ECANCELED);
+		return;
+	}
 	lasting = vectors[sqe - ring.sq.sqes];
 	memcpy(lasting, vector, n * sizeof(struct iovec));
 	io_uring_prep_readv(sqe, first->fd, lasting, n, first->offset_bytes);
 	io_uring_sqe_set_data(sqe, first);
-	(*queued)++;
-	return 0;
-}
-
-/* Queues the requests, joined if possible, until there is an error. */
-static int
-queue_all(FmsIoRequest **requests, int n, int *queued)
-{
-	struct iovec vector[FMS_IO_PARTS_MAX];
-	int			error = 0;
-
-	while (n > 0 && error == 0)
-	{
-		int			joined = can_join ? fms_io_join(requests, n, vector) : 1;
-
-		if (joined == 1)
-			error = queue_pieces(requests[0], queued);
-		else
-			error = queue_joined(requests[0], vector, joined, queued);
-		requests += joined;
-		n -= joined;
-	}
-	return error;
-}
-
-/* Ends the requests' pieces behind the first `taken`: nobody moves them. */
-static void
-give_up(FmsIoRequest **requests, int n, int taken)
-{
-	const FmsIoRequest *part = NULL;
-	int			i;
-
-	for (i = 0; i < n; i++)
-	{
-		FmsIoRequest *request = requests[i];
-		int			pieces = fms_io_pieces(request);
-		int			lost = pieces - Min(taken, pieces);
-		bool		is_part = request == part;
-
-		part = request->next_part;
-		if (is_part)
-			continue;			/* completed with the first one */
-		taken -= pieces - lost;
-		for (; lost > 0; lost--)
-			complete_piece(request, -ECANCELED);
-	}
 }
 
 static void
 uring_submit(FmsIoRequest **requests, int n)
 {
-	bool		usable = ring_error == 0;
-	int			queued = 0;
-	int			error = ring_error;
-	int			i;
+	struct iovec vector[FMS_IO_PARTS_MAX];
+	int			joined;
 
-	for (i = 0; i < n; i++)
+	for (; n > 0; requests += joined, n -= joined)
 	{
-		requests[i]->result = 0;
-		requests[i]->pieces_left = fms_io_pieces(requests[i]);
+		joined = fms_io_join(requests, n, vector);
+		requests[0]->result = 0;
+		requests[0]->pieces_left = fms_io_pieces(requests[0]);
+		if (joined == 1)
+			queue_pieces(requests[0]);
+		else
+			queue_joined(requests[0], vector, joined);
 	}
-	if (usable)
-		error = queue_all(requests, n, &queued);
-	if (error == 0)
-		error = push();
-
-	if (error != 0)
-	{
-		/* the kernel takes entries in order */
-		int			taken = usable ?
-			queued - (int) io_uring_sq_ready(&ring) : 0;
-
-		ring_error = error;
-		give_up(requests, n, taken);
-	}
+	if (ring_error == 0)
+		push();
 }
 
 static void

@@ -33,7 +33,6 @@
 #include "utils/wait_event.h"
 
 #include "base/compat.h"
-#include "io/io_direct.h"
 #include "tape/temp_file.h"
 
 /* Bounds of a reserved piece, which is an eighth of the file. */
