@@ -191,8 +191,8 @@ prepare(FmsProbe *probe, const FmsProbePoint *point, uint32 index)
 }
 
 /*
- * Submits the next batch, in descending order: fms_io_join() would merge
- * ascending neighbours into one operation.
+ * Submits the next batch, in descending order: the kernel may merge ascending
+ * neighbours into one operation.
  */
 static void
 refill(FmsProbe *probe, const FmsProbePoint *point, uint32 batch)

@@ -10,7 +10,7 @@
  *	  IDLE --submit--> IN_FLIGHT --kernel--> DONE --(caller)--> IDLE
  *
  *	  io.c			channels: opening, closing, submitting, waiting
- *	  request.c		requests: joining neighbours, carrying out, completing
+ *	  request.c		requests: carrying out, completing
  *	  buffers.c		buffers: mappings and huge pages
  *	  io_direct.c	the alignment that direct transfers need
  *
@@ -23,9 +23,6 @@
 
 #include "postgres.h"
 
-#include <fcntl.h>
-#include <sys/uio.h>
-
 #include "lib/ilist.h"
 #include "port/atomics.h"
 
@@ -36,13 +33,6 @@
 #define FMS_IO_ALIGN(n)		TYPEALIGN64(FMS_IO_ALIGN_BYTES, n)
 #define FMS_IO_ALIGN_DOWN(n) \
 	((n) & ~((uint64) FMS_IO_ALIGN_BYTES - 1))
-
-/*
- * Reads that are joined to one operation at most, and their bytes.  A larger
- * read is efficient by itself.
- */
-#define FMS_IO_PARTS_MAX		16
-#define FMS_IO_JOINED_MAX_BYTES ((Size) 128 * 1024)
 
 typedef enum FmsIoState
 {
@@ -76,7 +66,6 @@ struct FmsIoRequest
 	/* kept by the channel and its method */
 	FmsIo	   *io;
 	uint32		pieces_left;	/* pieces in flight */
-	FmsIoRequest *next_part;	/* joined: completed with this one */
 	uint32	   *group;			/* NULL, or the owner's counter of requests in
 								 * flight */
 };
@@ -221,18 +210,7 @@ extern void fms_io_unmap_all(FmsIo *io, bool drained);
  */
 extern int	fms_io_transfer(const FmsIoRequest *request);
 
-/*
- * For methods: returns the number of requests, from the first on, that can be
- * one operation, since they read adjacent ranges of a file, and stores their
- * buffers in vector[FMS_IO_PARTS_MAX].
- */
-extern int	fms_io_join(FmsIoRequest **requests, int n,
-						struct iovec *vector);
-
-/*
- * For methods: completes the request and those joined to it with the result of
- * their operation.
- */
+/* For methods: completes the request. */
 extern void fms_io_complete(FmsIoRequest *request, int result);
 
 /* ---- direct I/O: io_direct.c ---- */

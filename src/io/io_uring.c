@@ -46,9 +46,6 @@ static int	ring_error = 0;		/* -errno: takes no more requests */
 static int	ring_lost = 0;		/* -errno: delivers no more completions */
 static uint32 ring_in_flight = 0;	/* entries that the kernel has */
 
-/* Vectors of the entries in the submission queue. */
-static struct iovec vectors[RING_SUBMISSION_ENTRIES][FMS_IO_PARTS_MAX];
-
 /* Creates the ring.  0, or -errno. */
 static int
 ring_init(void)
@@ -88,7 +85,7 @@ ring_try_out(void)
 	struct io_uring_cqe *cqe;
 	int			error;
 
-	/* later than SUBMIT_STABLE, which lets vectors change once submitted */
+	/* came with the operations that read and write without a vector */
 	if ((ring.features & IORING_FEAT_RW_CUR_POS) == 0)
 		return -ENOSYS;
 	io_uring_prep_read(io_uring_get_sqe(&ring), -1, &nowhere, 1, 0);
@@ -275,11 +272,13 @@ prepare(struct io_uring_sqe *sqe, FmsIoRequest *request, uint32 at)
 
 /* Queues the pieces of a request. */
 static void
-queue_pieces(FmsIoRequest *request)
+queue(FmsIoRequest *request)
 {
 	uint32		bytes = request->length_bytes;
 	uint32		at;
 
+	request->result = 0;
+	request->pieces_left = fms_io_pieces(request);
 	for (at = 0; at < bytes; at += fms_io_piece_bytes(request, at))
 	{
 		struct io_uring_sqe *sqe = get_entry();
@@ -291,40 +290,13 @@ queue_pieces(FmsIoRequest *request)
 	}
 }
 
-/* Queues n joined reads; copies the vector, which lasts as the entry does. */
-static void
-queue_joined(FmsIoRequest *first, const struct iovec *vector, int n)
-{
-	struct io_uring_sqe *sqe = get_entry();
-	struct iovec *lasting;
-
-	if (sqe == NULL)
-	{
-		complete_piece(first, -ECANCELED);
-		return;
-	}
-	lasting = vectors[sqe - ring.sq.sqes];
-	memcpy(lasting, vector, n * sizeof(struct iovec));
-	io_uring_prep_readv(sqe, first->fd, lasting, n, first->offset_bytes);
-	io_uring_sqe_set_data(sqe, first);
-}
-
 static void
 uring_submit(FmsIoRequest **requests, int n)
 {
-	struct iovec vector[FMS_IO_PARTS_MAX];
-	int			joined;
+	int			i;
 
-	for (; n > 0; requests += joined, n -= joined)
-	{
-		joined = fms_io_join(requests, n, vector);
-		requests[0]->result = 0;
-		requests[0]->pieces_left = fms_io_pieces(requests[0]);
-		if (joined == 1)
-			queue_pieces(requests[0]);
-		else
-			queue_joined(requests[0], vector, joined);
-	}
+	for (i = 0; i < n; i++)
+		queue(requests[i]);
 	if (ring_error == 0)
 		push();
 }

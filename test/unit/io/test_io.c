@@ -4,9 +4,8 @@
  * whatever the order of waiting; errors are results; closing drains.
  *
  * Seen to fail with: fms_io_complete() without the group; drain() returning at
- * once; uring_submit() giving up when the submission ring is full; parts of a
- * joined read all given its whole result; buffers for direct transfers not
- * rounded up.
+ * once; uring_submit() giving up when the submission ring is full; buffers for
+ * direct transfers not rounded up.
  */
 #include "postgres.h"
 
@@ -287,62 +286,7 @@ test_close(void)
 			"%s: the last one to close leaves no descriptor", method->name);
 }
 
-/*
- * Stretches of the file, read into buffers that do not lie in their order; the
- * last one goes on past the file's end.
- */
-static void
-test_joined(void)
-{
-	static FmsIoRequest requests[PIECES];
-	FmsIoRequest *batch[PIECES];
-	FmsIo		io;
-	char	   *memory;
-	int			whole = 0;
-	bool		good = true;
-	int			i;
-
-	fms_io_open(&io, choice);
-	memory = fms_io_map(&io, PIECES * PIECE_BYTES, false);
-	write_all(&io, memory, requests, batch, 4, NULL);
-	while (io.in_flight > 0)
-		(void) fms_io_wait(&io);
-
-	memset(memory, 0, PIECES * PIECE_BYTES);
-	for (i = 0; i < PIECES; i++)
-	{
-		/* a gap every hundred pieces, so that there are several stretches */
-		prepare(&requests[i], memory + (PIECES - 1 - i) * PIECE_BYTES,
-				100 + i + i / 100, false);
-	}
-	fms_io_submit(&io, batch, PIECES);
-	while (io.in_flight > 0)
-		(void) fms_io_wait(&io);
-	for (i = 0; i < PIECES; i++)
-	{
-		int			number = 100 + i + i / 100;
-
-		if (requests[i].result == (int) PIECE_BYTES)
-		{
-			whole++;
-			good = good && holds(requests[i].buffer, number, 4);
-		}
-		else
-			good = good && number >= PIECES &&
-				(requests[i].result == 0 || requests[i].result == -EAGAIN);
-	}
-	shim_ok(good, "%s: stretches of the file, into scattered buffers",
-			method->name);
-	shim_ok(whole == PIECES - 100 - 5,
-			"%s: %d pieces are there before the file ends", method->name,
-			whole);
-	fms_io_close(&io);
-}
-
-/*
- * Stretches of two files in turn, in one batch: what follows in another file
- * is no neighbour.
- */
+/* Two files in turn, in one batch. */
 static void
 test_files(void)
 {
@@ -438,7 +382,6 @@ test_method(const FmsIoMethod *which, FmsIoChoice how)
 	test_errors();
 	test_in_flight();
 	test_close();
-	test_joined();
 	test_files();
 	test_huge_pages();
 }

@@ -7,8 +7,8 @@
  * Seen to fail with: ring_try_out() of io_uring.c asking nothing;
  * fms_io_close() unmapping what it has not drained, or leaving its pages;
  * uring_open() giving out a lost ring; push() without cancel_entries();
- * uring_submit() pushing to a broken ring; is_to_explain() of io.c not asking for
- * workers, or whether another process has explained.
+ * uring_submit() pushing to a broken ring; is_to_explain() of io.c not asking
+ * for workers, or whether another process has explained.
  */
 #include "postgres.h"
 
@@ -231,8 +231,8 @@ losing_ring(int call, int error)
 #define READS	(2 * 300)
 
 /*
- * Every request of a batch ends, whether its entries were queued, or joined,
- * or found no room in the queue; once, and not again with the next batch.
+ * Every request of a batch ends, whether its entries were queued or found no
+ * room in the queue; once, and not again with the next batch.
  */
 static void
 refused_batch(int call, int error)
@@ -253,9 +253,8 @@ refused_batch(int call, int error)
 		requests[i].fd = fd;
 		requests[i].buffer = buffer + i * 512;
 		requests[i].length_bytes = 512;
-		/* two that can be joined, and then two that are cut into pieces */
-		requests[i].offset_bytes = i / 2 * 4096 + i % 2 * 512;
-		requests[i].piece_bytes = i / 2 % 2 ? 128 : 0;
+		requests[i].offset_bytes = i * 512;
+		requests[i].piece_bytes = i % 2 ? 128 : 0;
 	}
 	refuse(call, error);
 	fms_io_submit(&io, batch, READS / 2);
