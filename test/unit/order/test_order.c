@@ -771,8 +771,9 @@ keys_come_back(Size share_bytes, FmsFirstKeyReading reading)
 	fms_first_keys_flush(store);
 
 	if (fms_first_key_reader_buffer_bytes(store, reading) > 0)
-		buffer = fms_io_map(&io, fms_first_key_reader_buffer_bytes(store,
-																   reading), false);
+		buffer = fms_io_map(&io,
+							fms_first_key_reader_buffer_bytes(store, reading),
+							false);
 	reader = fms_first_key_reader_open(store, &run, reading, buffer);
 	fms_first_key_reader_start(reader);
 	for (i = 0; i < n; i++)
