@@ -8,8 +8,9 @@
  * log_temp_files, pg_stat_database and deletion.  Two things are added here.
  *
  * Direct I/O.  fd.c reopens a file with the flags it was opened with.  So a
- * second virtual file on the same path has O_DIRECT.  A file may turn to direct
- * I/O once, and back once.  Each offset is transferred as it was written.
+ * second virtual file on the same path has O_DIRECT.  A file may turn to
+ * direct I/O once, and back once.  Each offset is transferred as it was
+ * written.
  *
  *	  |<-- page cache -->|<-------- direct -------->|<-- page cache -->|
  *	                     ^ direct_from              ^ direct_upto
