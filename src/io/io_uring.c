@@ -241,17 +241,9 @@ push(void)
 static struct io_uring_sqe *
 get_entry(void)
 {
-	struct io_uring_sqe *sqe = NULL;
-
-	if (ring_error == 0)
-		sqe = io_uring_get_sqe(&ring);
-	if (ring_error == 0 && sqe == NULL)
-	{
+	if (ring_error == 0 && io_uring_sq_space_left(&ring) == 0)
 		push();
-		if (ring_error == 0)
-			sqe = io_uring_get_sqe(&ring);
-	}
-	return sqe;
+	return ring_error == 0 ? io_uring_get_sqe(&ring) : NULL;
 }
 
 /* Prepares the entry of the piece at that offset in the request. */
