@@ -23,8 +23,8 @@
 #include "io/io.h"
 
 /*
- * Smallest buffer, in bytes, that is rounded up: an eighth of a huge page.  A
- * smaller one belongs to a sort that would take many times its work_mem.
+ * Smallest buffer, in bytes, that is rounded up: 256 kB.  A smaller one would
+ * become more than eight times as large, in a sort with little work_mem.
  */
 #define HUGE_FROM_BYTES		(FMS_HUGE_PAGE_BYTES / 8)
 
