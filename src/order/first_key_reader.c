@@ -46,7 +46,7 @@ struct FmsFirstKeyReader
 	FmsFirstKeyChunk *buffer;	/* of buffer_bytes: the chunk read last */
 	Size		buffer_bytes;	/* 0: no chunk is in the file */
 	MemoryContext context;
-	void	   *memory;			/* the allocation that holds reader and buffer */
+	void	   *memory;			/* the allocation of reader and buffer */
 };
 
 StaticAssertDecl(offsetof(FmsFirstKeyReader, plain.key) + FMS_PREFIX_BYTES <=

@@ -14,8 +14,7 @@
  *
  * A key that is larger than a usual chunk gets a chunk of its own size.
  *
- * Chunks, and the file's memory, are palloc'd in the store's context.  On ERROR
- * nothing is done here.
+ * Memory is palloc'd in the store's context.  On ERROR nothing is done here.
  *
  *-------------------------------------------------------------------------
  */

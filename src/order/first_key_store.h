@@ -40,8 +40,8 @@ typedef struct FmsFirstKeyStore
 
 /*
  * Creates an empty store in the current context.  Chunks of all runs take at
- * most share_bytes of memory; further ones go to a temporary file, and counters
- * receive their bytes.
+ * most share_bytes of memory; further ones go to a temporary file, and their
+ * bytes to the counters.
  */
 extern FmsFirstKeyStore *fms_first_keys_create(FmsKeys *keys,
 											   FmsCounters *counters,
