@@ -25,8 +25,7 @@
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 
-#include "executor/bound.h"
-#include "executor/node.h"
+#include "executor/sort_node.h"
 
 /*
  * Sets the bound of the sorts whose tuples are all among those that the

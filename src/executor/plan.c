@@ -19,11 +19,12 @@
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 
-#include "executor/plan.h"
+#include "executor/sort_node.h"
 
 /*
- * Number of the format of custom_private: a parallel worker may have loaded
- * another version of the library than the session that planned.
+ * Number of the format of custom_private, and of the meaning of FmsCounters: a
+ * parallel worker may have loaded another version of the library than the
+ * session that planned.
  */
 #ifndef FMS_PLAN_VERSION
 #define FMS_PLAN_VERSION	3

@@ -54,9 +54,17 @@ count_greater(const FmsEntriesSort *sort, const FmsEntry *kept, Size nkept,
 	return greater;
 }
 
+/* By key or, if sort is NULL, by arrival. */
+static inline bool
+goes_before(const FmsEntriesSort *sort, const FmsEntry *a, const FmsEntry *b)
+{
+	return (sort ? fms_entries_compare(a, b, sort) :
+			fms_entries_compare_arrival(a, b)) < 0;
+}
+
 /*
  * Sorts the outliers and merges them with the kept entries, from the last one
- * on: by key or, if sort is NULL, by arrival.
+ * on, in the order of goes_before().
  */
 static void
 put_back(const FmsEntriesSort *sort, FmsEntry *entries, Size nkept,
@@ -70,23 +78,14 @@ put_back(const FmsEntriesSort *sort, FmsEntry *entries, Size nkept,
 		fms_entries_sort_by_arrival(outliers, noutliers);
 	while (noutliers > 0)
 	{
-		FmsEntry   *target = &entries[nkept + noutliers - 1];
-		const FmsEntry *kept = &entries[nkept - 1];
 		const FmsEntry *outlier = &outliers[noutliers - 1];
+		FmsEntry   *target = &entries[nkept + noutliers - 1];
 
 		fms_interrupts_after(&touched_bytes, FMS_INTERRUPT_RECORD_BYTES);
-		if (nkept > 0 &&
-			(sort ? fms_entries_compare(kept, outlier, sort) :
-			 fms_entries_compare_arrival(kept, outlier)) > 0)
-		{
-			*target = *kept;
-			nkept--;
-		}
+		if (nkept > 0 && goes_before(sort, outlier, &entries[nkept - 1]))
+			*target = entries[--nkept];
 		else
-		{
-			*target = *outlier;
-			noutliers--;
-		}
+			*target = outliers[--noutliers];
 	}
 }
 
