@@ -181,7 +181,7 @@ void
 _PG_init(void)
 {
 	fms_settings_define();
-	fms_node_register();
+	fms_plan_register();
 
 	previous_start = ExecutorStart_hook;
 	ExecutorStart_hook = start_query;

@@ -79,13 +79,6 @@ typedef struct FmsSortState
 	FmsWorkers *reported;		/* leader: copy of it, or NULL */
 } FmsSortState;
 
-bool
-fms_node_is_sort(const PlanState *planstate)
-{
-	return IsA(planstate, CustomScanState) &&
-		fms_plan_is_ours(planstate->plan);
-}
-
 static void
 begin_node(CustomScanState *css, EState *estate, int eflags)
 {
@@ -156,7 +149,7 @@ fms_node_set_bound(PlanState *planstate, const LimitState *limit,
 {
 	FmsSortState *state = (FmsSortState *) planstate;
 
-	Assert(fms_node_is_sort(planstate));
+	Assert(fms_plan_is_ours(planstate->plan));
 	state->limit = limit;
 	state->bound = tuples;
 }
@@ -490,18 +483,12 @@ static const CustomExecMethods exec_methods = {
 	.ExplainCustomScan = explain_node
 };
 
-static Node *
-create_state(CustomScan *plan)
+Node *
+fms_node_create_state(CustomScan *plan)
 {
 	FmsSortState *state = (FmsSortState *) newNode(sizeof(FmsSortState),
 												   T_CustomScanState);
 
 	state->css.methods = &exec_methods;
 	return (Node *) state;
-}
-
-void
-fms_node_register(void)
-{
-	fms_plan_register(create_state);
 }

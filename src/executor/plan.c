@@ -41,12 +41,14 @@ enum
 /* Ints of a column: its number, operator, collation, 1 if nulls are first. */
 #define COLUMN_INTS		4
 
-static CustomScanMethods plan_methods = {.CustomName = FMS_NODE_NAME};
+static const CustomScanMethods plan_methods = {
+	.CustomName = FMS_NODE_NAME,
+	.CreateCustomScanState = fms_node_create_state
+};
 
 void
-fms_plan_register(Node *(*create_state) (CustomScan *plan))
+fms_plan_register(void)
 {
-	plan_methods.CreateCustomScanState = create_state;
 	RegisterCustomScanMethods(&plan_methods);
 }
 

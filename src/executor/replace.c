@@ -108,24 +108,15 @@ chain_sorts(const Agg *agg)
 	return sorts;
 }
 
-/* The plans with their Sorts replaced: the list itself, if there are none. */
+/* A list of the plans with their Sorts replaced. */
 static List *
-replaced_list(List *plans, FmsAncestry above)
+replaced_list(const List *plans, FmsAncestry above)
 {
-	List	   *result = plans;
-	int			i;
+	List	   *result = list_copy(plans);
+	ListCell   *cell;
 
-	for (i = 0; i < list_length(plans); i++)
-	{
-		Plan	   *plan = list_nth(plans, i);
-		Plan	   *with = replaced(plan, above);
-
-		if (with == plan)
-			continue;
-		if (result == plans)
-			result = list_copy(plans);
-		lfirst(list_nth_cell(result, i)) = with;
-	}
+	foreach(cell, result)
+		lfirst(cell) = replaced(lfirst(cell), above);
 	return result;
 }
 
@@ -151,6 +142,7 @@ static Plan *
 replaced(Plan *plan, FmsAncestry above)
 {
 	FmsAncestry below = above;
+	int			before = above.sorts->replaced;
 	Size		size;
 	Plan	   *lefttree;
 	Plan	   *righttree;
@@ -186,10 +178,11 @@ replaced(Plan *plan, FmsAncestry above)
 		return fms_plan_from_sort((Sort *) plan, lefttree,
 								  above.below_gather);
 	}
-	if (lefttree == plan->lefttree && righttree == plan->righttree &&
-		(link == NULL || list == *link) &&
-		(subplan == NULL || subplan == ((SubqueryScan *) plan)->subplan))
+	if (above.sorts->replaced == before)
+	{
+		list_free(list);
 		return plan;
+	}
 
 	Assert(!below.below_extension);
 	result = palloc(size);
@@ -217,7 +210,10 @@ fms_replace_sorts(QueryDesc *query, int eflags)
 	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0)
 		fms_stat_sorts_left(sorts.left, sorts.left_to_extensions);
 	if (sorts.replaced == 0)
+	{
+		list_free(subplans);
 		return false;
+	}
 	query->plannedstmt = makeNode(PlannedStmt);
 	*query->plannedstmt = *statement;
 	query->plannedstmt->planTree = tree;

@@ -40,7 +40,7 @@ extern const char *fms_replace_why_not(const PlanState *planstate,
 /* ---- plan.c: the node in a plan tree ---- */
 
 /* Makes the node known to the server, once a process. */
-extern void fms_plan_register(Node *(*create_state) (CustomScan *plan));
+extern void fms_plan_register(void);
 
 /*
  * A node that does what a Sort or Incremental Sort would do above `child`.
@@ -61,10 +61,8 @@ extern int	fms_plan_read(const CustomScan *plan, FmsKeySpec *spec);
 
 /* ---- node.c: the node at run time ---- */
 
-/* Makes the node known to the server, once a process. */
-extern void fms_node_register(void);
-
-extern bool fms_node_is_sort(const PlanState *planstate);
+/* Makes the state of a node that is about to begin. */
+extern Node *fms_node_create_state(CustomScan *plan);
 
 /*
  * No more tuples will be asked for than this LIMIT needs when the first one

@@ -18,12 +18,6 @@
 
 #include "merge/input.h"
 
-static uint32
-traditional_blocks(int nruns, uint32 assist_blocks)
-{
-	return nruns;
-}
-
 static FmsFrame *
 traditional_next(FmsInput *input, int run)
 {
@@ -37,7 +31,7 @@ const FmsMode fms_mode_traditional = {
 	.order = FMS_ORDER_NONE,
 	.assists = false,
 	.fills_memory = false,
-	.blocks = traditional_blocks,
+	.blocks = fms_mode_blocks_with_assist,
 	.next = traditional_next,
 	.exhausted = fms_input_release
 };
