@@ -105,7 +105,7 @@ extern void fms_input_init(FmsInput *input, const FmsMergePlan *plan,
 /* Drains the reads and frees what fms_input_init() has allocated. */
 extern void fms_input_end(FmsInput *input);
 
-/* Assigns the run's next block to one of the free frames; requests the read. */
+/* Assigns the run's next block to one of the free frames; requests it. */
 extern FmsFrame *fms_input_request(FmsInput *input, int run);
 
 /*
