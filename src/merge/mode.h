@@ -65,7 +65,7 @@ extern const FmsMode fms_mode_traditional;
 extern const FmsMode fms_mode_multi_block;
 extern const FmsMode fms_mode_flash;
 
-/* FmsMode.blocks of modes with a sort block a run, and l assist blocks. */
+/* FmsMode.blocks of modes with a sort block a run and l assist blocks. */
 static inline uint32
 fms_mode_blocks_with_assist(int nruns, uint32 assist_blocks)
 {

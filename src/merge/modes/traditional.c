@@ -18,6 +18,12 @@
 
 #include "merge/input.h"
 
+static uint32
+traditional_blocks(int nruns, uint32 assist_blocks)
+{
+	return nruns;
+}
+
 static FmsFrame *
 traditional_next(FmsInput *input, int run)
 {
@@ -31,7 +37,7 @@ const FmsMode fms_mode_traditional = {
 	.order = FMS_ORDER_NONE,
 	.assists = false,
 	.fills_memory = false,
-	.blocks = fms_mode_blocks_with_assist,
+	.blocks = traditional_blocks,
 	.next = traditional_next,
 	.exhausted = fms_input_release
 };
