@@ -196,7 +196,7 @@ open_files(FmsSpill *spill, const FmsOptions *options)
 		choice.direct = false;
 		spill->facts.direct_fixed = true;
 	}
-	spill->first_keys = fms_first_keys_create(spill->keys, &spill->io,
+	spill->first_keys = fms_first_keys_create(spill->keys, counters,
 											  sizing->first_keys_bytes);
 	spill->writer = fms_run_writer_create(&spill->io, spill->tape,
 										  spill->first_keys,
@@ -555,7 +555,7 @@ fms_spill_reduce(FmsSpill *spill, const FmsFormation *in_memory_run,
 int
 fms_spill_positions(const FmsSpill *spill)
 {
-	return fms_merge_positions(spill->nruns);
+	return spill->nruns + 1;
 }
 
 /* All merges so far, without their parent's time. */
@@ -627,7 +627,6 @@ fms_spill_tell(FmsSpill *spill, FmsPosition *positions)
 void
 fms_spill_count(FmsSpill *spill)
 {
-	fms_first_keys_count(spill->first_keys, spill->counters);
 	fms_count_set_us(spill->counters, FMS_COUNT_MERGING_NS,
 					 merging_us(spill));
 }
