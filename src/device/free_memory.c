@@ -24,7 +24,7 @@ typedef struct Memory
 	uint64		dirty_bytes;	/* waiting to be written, or being written */
 } Memory;
 
-/* What the kernel calls it: files, and entries of the last of them. */
+/* The kernel's names: files in a directory, and entries of the file stat. */
 typedef struct Names
 {
 	const char *mount;
@@ -33,35 +33,23 @@ typedef struct Names
 	const char *stat;
 	const char *available[2];
 	const char *dirty[2];
-	uint32		unit_bytes;
 } Names;
 
 static const Names machine_names = {
-	.mount = "/proc",
-	.stat = "meminfo",
-	.available = {"MemAvailable", ""},
-	.dirty = {"Dirty", "Writeback"},
-	.unit_bytes = 1024
+	"/proc", NULL, NULL, "meminfo",
+	{"MemAvailable", ""}, {"Dirty", "Writeback"}
 };
 
 static const Names version_1_names = {
-	.mount = "/sys/fs/cgroup/memory",
-	.limit = "memory.limit_in_bytes",
-	.usage = "memory.usage_in_bytes",
-	.stat = "memory.stat",
-	.available = {"total_inactive_file", "total_active_file"},
-	.dirty = {"total_dirty", "total_writeback"},
-	.unit_bytes = 1
+	"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
+	"memory.stat",
+	{"total_inactive_file", "total_active_file"},
+	{"total_dirty", "total_writeback"}
 };
 
 static const Names version_2_names = {
-	.mount = "/sys/fs/cgroup",
-	.limit = "memory.max",
-	.usage = "memory.current",
-	.stat = "memory.stat",
-	.available = {"inactive_file", "active_file"},
-	.dirty = {"file_dirty", "file_writeback"},
-	.unit_bytes = 1
+	"/sys/fs/cgroup", "memory.max", "memory.current", "memory.stat",
+	{"inactive_file", "active_file"}, {"file_dirty", "file_writeback"}
 };
 
 static FILE *
@@ -110,10 +98,12 @@ read_stat(const Names *names, const char *directory)
 	{
 		if (sscanf(line, "%63[^: ]%*[: ]%llu", name, &number) != 2)
 			continue;
+		if (strstr(line, " kB"))
+			number *= 1024;
 		if (is_one_of(name, names->available))
-			memory.available_bytes += number * names->unit_bytes;
+			memory.available_bytes += number;
 		else if (is_one_of(name, names->dirty))
-			memory.dirty_bytes += number * names->unit_bytes;
+			memory.dirty_bytes += number;
 	}
 	FreeFile(file);
 	return memory;
