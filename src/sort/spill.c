@@ -128,18 +128,14 @@ note_facts(FmsSpill *spill)
 	FmsSpillFacts *facts = &spill->facts;
 	const FmsTape *tape = spill->tape;
 	uint64		run_bytes = tape->written_bytes - facts->written_bytes;
-	bool		corrected = spill->choice.direct &&
-		fms_spill_policy_observe(facts, run_bytes,
-								 fms_clock_since_us(spill->run_began),
-								 tape->write_blocked_us -
-								 spill->run_blocked_us);
 
 	facts->written_bytes = tape->written_bytes;
 	facts->cached_bytes = tape->cached_bytes;
 	fms_run_compressed(spill->writer, &facts->compressible_bytes,
 					   &facts->compressed_bytes);
-	if (corrected || facts->written_bytes >= spill->choice.read_memory_bytes)
-		fms_spill_policy_read_memory(facts);
+	fms_spill_policy_observe(facts, spill->choice.direct, run_bytes,
+							 fms_clock_since_us(spill->run_began),
+							 tape->write_blocked_us - spill->run_blocked_us);
 }
 
 /* A run is complete: direct I/O and compression for the next one. */
