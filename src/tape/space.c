@@ -112,19 +112,13 @@ find_largest(const FmsSpace *space, Size bytes)
 }
 
 bool
-fms_space_has(const FmsSpace *space, Size bytes)
-{
-	return find_largest(space, bytes) >= 0;
-}
-
-bool
 fms_space_take(FmsSpace *space, Size bytes, FmsFreeExtent *extent)
 {
 	int			at = find_largest(space, bytes);
 	FmsFreeExtent whole;
 
-	if (at < 0)
-		return false;
+	if (at < 0 || extent == NULL)
+		return at >= 0;
 	whole = space->extents[at];
 	remove_at(space, at);
 

@@ -47,13 +47,6 @@
  */
 #define WORKERS_FROM_BYTES	((uint64) 16 * 1024 * 1024)
 
-/*
- * Smallest extent to free or to write again, in bytes, and as a part of the
- * tape.  The part bounds the memory of the list of extents.
- */
-#define FREE_MIN_BYTES		((Size) 256 * 1024)
-#define FREE_FRACTION		4096
-
 /* Offsets from there on, without limit. */
 #define EXTENT_FROM(bytes)	((FmsFreeExtent) {(bytes), PG_UINT64_MAX})
 
@@ -112,17 +105,11 @@ fms_tape_path(const FmsTape *tape)
 	return FilePathName(tape->file.file);
 }
 
-Size
-fms_tape_free_bytes(const FmsTape *tape)
-{
-	return Max(FREE_MIN_BYTES, tape->end_bytes / FREE_FRACTION);
-}
-
 bool
-fms_tape_has_free(const FmsTape *tape, Size bytes)
+fms_tape_has_free(FmsTape *tape, Size bytes)
 {
 	return is_at_end(tape) &&
-		fms_space_has(&tape->free, Max(bytes, FREE_MIN_BYTES));
+		fms_space_take(&tape->free, Max(bytes, FMS_TAPE_FREE_BYTES), NULL);
 }
 
 void
@@ -130,7 +117,8 @@ fms_tape_move_on(FmsTape *tape, Size bytes)
 {
 	if (!is_at_end(tape) && tape->here.from_bytes < tape->here.upto_bytes)
 		fms_space_add(&tape->free, tape->here);
-	if (!fms_space_take(&tape->free, Max(bytes, FREE_MIN_BYTES), &tape->here))
+	if (!fms_space_take(&tape->free, Max(bytes, FMS_TAPE_FREE_BYTES),
+						&tape->here))
 		tape->here = EXTENT_FROM(tape->end_bytes);
 	Assert(fms_tape_holds(tape, bytes));
 }
@@ -227,50 +215,33 @@ fms_tape_append(FmsTape *tape, FmsIoRequest *request, char *buffer,
 		count_time(tape, true, direct, start);
 }
 
-/*
- * Number of requests, one at least, to submit between two checks for
- * interrupts: submitting may carry them out.
- */
-static int
-submitted_together(FmsIoRequest *const *requests, int n)
-{
-	Size		bytes = requests[0]->length_bytes;
-	int			i = 1;
-
-	while (i < n &&
-		   bytes + requests[i]->length_bytes <= FMS_INTERRUPT_IO_BYTES)
-		bytes += requests[i++]->length_bytes;
-	return i;
-}
-
 void
 fms_tape_read(FmsTape *tape, FmsIoRequest **requests, int n)
 {
-	uint64		bytes = 0;
-	int			i;
-	instr_time	start;
+	instr_time	start = fms_clock_now();
+	int			first = 0;
 
-	for (i = 0; i < n; i++)
+	while (first < n)
 	{
-		requests[i]->is_write = false;
-		requests[i]->piece_bytes = 0;
-		bytes += requests[i]->length_bytes;
+		Size		bytes = 0;
+		int			i = first;
+
+		/* submitting may carry them out, so check for interrupts between */
+		do
+		{
+			requests[i]->is_write = false;
+			requests[i]->piece_bytes = 0;
+			bytes += requests[i++]->length_bytes;
+		} while (i < n &&
+				 bytes + requests[i]->length_bytes <= FMS_INTERRUPT_IO_BYTES);
+		CHECK_FOR_INTERRUPTS();
+		fms_temp_file_resolve(&tape->file, &requests[first], i - first);
+		fms_io_submit(tape->io, &requests[first], i - first);
+		fms_count(tape->counters, FMS_COUNT_READ_BYTES, bytes);
+		first = i;
 	}
-	fms_count(tape->counters, FMS_COUNT_READ_BYTES, bytes);
 	fms_count(tape->counters, FMS_COUNT_READS, n);
 	fms_count(tape->counters, FMS_COUNT_READ_BATCHES, 1);
-
-	start = fms_clock_now();
-	while (n > 0)
-	{
-		int			together = submitted_together(requests, n);
-
-		CHECK_FOR_INTERRUPTS();
-		fms_temp_file_resolve(&tape->file, requests, together);
-		fms_io_submit(tape->io, requests, together);
-		requests += together;
-		n -= together;
-	}
 	if (tape->io->method->submit_blocks)
 		count_time(tape, false, true, start);
 }

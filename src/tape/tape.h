@@ -15,6 +15,9 @@
 #include "tape/space.h"
 #include "tape/temp_file.h"
 
+/* Smallest extent to free or to write again, in bytes. */
+#define FMS_TAPE_FREE_BYTES	((Size) 256 * 1024)
+
 /* Others read these fields, only tape.c changes them. */
 typedef struct FmsTape
 {
@@ -88,7 +91,7 @@ fms_tape_holds(const FmsTape *tape, Size bytes)
 }
 
 /* Is the position at the end, though an extent of that many bytes is free? */
-extern bool fms_tape_has_free(const FmsTape *tape, Size bytes);
+extern bool fms_tape_has_free(FmsTape *tape, Size bytes);
 
 /* Moves the position to a free extent of that many bytes, or to the end. */
 extern void fms_tape_move_on(FmsTape *tape, Size bytes);
@@ -96,11 +99,10 @@ extern void fms_tape_move_on(FmsTape *tape, Size bytes);
 /*
  * Frees an extent, to be written again.  Must not be in flight.  Memory comes
  * from the current context, which must be the tape's.  Best in pieces of
- * fms_tape_free_bytes().
+ * FMS_TAPE_FREE_BYTES or more.
  */
 extern void fms_tape_free(FmsTape *tape, uint64 offset_bytes,
 						  Size length_bytes);
-extern Size fms_tape_free_bytes(const FmsTape *tape);
 
 /* Gives up space reserved past the end.  Nothing may be in flight. */
 extern void fms_tape_trim(FmsTape *tape);

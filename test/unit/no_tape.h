@@ -21,9 +21,8 @@ NEVER_CALLED(void, fms_tape_append,
 			 (FmsTape *tape, FmsIoRequest *request, char *buffer,
 			  uint32 length_bytes))
 NEVER_CALLED(void, fms_tape_trim, (FmsTape *tape))
-NEVER_CALLED(bool, fms_tape_has_free, (const FmsTape *tape, Size bytes))
+NEVER_CALLED(bool, fms_tape_has_free, (FmsTape *tape, Size bytes))
 NEVER_CALLED(void, fms_tape_move_on, (FmsTape *tape, Size bytes))
-NEVER_CALLED(Size, fms_tape_free_bytes, (const FmsTape *tape))
 NEVER_CALLED(void, fms_tape_free,
 			 (FmsTape *tape, uint64 offset_bytes, Size length_bytes))
 NEVER_CALLED(void, fms_tape_read,
