@@ -43,7 +43,7 @@ struct FmsFirstKeyFile
 Size
 fms_first_key_file_bytes(void)
 {
-	return sizeof(FmsFirstKeyFile) + BUFFILE_BYTES;
+	return sizeof(FmsFirstKeyFile) + BUFFILE_BYTES + FMS_FIRST_KEY_CHUNK_BYTES;
 }
 
 FmsFirstKeyFile *
@@ -136,7 +136,7 @@ fms_first_key_file_read(FmsFirstKeyFile *file, FmsFirstKeyExtent *extent,
 	seek(file, extent->offset_bytes);
 	/* the size is needed before the checksum can be: it must be plausible */
 	if (!read_next(file, buffer, sizeof(FmsFirstKeyChunk)) ||
-		buffer->used_bytes < sizeof(FmsFirstKeyChunk) ||
+		buffer->used_bytes <= sizeof(FmsFirstKeyChunk) ||
 		buffer->used_bytes > buffer_bytes ||
 		!read_next(file, buffer + 1,
 				   buffer->used_bytes - sizeof(FmsFirstKeyChunk)) ||

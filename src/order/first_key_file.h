@@ -23,7 +23,10 @@
  */
 #define FMS_FIRST_KEY_CHUNK_BYTES	((Size) 1024)
 
-/* The header of a chunk, in memory and in the file; packed keys follow. */
+/*
+ * The header of a chunk, in memory and in the file; packed keys follow, one at
+ * least.
+ */
 typedef struct FmsFirstKeyChunk
 {
 	FmsChecksum checksum;		/* in the file only, as the next two */
@@ -48,7 +51,7 @@ typedef struct FmsFirstKeyExtent
 
 typedef struct FmsFirstKeyFile FmsFirstKeyFile;
 
-/* Memory of a file. */
+/* Memory of a file, and of the chunk that will be written next, in bytes. */
 extern Size fms_first_key_file_bytes(void);
 
 /*

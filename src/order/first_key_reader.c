@@ -84,18 +84,13 @@ next_chunk(FmsFirstKeyReader *reader)
 	return reader->buffer;
 }
 
-/* Moves to the first key of the chunk, or of the next one that has any. */
+/* Moves to the first key of the chunk; NULL: there is none. */
 static void
 enter_chunk(FmsFirstKeyReader *reader, const FmsFirstKeyChunk *chunk)
 {
-	for (;; chunk = next_chunk(reader))
-	{
-		reader->chunk = chunk;
-		reader->at = chunk ? (const char *) (chunk + 1) : NULL;
-		reader->end = chunk ? (const char *) chunk + chunk->used_bytes : NULL;
-		if (chunk == NULL || reader->at != reader->end)
-			break;
-	}
+	reader->chunk = chunk;
+	reader->at = chunk ? (const char *) (chunk + 1) : NULL;
+	reader->end = chunk ? (const char *) chunk + chunk->used_bytes : NULL;
 }
 
 FmsFirstKeyReader *

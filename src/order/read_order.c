@@ -163,39 +163,23 @@ fms_read_order_bytes(const FmsFirstKeyMemory *memory, FmsOrderBy by, int nruns)
 		batch_for(nruns) * sizeof(int);
 }
 
-/* Builds the tree over the runs' next first keys. */
-static void
-begin_tree(FmsReadOrder *order)
-{
-	int			nruns = order->nruns;
-	int			run;
-
-	order->batch = batch_for(nruns);
-	order->named = palloc(order->batch * sizeof(int));
-	for (run = 0; run < nruns; run++)
-	{
-		CHECK_FOR_INTERRUPTS();
-		take_first_key(order, run);
-	}
-	fms_losertree_build(&order->tree, palloc(nruns * sizeof(FmsLoserNode)),
-						nruns, leaf_node,
-						order->prefix_decides ? NULL : tie_loser, order);
-}
-
 /* Opens a run's readers, at `from` if not NULL. */
 static void
-begin_run(const FmsReadOrder *order, OrderRun *run,
-		  const FmsFirstKeys *first_keys, const FmsPosition *from)
+begin_run(FmsReadOrder *order, int run, const FmsFirstKeys *first_keys,
+		  const FmsPosition *from)
 {
-	run->ahead = fms_first_key_reader_open(order->store, first_keys);
+	OrderRun   *leaf = &order->runs[run];
+
+	leaf->ahead = fms_first_key_reader_open(order->store, first_keys);
 	if (from)
-		skip_first_keys(run->ahead, from);
-	run->first_blocks = take_first_blocks(order, run->ahead, from);
+		skip_first_keys(leaf->ahead, from);
+	leaf->first_blocks = take_first_blocks(order, leaf->ahead, from);
+	take_first_key(order, run);
 	if (order->by == FMS_ORDER_BY_LAST_KEYS)
 		return;
-	run->behind = fms_first_key_reader_open(order->store, first_keys);
+	leaf->behind = fms_first_key_reader_open(order->store, first_keys);
 	if (from)
-		skip_first_keys(run->behind, from);
+		skip_first_keys(leaf->behind, from);
 }
 
 FmsReadOrder *
@@ -216,13 +200,16 @@ fms_read_order_begin(FmsFirstKeyStore *store, FmsOrderBy by,
 	order->nruns = nruns;
 	order->runs = palloc0(nruns * sizeof(OrderRun));
 	order->prefix_decides = fms_keys_prefix_decides(store->keys);
+	order->batch = batch_for(nruns);
+	order->named = palloc(order->batch * sizeof(int));
 	for (run = 0; run < nruns; run++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		begin_run(order, &order->runs[run], first_keys[run],
-				  from ? &from[run] : NULL);
+		begin_run(order, run, first_keys[run], from ? &from[run] : NULL);
 	}
-	begin_tree(order);
+	fms_losertree_build(&order->tree, palloc(nruns * sizeof(FmsLoserNode)),
+						nruns, leaf_node,
+						order->prefix_decides ? NULL : tie_loser, order);
 	fms_count_us(counters, FMS_COUNT_ORDER_NS,
 				 fms_clock_since_us(start));
 	return order;

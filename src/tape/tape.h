@@ -16,7 +16,7 @@
 #include "tape/temp_file.h"
 
 /* Smallest extent to free or to write again, in bytes. */
-#define FMS_TAPE_FREE_BYTES	((Size) 256 * 1024)
+#define FMS_TAPE_FREE_BYTES	((Size) 32 * 1024)
 
 /* Others read these fields, only tape.c changes them. */
 typedef struct FmsTape
