@@ -52,7 +52,7 @@
  * Smallest extent to free or to write again, in bytes, and as a part of the
  * tape.  The part bounds the memory of the list of extents.
  */
-#define FREE_MIN_BYTES		((Size) 256 * 1024)
+#define FREE_MIN_BYTES		((Size) 32 * 1024)
 #define FREE_FRACTION		4096
 
 struct FmsTape
@@ -160,7 +160,7 @@ bool
 fms_tape_has_free(const FmsTape *tape, Size bytes)
 {
 	return is_at_end(tape) &&
-		fms_space_has(&tape->free, Max(bytes, FREE_MIN_BYTES));
+		fms_space_has(&tape->free, Max(bytes, fms_tape_free_bytes(tape)));
 }
 
 void
@@ -171,7 +171,7 @@ fms_tape_move_on(FmsTape *tape, Size bytes)
 	tape->here = (FmsFreeExtent) {0};
 	if (left.from_bytes < left.upto_bytes)
 		fms_space_add(&tape->free, left);
-	(void) fms_space_take(&tape->free, Max(bytes, FREE_MIN_BYTES),
+	(void) fms_space_take(&tape->free, Max(bytes, fms_tape_free_bytes(tape)),
 						  &tape->here);
 	Assert(fms_tape_holds(tape, bytes));
 }
