@@ -122,7 +122,7 @@ adopt_choice(FmsSpill *spill, FmsSpillChoice choice)
 	fms_count_set(counters, FMS_COUNT_DIRECT_IO,
 				  fms_tape_is_direct(spill->tape) ? FMS_YES : FMS_NO);
 	spill->run_began = fms_clock_now();
-	spill->run_blocked_us = fms_tape_use(spill->tape)->write_blocked_us;
+	spill->run_blocked_us = spill->tape->write_blocked_us;
 }
 
 /* Brings the facts up to date after a run. */
@@ -130,20 +130,16 @@ static void
 note_facts(FmsSpill *spill)
 {
 	FmsSpillFacts *facts = &spill->facts;
-	const FmsTapeUse *use = fms_tape_use(spill->tape);
-	uint64		run_bytes = use->written_bytes - facts->written_bytes;
-	bool		corrected = spill->choice.direct &&
-		fms_spill_policy_observe(facts, run_bytes,
-								 fms_clock_since_us(spill->run_began),
-								 use->write_blocked_us -
-								 spill->run_blocked_us);
+	const FmsTape *tape = spill->tape;
+	uint64		run_bytes = tape->written_bytes - facts->written_bytes;
 
-	facts->written_bytes = use->written_bytes;
-	facts->cached_bytes = use->cached_bytes;
+	facts->written_bytes = tape->written_bytes;
+	facts->cached_bytes = tape->cached_bytes;
 	fms_run_compressed(spill->writer, &facts->compressible_bytes,
 					   &facts->compressed_bytes);
-	if (corrected || facts->written_bytes >= spill->choice.read_memory_bytes)
-		fms_spill_policy_read_memory(facts);
+	fms_spill_policy_observe(facts, spill->choice.direct, run_bytes,
+							 fms_clock_since_us(spill->run_began),
+							 tape->write_blocked_us - spill->run_blocked_us);
 }
 
 /* A run is complete: direct I/O and compression for the next one. */
@@ -530,7 +526,7 @@ fms_spill_reduce(FmsSpill *spill, const FmsFormation *in_memory_run,
 	spill->writer = NULL;
 	fms_tape_trim(spill->tape);
 	fms_count(spill->counters, FMS_COUNT_SPILLED_BYTES,
-			  fms_tape_end(spill->tape));
+			  spill->tape->end_bytes);
 	fms_count_set(spill->counters, FMS_COUNT_MERGE_PASSES,
 				  highest_level(spill->runs, spill->nruns) + 1);
 	advise(spill, input_bytes);
