@@ -17,7 +17,6 @@ NEVER_CALLED(FmsTape *, fms_tape_open,
 			 (FmsIo *io, FmsDirectChoice direct, uint32 block_bytes,
 			  bool checksums, FmsCounters *counters))
 NEVER_CALLED(void, fms_tape_close, (FmsTape *tape))
-NEVER_CALLED(bool, fms_tape_is_direct, (const FmsTape *tape))
 NEVER_CALLED(void, fms_tape_append,
 			 (FmsTape *tape, FmsIoRequest *request, char *buffer,
 			  uint32 length_bytes))
