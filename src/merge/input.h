@@ -70,7 +70,6 @@ struct FmsInput
 	uint32	   *next_block;		/* [nruns] first block not yet requested */
 	FmsReadOrder   *order;			/* NULL if the mode reads in no order */
 	void	   *private;		/* the mode's, FmsMode.private_bytes */
-	uint32		assist_used;	/* assist blocks used now; set by the mode */
 
 	uint32		nframes;
 	uint32		nfree;

@@ -201,7 +201,7 @@ fmsort_begin(FmsInput *input)
 	FmsQueue   *queue = queue_of(input);
 
 	queue->size = input->nframes;
-	queue->depth = input->assist_used = input->plan->assist_first;
+	queue->depth = input->plan->assist_first;
 	queue->upcoming = fms_input_upcoming(input);
 	start_reads(input, queue->depth);
 }
@@ -227,7 +227,6 @@ fmsort_next(FmsInput *input, int run)
 		/* more reads in flight may spare the merge the next wait */
 		queue->unwaited = 0;
 		queue->depth = Min(2 * queue->depth, input->plan->assist_blocks);
-		input->assist_used = queue->depth;
 	}
 	fms_input_wait(input, frame);
 
