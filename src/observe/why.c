@@ -6,7 +6,7 @@
  * One clause for each setting that the sort could not follow, and for each
  * choice of the spill policy:
  *
- *	  the kernel refuses io_uring; page cache: it had room for what was spilled
+ *	  the kernel refuses io_uring; page cache: memory had room for the spill
  *
  *-------------------------------------------------------------------------
  */
@@ -17,11 +17,8 @@
 #include "observe/reports.h"
 
 static const char *const direct_reasons[] = {
-	[FMS_DIRECT_SMALL] = "it had room for what was spilled",
-	[FMS_DIRECT_SLOW] = "the device is slow, and memory had room",
-	[FMS_DIRECT_EXPECTED] = "far more was expected than the page cache has room for",
-	[FMS_DIRECT_CROWDED] = "memory does not hold the expected spill and its input",
-	[FMS_DIRECT_OUTGROWN] = "the page cache had no more room",
+	[FMS_DIRECT_ROOM] = "memory had room for the spill",
+	[FMS_DIRECT_NO_ROOM] = "memory has no room for the spill",
 	[FMS_DIRECT_FAST] = "the device is faster than the page cache"
 };
 
@@ -74,7 +71,7 @@ append_direct(StringInfo text, const FmsCounters *counters)
 	bool		direct = fms_counter(counters, FMS_COUNT_DIRECT_IO) == FMS_YES;
 
 	clause(text);
-	if (!FMS_DIRECT_IS_CACHED(reason))
+	if (reason != FMS_DIRECT_ROOM)
 		appendStringInfo(text, "%sdirect I/O",
 						 fms_counter(counters, FMS_COUNT_CACHED_BYTES) > 0 ?
 						 "page cache, then " : "");

@@ -548,7 +548,7 @@ fms_spill_reduce(FmsSpill *spill, const FmsFormation *in_memory_run,
 int
 fms_spill_positions(const FmsSpill *spill)
 {
-	return fms_merge_positions(spill->nruns);
+	return spill->nruns + 1;
 }
 
 /* All merges so far, without their parent's time. */

@@ -48,7 +48,7 @@ extern void fms_spill_reduce(FmsSpill *spill,
 							 const FmsFormation *in_memory_run,
 							 uint64 input_bytes);
 
-/* Positions of the last merge; see fms_merge_positions(). */
+/* Positions of the last merge, see fms_merge_tell(). */
 extern int	fms_spill_positions(const FmsSpill *spill);
 
 /*

@@ -9,9 +9,7 @@
  *
  * An intermediate pass frees what it has read (space.c), and the tape writes
  * there before it grows.  A free extent stays in the page cache, or on the
- * device past it, where it was.  But if the tape has turned to direct I/O,
- * because memory is short, free extents in the page cache become holes, so
- * that their memory is free as well.
+ * device past it, where it was.
  *
  * Descriptors are resolved right before a submission: fd.c may close any file
  * when it needs a descriptor.  A submitted request does not need it any more.
@@ -184,12 +182,7 @@ fms_tape_free(FmsTape *tape, uint64 offset_bytes, Size length_bytes)
 	FmsFreeExtent extent = {offset_bytes, offset_bytes + length_bytes};
 
 	Assert(extent.upto_bytes <= tape->end_bytes);
-	if (fms_temp_file_is_direct_now(&tape->file) &&
-		!fms_temp_file_is_direct_at(&tape->file, offset_bytes))
-		(void) fms_temp_file_make_hole(&tape->file, offset_bytes,
-									   length_bytes);
-	else
-		fms_space_add(&tape->free, extent);
+	fms_space_add(&tape->free, extent);
 }
 
 void

@@ -45,7 +45,7 @@ extern void fms_tape_close(FmsTape *tape);
 /*
  * Appends with direct I/O from now on, or through the page cache; reads and
  * overwrites keep to what an offset was appended with.  False, and nothing
- * changes, if the file system has no direct I/O or after too many changes.
+ * changes, if the file system has no direct I/O or direct I/O ended before.
  * Nothing may be in flight.
  */
 extern bool fms_tape_set_direct(FmsTape *tape, bool direct);

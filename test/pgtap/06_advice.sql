@@ -68,7 +68,7 @@ SELECT is(why, 'only 7 rows are wanted, the others were dropped',
   'why: top-N') FROM said;
 
 SELECT sorted('256kB', 'fmsort', '0') \g /dev/null
-SELECT matches(why, '^(the kernel refuses io_uring; )?page cache: it had room for what was spilled$',
+SELECT matches(why, '^(the kernel refuses io_uring; )?page cache: memory had room for the spill$',
   'why: all automatic') FROM said;
 
 SET fmsort.assist_blocks = 3;
@@ -94,7 +94,7 @@ SET work_mem = '64kB';
 CREATE FUNCTION many() RETURNS SETOF int LANGUAGE sql ROWS 1e12
 AS 'SELECT generate_series(1, 20000)';
 SELECT count(*) FROM (SELECT * FROM many() m ORDER BY -m OFFSET 0) s \g /dev/null
-SELECT matches(why, '(direct I/O: far more was expected than the page cache has room for|the file system refuses direct I/O with such blocks)$',
+SELECT matches(why, '(direct I/O: memory has no room for the spill|the file system refuses direct I/O with such blocks)$',
   'why: much was expected') FROM said;
 
 DROP VIEW said;
