@@ -72,9 +72,10 @@ open_tape(void *arg)
 {
 	FmsProbe   *probe = arg;
 
+	/* nobody reads these counters */
 	probe->tape = fms_tape_open(&probe->io, probe->direct ? FMS_DIRECT_AUTO :
 								FMS_DIRECT_OFF, probe->sector_bytes, false,
-								NULL);
+								palloc0(FMS_COUNTERS_BYTES));
 }
 
 FmsProbe *
@@ -125,7 +126,7 @@ fms_probe_open(Oid tablespace, FmsIoChoice io_method, bool direct)
 uint64
 fms_probe_file_bytes(const FmsProbe *probe)
 {
-	return fms_tape_end(probe->tape);
+	return probe->tape->end_bytes;
 }
 
 bool
@@ -149,7 +150,7 @@ bool
 fms_probe_can(const FmsProbe *probe, const FmsProbePoint *point)
 {
 	return point->block_bytes >= probe->sector_bytes &&
-		point->block_bytes <= fms_tape_end(probe->tape) &&
+		point->block_bytes <= probe->tape->end_bytes &&
 		(point->depth == 1 || !probe->io.method->submit_blocks);
 }
 
@@ -174,7 +175,7 @@ prepare(FmsProbe *probe, const FmsProbePoint *point, uint32 index)
 {
 	FmsIoRequest *request = &probe->requests[index];
 	uint32		bytes = point->block_bytes;
-	uint64		nblocks = fms_tape_end(probe->tape) / bytes;
+	uint64		nblocks = probe->tape->end_bytes / bytes;
 	uint32		room = BUFFERS_BYTES / bytes;
 
 	request->length_bytes = bytes;
@@ -306,7 +307,7 @@ fms_probe_measure(FmsProbe *probe, double seconds, uint64 file_bytes,
 		CHECK_FOR_INTERRUPTS();
 		over = (fms_clock_since_us(start) >= progress.stop_us &&
 				progress.counted >= progress.counted_min) ||
-			(appends && fms_tape_end(probe->tape) >= file_bytes);
+			(appends && probe->tape->end_bytes >= file_bytes);
 		if (!over)
 			refill(probe, point, batch);
 		/* a synchronous method has done them by now */

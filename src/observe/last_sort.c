@@ -91,7 +91,7 @@ fmsort_last_sort(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
-/* The next sort is the first one, even in the middle of a statement. */
+/* fmsort_compare_merges() tells its runs apart, which are one statement. */
 Datum
 fmsort_last_sort_clear(PG_FUNCTION_ARGS)
 {
