@@ -39,31 +39,251 @@ LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 COMMENT ON FUNCTION fmsort_last_sort() IS
 'One row for each sort that fmsort ran in the last statement of this session that sorted (its last 64 sorts): method, space (kB), merge mode, runs formed, merge passes, blocks written by run formation and their size (bytes), assist blocks, I/O, times (milliseconds; input and merge times are estimated from samples), tuples, bytes and I/O requests, how many times smaller compression made what was written (1: nothing was compressed); work_mem (kB), the least work_mem with which it would have taken one pass or stayed in memory, and why it did what it did. No row if nothing was sorted. Raises no errors.';
 
-CREATE FUNCTION fmsort_compare(
+CREATE FUNCTION fmsort_last_sort_clear()
+RETURNS void
+AS 'MODULE_PATHNAME', 'fmsort_last_sort_clear'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION fmsort_last_sort_clear() IS
+'Forgets the sorts that fmsort_last_sort() shows.';
+
+/*
+ * Runs the query in each mode, "repeat" times, and returns a row for each run.
+ * "path" is the query's search_path; the function has its own.
+ *
+ * With same_buffer, all modes get the same input buffer (Table 5 of Lee, Roh,
+ * Park): the n blocks of s bytes with which the traditional mode merges n runs,
+ * l assist blocks included.  Round 0 finds n; its buffer is one block.
+ *
+ *	traditional, single_block	n	  blocks of s
+ *	double_buffering			2n	  blocks of s / 2
+ *	fmsort, multi_block, flash	n + l blocks of n s / (n + l)
+ */
+CREATE FUNCTION fmsort_measure(
 	query text,
-	modes text[] DEFAULT
-		'{stock,automatic,traditional,double_buffering,fmsort}',
-	repeat int DEFAULT 1,
+	path text,
+	modes text[],
+	repeat int,
+	same_buffer boolean,
+	OUT place int,
 	OUT mode text,
-	OUT total_ms double precision,
-	OUT run_formation_ms double precision,
-	OUT merge_ms double precision,
-	OUT blocked_ms double precision,
+	OUT total_time double precision,
+	OUT run_formation_time double precision,
+	OUT merge_time double precision,
+	OUT blocked_time double precision,
+	OUT sort_method text,
 	OUT runs bigint,
 	OUT merge_passes int,
 	OUT blocks bigint,
 	OUT block_size int,
 	OUT assist_blocks int,
-	OUT input_buffer_kb bigint,
-	OUT mb_read double precision,
-	OUT mb_written double precision,
+	OUT input_buffer_bytes bigint,
+	OUT temp_bytes_read bigint,
+	OUT temp_bytes_written bigint)
+RETURNS SETOF record
+LANGUAGE plpgsql STRICT VOLATILE PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+	command CONSTANT text := 'EXPLAIN (ANALYZE, BUFFERS, TIMING off, FORMAT JSON) '
+		|| query;
+	known CONSTANT text[] := CASE WHEN same_buffer
+		THEN '{traditional,single_block,double_buffering,fmsort,multi_block,flash}'
+		ELSE '{postgres,fmsort}' END;
+	count CONSTANT int := cardinality(modes);
+	workers CONSTANT text := CASE WHEN same_buffer THEN '0'
+		ELSE current_setting('max_parallel_workers_per_gather') END;
+	base bigint;		-- fmsort.block_size, or 0
+	share bigint;		-- of each run, in the merge's memory
+	n bigint := 1;
+	s bigint := 0;		-- 0: block size and assist blocks are automatic
+	l int := 0;
+	plan jsonb;
+BEGIN
+	IF count NOT BETWEEN 1 AND 16 THEN
+		RAISE EXCEPTION 'number of modes must be from 1 to 16, not %', count
+			USING ERRCODE = 'invalid_parameter_value';
+	ELSIF repeat NOT BETWEEN 1 AND 1000 THEN
+		RAISE EXCEPTION 'repeat must be from 1 to 1000, not %', repeat
+			USING ERRCODE = 'invalid_parameter_value';
+	END IF;
+	FOREACH mode IN ARRAY modes LOOP
+		IF mode IS NULL THEN
+			RAISE EXCEPTION 'mode must not be null'
+				USING ERRCODE = 'null_value_not_allowed';
+		ELSIF mode <> ALL (known) THEN
+			RAISE EXCEPTION 'unrecognized mode "%"', mode
+				USING ERRCODE = 'invalid_parameter_value',
+				HINT = format('Modes are %s.', array_to_string(known, ', '));
+		END IF;
+	END LOOP;
+	modes := ARRAY(SELECT unnest(modes));
+
+	-- this call loads the library, which defines the settings
+	PERFORM @extschema@.fmsort_last_sort_clear();
+	IF same_buffer THEN
+		base := setting FROM pg_settings WHERE name = 'fmsort.block_size';
+		s := CASE base WHEN 0 THEN 8192 ELSE base END;
+		l := setting FROM pg_settings WHERE name = 'fmsort.assist_blocks';
+		l := CASE l WHEN 0 THEN 32 ELSE l END;
+	END IF;
+
+	FOR round IN CASE WHEN same_buffer THEN 0 ELSE 1 END .. repeat LOOP
+		FOR i IN 1 .. CASE round WHEN 0 THEN 1 ELSE count END LOOP
+			-- each round begins with another mode
+			place := (round + i - 2 + count) % count + 1;
+			mode := CASE round WHEN 0 THEN 'traditional' ELSE modes[place] END;
+			block_size := CASE
+				WHEN s = 0 THEN 0
+				ELSE greatest(512, n * s / CASE
+					WHEN mode IN ('traditional', 'single_block') THEN n
+					WHEN mode = 'double_buffering' THEN 2 * n
+					ELSE n + l END / 512 * 512) END;
+
+			-- run the query and undo all that a rollback undoes
+			BEGIN
+				PERFORM @extschema@.fmsort_last_sort_clear(),
+					set_config('transaction_read_only', 'on', true),
+					set_config('max_parallel_workers_per_gather', workers, true),
+					set_config('fmsort.mode', CASE mode
+						WHEN 'postgres' THEN 'off' ELSE mode END, true),
+					set_config('fmsort.block_size', block_size::text, true),
+					set_config('fmsort.assist_blocks', l::text, true),
+					set_config('search_path', path, true);
+				-- a loop, since its cursor refuses several statements
+				FOR plan IN EXECUTE command LOOP
+				END LOOP;
+				RAISE EXCEPTION 'roll back' USING ERRCODE = 'FMS00';
+			EXCEPTION
+				WHEN SQLSTATE 'FMS00' THEN NULL;
+			END;
+
+			total_time := (plan #> '{0,Planning Time}')::float8 +
+				(plan #> '{0,Execution Time}')::float8;
+			temp_bytes_read := (plan #> '{0,Plan,Temp Read Blocks}')::bigint *
+				current_setting('block_size')::bigint;
+			temp_bytes_written :=
+				(plan #> '{0,Plan,Temp Written Blocks}')::bigint *
+				current_setting('block_size')::bigint;
+			sort_method := string_agg(DISTINCT method #>> '{}', ', ')
+				FROM jsonb_path_query(plan, 'strict $.**."Sort Method"') method;
+			SELECT sum(a.run_formation_ms - a.input_ms), sum(m.merge_ms),
+				sum(m.blocked_ms), sum(m.runs), max(m.merge_passes),
+				sum(m.blocks), max(m.block_size), max(m.assist_blocks),
+				max(m.block_size * CASE mode
+					WHEN 'double_buffering' THEN 2 * m.runs
+					ELSE m.runs + m.assist_blocks END)
+			INTO run_formation_time, merge_time, blocked_time, runs,
+				merge_passes, blocks, block_size, assist_blocks,
+				input_buffer_bytes
+			FROM @extschema@.fmsort_last_sort() a LEFT JOIN LATERAL
+				(SELECT a.* WHERE a.sort_method = 'external merge') m ON true;
+
+			IF round > 0 THEN
+				-- each sort estimates its times: the sum may be too large
+				IF run_formation_time > total_time THEN
+					run_formation_time := total_time;
+				END IF;
+				IF merge_time > total_time - run_formation_time THEN
+					merge_time := total_time - run_formation_time;
+				END IF;
+				IF blocked_time > merge_time THEN
+					blocked_time := merge_time;
+				END IF;
+				RETURN NEXT;
+			ELSIF runs IS NULL THEN
+				RAISE NOTICE 'no sort of the query spills: the modes make no difference';
+				s := 0;
+				l := 0;
+			ELSE
+				n := max(a.runs) FROM @extschema@.fmsort_last_sort() a;
+				IF base = 0 THEN
+					-- a merge uses a quarter of work_mem for other things
+					share := setting::bigint * 1024 / 4 * 3 / n
+						FROM pg_settings WHERE name = 'work_mem';
+					s := 262144;
+					WHILE s > 1024 AND s > share LOOP
+						s := s / 2;
+					END LOOP;
+				END IF;
+			END IF;
+		END LOOP;
+	END LOOP;
+END
+$function$;
+
+COMMENT ON FUNCTION fmsort_measure(text, text, text[], int, boolean) IS
+'The function behind fmsort_compare() and fmsort_compare_merges().';
+
+CREATE FUNCTION fmsort_compare(
+	query text,
+	repeat int DEFAULT 3,
+	OUT mode text,
+	OUT total_time double precision,
+	OUT sort_method text,
+	OUT temp_bytes_read bigint,
+	OUT temp_bytes_written bigint,
 	OUT speedup double precision)
 RETURNS SETOF record
-AS 'MODULE_PATHNAME', 'fmsort_compare'
-LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+LANGUAGE sql STRICT VOLATILE PARALLEL UNSAFE
+BEGIN ATOMIC
+	SELECT m.mode,
+		pg_catalog.round(m.total_time::numeric, 1),
+		m.sort_method, m.temp_bytes_read, m.temp_bytes_written,
+		pg_catalog.round((pg_catalog.first_value(m.total_time)
+			OVER (ORDER BY m.place) OPERATOR(pg_catalog./) m.total_time)::numeric, 2)
+	FROM (SELECT r.*, pg_catalog.row_number()
+			OVER (PARTITION BY r.place ORDER BY r.total_time) AS rank
+		FROM @extschema@.fmsort_measure(query,
+			pg_catalog.current_setting('search_path'), '{postgres,fmsort}',
+			repeat, false) r) m
+	WHERE m.rank OPERATOR(pg_catalog.=)
+		((repeat OPERATOR(pg_catalog.+) 1) OPERATOR(pg_catalog./) 2)
+	ORDER BY m.place;
+END;
 
-COMMENT ON FUNCTION fmsort_compare(text, text[], int) IS
-'Runs a SELECT under several ways of sorting and returns a row for each: times in milliseconds (medians of the repetitions), runs, merge passes, blocks and their size (bytes), the input buffer (kB), MB read from and written to temporary files, and how many times as fast as the first mode. The modes traditional, double_buffering, fmsort, single_block, multi_block and flash get the same input buffer; stock is PostgreSQL''s sort, automatic is fmsort with nothing set. Errors: the query is not a single SELECT, or changes something; an unknown mode.';
+COMMENT ON FUNCTION fmsort_compare(text, int) IS
+'Runs a SELECT "repeat" times with PostgreSQL''s sort and with fmsort, each time rolled back, and shows the run with the median time (milliseconds). Sequences, setseed() and session-level advisory locks are not rolled back.';
+
+CREATE FUNCTION fmsort_compare_merges(
+	query text,
+	modes text[] DEFAULT '{traditional,double_buffering,fmsort}',
+	repeat int DEFAULT 1,
+	OUT mode text,
+	OUT total_time double precision,
+	OUT run_formation_time double precision,
+	OUT merge_time double precision,
+	OUT blocked_time double precision,
+	OUT runs bigint,
+	OUT merge_passes int,
+	OUT blocks bigint,
+	OUT block_size int,
+	OUT assist_blocks int,
+	OUT input_buffer_bytes bigint,
+	OUT speedup double precision)
+RETURNS SETOF record
+LANGUAGE sql STRICT VOLATILE PARALLEL UNSAFE
+BEGIN ATOMIC
+	SELECT m.mode,
+		pg_catalog.round(m.total_time::numeric, 1),
+		pg_catalog.round(m.run_formation_time::numeric, 1),
+		pg_catalog.round(m.merge_time::numeric, 1),
+		pg_catalog.round(m.blocked_time::numeric, 1),
+		m.runs, m.merge_passes, m.blocks, m.block_size, m.assist_blocks,
+		m.input_buffer_bytes,
+		pg_catalog.round((pg_catalog.first_value(m.total_time)
+			OVER (ORDER BY m.place) OPERATOR(pg_catalog./) m.total_time)::numeric, 2)
+	FROM (SELECT r.*, pg_catalog.row_number()
+			OVER (PARTITION BY r.place ORDER BY r.total_time) AS rank
+		FROM @extschema@.fmsort_measure(query,
+			pg_catalog.current_setting('search_path'), modes, repeat, true) r) m
+	WHERE m.rank OPERATOR(pg_catalog.=)
+		((repeat OPERATOR(pg_catalog.+) 1) OPERATOR(pg_catalog./) 2)
+	ORDER BY m.place;
+END;
+
+COMMENT ON FUNCTION fmsort_compare_merges(text, text[], int) IS
+'Runs a SELECT with several merge modes that have the same input buffer, each time rolled back, and shows the run with the median time (milliseconds). Sequences, setseed() and session-level advisory locks are not rolled back.';
 
 CREATE FUNCTION fmsort_stat(
 	OUT datid oid,

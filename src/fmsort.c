@@ -30,12 +30,9 @@
 #include "tcop/utility.h"
 
 #include "base/compat.h"
-#include "base/layout.h"
-#include "executor/bound.h"
 #include "executor/executor.h"
-#include "executor/node.h"
-#include "executor/replace.h"
 #include "executor/settings.h"
+#include "executor/sort_node.h"
 #include "io/io.h"
 #include "observe/reports.h"
 
@@ -152,7 +149,6 @@ request_memory(void)
 {
 	if (previous_request)
 		previous_request();
-	RequestAddinShmemSpace(sizeof(FmsLayout));
 	RequestAddinShmemSpace(fms_stat_shared_bytes());
 	RequestAddinShmemSpace(fms_progress_shared_bytes());
 	RequestAddinShmemSpace(sizeof(FmsIoShared));
@@ -174,14 +170,8 @@ share_io(void)
 static void
 share_memory(void)
 {
-	FmsLayout	layout = fms_layout(fms_stat_shared_bytes(),
-									fms_progress_shared_bytes(),
-									sizeof(FmsIoShared));
-
 	if (previous_startup)
 		previous_startup();
-	if (!fms_layout_claim(&layout))
-		return;
 	fms_stat_share();
 	fms_progress_share();
 	share_io();
@@ -191,7 +181,7 @@ void
 _PG_init(void)
 {
 	fms_settings_define();
-	fms_node_register();
+	fms_plan_register();
 
 	previous_start = ExecutorStart_hook;
 	ExecutorStart_hook = start_query;

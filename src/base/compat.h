@@ -114,26 +114,19 @@ fms_init_scan_slot(EState *estate, ScanState *state, TupleDesc desc,
 }
 
 /*
- * Sets the operator family, input type and direction of an ordering operator.
- * Returns false if the operator belongs to no btree operator family.
+ * Sets the operator family and input type of an ordering operator.  Returns
+ * false if the operator belongs to no btree operator family.
  */
 static inline bool
-fms_ordering_op(Oid operator, Oid *family, Oid *type, bool *descending)
+fms_ordering_op(Oid operator, Oid *family, Oid *type)
 {
 #if PG_VERSION_NUM >= 180000
 	CompareType direction;
-
-	if (!get_ordering_op_properties(operator, family, type, &direction))
-		return false;
-	*descending = (direction == COMPARE_GT);
 #else
-	int16		strategy;
-
-	if (!get_ordering_op_properties(operator, family, type, &strategy))
-		return false;
-	*descending = (strategy == BTGreaterStrategyNumber);
+	int16		direction;
 #endif
-	return true;
+
+	return get_ordering_op_properties(operator, family, type, &direction);
 }
 
 /*

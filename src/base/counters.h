@@ -50,12 +50,8 @@ typedef enum FmsPhase
 typedef enum FmsDirectReason
 {
 	FMS_DIRECT_AS_SET,			/* the setting says so */
-	FMS_DIRECT_SMALL,			/* cached: the page cache has room */
-	FMS_DIRECT_SLOW,			/* cached: the device is slow, and memory has
-								 * room */
-	FMS_DIRECT_EXPECTED,		/* direct: no room for the expected input */
-	FMS_DIRECT_CROWDED,			/* direct: no room beside the input's pages */
-	FMS_DIRECT_OUTGROWN,		/* direct: the room is used up */
+	FMS_DIRECT_ROOM,			/* cached: memory has room for the spill */
+	FMS_DIRECT_NO_ROOM,			/* direct: it has not */
 	FMS_DIRECT_FAST				/* direct: the device is as fast */
 } FmsDirectReason;
 
@@ -68,10 +64,6 @@ typedef enum FmsCompressReason
 	FMS_COMPRESS_SLOW,			/* the device is slow, and memory is short */
 	FMS_COMPRESS_GAINED_LITTLE	/* not any more: it saved little */
 } FmsCompressReason;
-
-/* Does the reason speak for the page cache? */
-#define FMS_DIRECT_IS_CACHED(reason) \
-	((reason) == FMS_DIRECT_SMALL || (reason) == FMS_DIRECT_SLOW)
 
 /*
  * COUNTER(name, unit, combination, line, label, column)

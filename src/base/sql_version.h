@@ -12,6 +12,15 @@
 
 #include "access/tupdesc.h"
 
+static inline void
+fms_refuse_version(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("the SQL objects of extension \"fmsort\" do not fit the library"),
+			 errhint("Run ALTER EXTENSION fmsort UPDATE.")));
+}
+
 /*
  * Raises an error if a function was defined by another version of the
  * extension, with another number of columns.
@@ -20,10 +29,7 @@ static inline void
 fms_require_columns(TupleDesc desc, int ncolumns)
 {
 	if (desc->natts != ncolumns)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("the SQL objects of extension \"fmsort\" do not fit the library"),
-				 errhint("Run ALTER EXTENSION fmsort UPDATE.")));
+		fms_refuse_version();
 }
 
 #endif							/* FMS_SQL_VERSION_H */

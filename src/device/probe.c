@@ -101,9 +101,11 @@ open_tape(FmsProbe *probe, Oid tablespace)
 	SetTempTablespaces(chosen, 1);
 	PG_TRY();
 	{
+		/* nobody reads these counters */
 		probe->tape = fms_tape_open(&probe->io, probe->direct ?
 									FMS_DIRECT_AUTO : FMS_DIRECT_OFF,
-									probe->sector_bytes, false, NULL);
+									probe->sector_bytes, false,
+									palloc0(FMS_COUNTERS_BYTES));
 	}
 	PG_FINALLY();
 	{
@@ -150,7 +152,7 @@ fms_probe_open(Oid tablespace, FmsIoChoice io_method, bool direct)
 uint64
 fms_probe_file_bytes(const FmsProbe *probe)
 {
-	return fms_tape_end(probe->tape);
+	return probe->tape->end_bytes;
 }
 
 const char *
@@ -171,7 +173,7 @@ bool
 fms_probe_can(const FmsProbe *probe, const FmsProbePoint *point)
 {
 	return point->block_bytes >= probe->sector_bytes &&
-		point->block_bytes <= fms_tape_end(probe->tape) &&
+		point->block_bytes <= probe->tape->end_bytes &&
 		(point->depth == 1 || !probe->io.method->submit_blocks);
 }
 
@@ -188,7 +190,7 @@ prepare(FmsProbe *probe, const FmsProbePoint *point, uint32 index)
 {
 	FmsIoRequest *request = &probe->requests[index];
 	uint32		bytes = point->block_bytes;
-	uint64		nblocks = fms_tape_end(probe->tape) / bytes;
+	uint64		nblocks = probe->tape->end_bytes / bytes;
 	uint32		room = BUFFERS_BYTES / bytes;
 
 	request->length_bytes = bytes;
@@ -270,7 +272,7 @@ fms_probe_measure(FmsProbe *probe, double seconds, uint64 file_bytes,
 	Assert(appends || fms_probe_can(probe, point));
 	probe->next = 0;
 	while ((now_us < seconds * 1e6 || counted < (depth + 3) / 4) &&
-		   !(appends && fms_tape_end(probe->tape) >= file_bytes))
+		   !(appends && probe->tape->end_bytes >= file_bytes))
 	{
 		uint32		done;
 

@@ -41,14 +41,10 @@
 /* The input's pages are about as large as the spill. */
 #define SPILL_AND_INPUT			2
 
-/*
- * Bytes of room that make the page cache worth while.  Changing back and forth
- * costs a flush each time, so a return takes more.
- */
+/* Bytes of room that make the page cache worth while. */
 #define ROOM_MIN_BYTES			((uint64) 4 * 1024 * 1024)
-#define RETURN_MIN_BYTES		((uint64) 16 * 1024 * 1024)
-/* Memory is read again after 1/8 of the room: other sorts take some, too. */
-#define LOOK_FRACTION			8
+/* Memory is read again after these bytes: other sorts take some, too. */
+#define MEMORY_EVERY_BYTES		((uint64) 8 * 1024 * 1024)
 
 /* Direct runs of fewer bytes say nothing about the device. */
 #define SEEN_MIN_BYTES			((uint64) 2 * 1024 * 1024)
@@ -65,7 +61,6 @@ typedef struct Situation
 	double		device_mb;
 	bool		very_slow;
 	bool		slow;			/* or very slow */
-	bool		fast;
 	uint64		memory_bytes;	/* the spill may still take */
 	uint64		room_bytes;		/* ... and the kernel leave unwritten */
 } Situation;
@@ -76,27 +71,30 @@ left_of(uint64 whole, uint64 taken)
 	return whole > taken ? whole - taken : 0;
 }
 
+static bool
+is_very_slow(double device_mb)
+{
+	return device_mb > 0 && device_mb < VERY_SLOW_MB;
+}
+
 static Situation
 assess(const FmsSpillFacts *facts)
 {
 	const FmsFreeMemory *memory = &facts->memory;
 	uint64		most = memory->available_bytes -
 		memory->available_bytes / SPARED_FRACTION;
+	uint64		share = Min(most, memory->machine_bytes / SHARE_FRACTION);
 	Situation	now;
-	double		mb = fms_device_round_trip_mb(&facts->device,
-											  facts->block_bytes,
-											  facts->async_reads);
 
-	now.device_mb = mb;
-	now.very_slow = mb > 0 && mb < VERY_SLOW_MB;
-	now.slow = mb > 0 && mb < SLOW_MB;
-	now.fast = mb > FAST_MB;
+	now.device_mb = fms_device_round_trip_mb(&facts->device,
+											 facts->block_bytes,
+											 facts->async_reads);
+	now.very_slow = is_very_slow(now.device_mb);
+	now.slow = now.device_mb > 0 && now.device_mb < SLOW_MB;
 	now.memory_bytes = left_of(most, Max(facts->cached_bytes,
 										 memory->dirty_bytes));
-	now.room_bytes = Min(left_of(most, facts->cached_bytes),
-						 left_of(memory->machine_bytes / SHARE_FRACTION,
-								 facts->cached_bytes));
-	now.room_bytes = Min(now.room_bytes, memory->writeback_bytes);
+	now.room_bytes = Min(left_of(share, facts->cached_bytes),
+						 memory->writeback_bytes);
 	return now;
 }
 
@@ -107,11 +105,13 @@ memory_holds(const FmsSpillFacts *facts, const Situation *now, double bytes)
 	return bytes * SPILL_AND_INPUT <= facts->cached_bytes + now->memory_bytes;
 }
 
-/* Is that enough for the page cache? */
+/* Is it clear from the start that the page cache does not help? */
 static bool
-is_enough(uint64 bytes, const FmsSpillChoice *previous)
+is_too_large(const FmsSpillFacts *facts, const Situation *now, double bytes)
 {
-	return bytes >= (previous->direct ? RETURN_MIN_BYTES : ROOM_MIN_BYTES);
+	return (!now->slow && bytes / EXPECTED_MULTIPLE >
+			facts->cached_bytes + now->room_bytes) ||
+		(!now->very_slow && !memory_holds(facts, now, bytes));
 }
 
 static void
@@ -121,37 +121,27 @@ set_direct(FmsSpillChoice *choice, bool direct, FmsDirectReason reason)
 	choice->direct_reason = reason;
 }
 
-/* Rows 1 to 9. */
+/* Rows 1 to 7. */
 static void
 choose_direct(const FmsSpillFacts *facts, const Situation *now,
 			  const FmsSpillChoice *previous, FmsSpillChoice *choice)
 {
-	double		expected = facts->expected_bytes;
-	uint64		direct_bytes = facts->written_bytes - facts->cached_bytes;
+	bool		stays_direct = previous->direct &&
+		(!now->very_slow || is_very_slow(previous->device_mb));
 
 	if (facts->direct_io != FMS_DIRECT_AUTO)
 		set_direct(choice, facts->direct_io == FMS_DIRECT_ON,
 				   FMS_DIRECT_AS_SET);
-	else if (facts->direct_fixed)
+	else if (facts->direct_fixed || stays_direct)
 		set_direct(choice, previous->direct, previous->direct_reason);
-	else if (now->fast)
+	else if (now->device_mb > FAST_MB)
 		set_direct(choice, true, FMS_DIRECT_FAST);
-	else if (!now->slow && previous->direct &&
-			 (previous->direct_reason == FMS_DIRECT_EXPECTED ||
-			  previous->direct_reason == FMS_DIRECT_OUTGROWN))
-		set_direct(choice, true, previous->direct_reason);
-	else if (!now->slow && expected / EXPECTED_MULTIPLE >
-			 facts->cached_bytes + now->room_bytes)
-		set_direct(choice, true, FMS_DIRECT_EXPECTED);
-	else if (!now->very_slow && direct_bytes < expected / 2 &&
-			 !memory_holds(facts, now, expected))
-		set_direct(choice, true, FMS_DIRECT_CROWDED);
-	else if (now->slow && is_enough(now->memory_bytes, previous))
-		set_direct(choice, false, FMS_DIRECT_SLOW);
-	else if (!now->slow && is_enough(now->room_bytes, previous))
-		set_direct(choice, false, FMS_DIRECT_SMALL);
+	else if (is_too_large(facts, now, facts->expected_bytes) ||
+			 (now->slow ? now->memory_bytes : now->room_bytes) <
+			 ROOM_MIN_BYTES)
+		set_direct(choice, true, FMS_DIRECT_NO_ROOM);
 	else
-		set_direct(choice, true, FMS_DIRECT_OUTGROWN);
+		set_direct(choice, false, FMS_DIRECT_ROOM);
 }
 
 /* Rows a to g.  direct: the next run is. */
@@ -174,20 +164,6 @@ choose_compressed(const FmsSpillFacts *facts, const Situation *now,
 	return FMS_COMPRESS_NO_NEED;
 }
 
-/* See FmsSpillChoice; never if no later choice depends on memory. */
-static uint64
-read_memory_bytes(const FmsSpillFacts *facts, const Situation *now,
-				  const FmsSpillChoice *choice)
-{
-	uint64		room = now->slow ? now->memory_bytes : now->room_bytes;
-
-	if (!now->slow && (choice->direct_reason == FMS_DIRECT_AS_SET ||
-					   (choice->direct &&
-						choice->direct_reason != FMS_DIRECT_CROWDED)))
-		return PG_UINT64_MAX;
-	return facts->memory_at_bytes + Max(room / LOOK_FRACTION, ROOM_MIN_BYTES);
-}
-
 FmsSpillChoice
 fms_spill_policy_choose(const FmsSpillFacts *facts,
 						const FmsSpillChoice *previous)
@@ -200,29 +176,38 @@ fms_spill_policy_choose(const FmsSpillFacts *facts,
 											   choice.direct);
 	choice.compressed = choice.compress_reason == FMS_COMPRESS_SLOW ||
 		facts->compression == FMS_COMPRESS_ON;
-	choice.read_memory_bytes = read_memory_bytes(facts, &now, &choice);
 	return choice;
 }
 
-void
-fms_spill_policy_read_memory(FmsSpillFacts *facts)
+/* Reads memory if any choice may depend on it. */
+static void
+read_memory(FmsSpillFacts *facts)
 {
+	if (facts->direct_io != FMS_DIRECT_AUTO &&
+		facts->compression != FMS_COMPRESS_AUTO)
+		return;
 	facts->memory = fms_free_memory();
 	facts->memory_at_bytes = facts->written_bytes;
 }
 
-bool
-fms_spill_policy_observe(FmsSpillFacts *facts, double bytes,
+void
+fms_spill_policy_observe(FmsSpillFacts *facts, bool direct, double bytes,
 						 double elapsed_us, double blocked_us)
 {
-	facts->seen.bytes += bytes;
-	facts->seen.elapsed_us += Max(elapsed_us, blocked_us);
-	facts->seen.blocked_us += blocked_us;
-	if (facts->seen.bytes < SEEN_MIN_BYTES ||
-		!fms_device_correct(&facts->device, &facts->seen))
-		return false;
-	facts->device_seen = true;
-	return true;
+	bool		due = !direct && facts->written_bytes >=
+		facts->memory_at_bytes + MEMORY_EVERY_BYTES;
+
+	if (direct)
+	{
+		facts->seen.bytes += bytes;
+		facts->seen.elapsed_us += Max(elapsed_us, blocked_us);
+		facts->seen.blocked_us += blocked_us;
+		due = facts->seen.bytes >= SEEN_MIN_BYTES &&
+			fms_device_correct(&facts->device, &facts->seen);
+		facts->device_seen |= due;
+	}
+	if (due)
+		read_memory(facts);
 }
 
 /*
@@ -247,7 +232,5 @@ fms_spill_policy_begin(FmsSpillFacts *facts, const FmsOptions *options,
 	};
 	if (facts->compression == FMS_COMPRESS_AUTO && !may_compress)
 		facts->compression = FMS_COMPRESS_OFF;
-	if (facts->direct_io == FMS_DIRECT_AUTO ||
-		facts->compression == FMS_COMPRESS_AUTO)
-		fms_spill_policy_read_memory(facts);
+	read_memory(facts);
 }

@@ -25,8 +25,7 @@ typedef struct FmsSpillFacts
 	uint32		block_bytes;
 	double		expected_bytes; /* of the whole spill; 0: unknown */
 	bool		async_reads;	/* several reads at once are possible */
-	bool		direct_fixed;	/* the tape refused to change to or from
-								 * direct I/O */
+	bool		direct_fixed;	/* the tape refused to change */
 
 	/* the device: its profile, until direct runs showed another rate */
 	FmsDevice	device;
@@ -50,8 +49,6 @@ typedef struct FmsSpillChoice
 	FmsDirectReason direct_reason;
 	FmsCompressReason compress_reason;
 	double		device_mb;		/* round trip; 0: unknown */
-	uint64		read_memory_bytes;	/* read memory again when written_bytes
-									 * reaches this */
 } FmsSpillChoice;
 
 /* Sets the facts before the first run.  Reads memory if that matters. */
@@ -59,16 +56,14 @@ extern void fms_spill_policy_begin(FmsSpillFacts *facts,
 								   const FmsOptions *options,
 								   uint32 block_bytes, bool async_reads);
 
-/* Reads memory; due when the choice says so. */
-extern void fms_spill_policy_read_memory(FmsSpillFacts *facts);
-
 /*
- * Notes that a direct run of `bytes` has been written.  Returns true if the
- * run showed another rate of the device than known; memory must then be read
- * again, too.
+ * Notes that a run of `bytes` has been written, direct or not, which is part
+ * of written_bytes.  Reads memory again if other sorts may have taken some
+ * meanwhile, or if direct runs show another rate of the device than known.
  */
-extern bool fms_spill_policy_observe(FmsSpillFacts *facts, double bytes,
-									 double elapsed_us, double blocked_us);
+extern void fms_spill_policy_observe(FmsSpillFacts *facts, bool direct,
+									 double bytes, double elapsed_us,
+									 double blocked_us);
 
 /*
  * Decides about the next run.  A pure function; previous is all zero before
@@ -77,19 +72,16 @@ extern bool fms_spill_policy_observe(FmsSpillFacts *facts, double bytes,
  *	  direct I/O if				next run	reason
  *	1 the setting is on or off	as set		AS_SET
  *	2 direct_fixed				as before	as before
- *	3 the device is fast		direct		FAST
- *	4 it is not slow, and the	direct		as before
- *	  last run was direct because of 5 or 9
- *	5 it is not slow, and four	direct		EXPECTED
- *	  times the room is less than expected
- *	6 memory does not hold the	direct		CROWDED
- *	  expected spill and its input; up to half of the expected spill, and
- *	  not if the device is very slow
- *	7 it is slow, and there is	cached		SLOW
- *	  memory
- *	8 it is not slow, and the	cached		SMALL
- *	  page cache has room
- *	9 otherwise					direct		OUTGROWN
+ *	3 the last run was direct	direct		as before
+ *	  and did not show that the device is very slow
+ *	4 the device is fast		direct		FAST
+ *	5 the spill is too large	direct		NO_ROOM
+ *	  for the page cache: four times the room are less than expected, and the
+ *	  device is not slow; or memory does not hold the expected spill and its
+ *	  input, and the device is not very slow
+ *	6 the page cache has less	direct		NO_ROOM
+ *	  than 4 MB of room or, if the device is slow, of memory
+ *	7 otherwise					cached		ROOM
  *
  *	  compression if			next run	reason
  *	a the setting is on or off	as set		AS_SET
@@ -105,8 +97,7 @@ extern bool fms_spill_policy_observe(FmsSpillFacts *facts, double bytes,
  *
  * A device is very slow below a round trip of 150 MB/s, slow below 300, fast
  * above 2,000.  Memory: most of what is available.  Room: what the kernel
- * would leave unwritten, and a fair share of memory.  Returning from direct
- * runs to the page cache takes 16 MB of either, staying there 4.
+ * would leave unwritten, and a fair share of memory.
  */
 extern FmsSpillChoice fms_spill_policy_choose(const FmsSpillFacts *facts,
 											  const FmsSpillChoice *previous);

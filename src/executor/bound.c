@@ -25,8 +25,7 @@
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 
-#include "executor/bound.h"
-#include "executor/node.h"
+#include "executor/sort_node.h"
 
 /*
  * Sets the bound of the sorts whose tuples are all among those that the
@@ -46,7 +45,7 @@ pass_on(PlanState *planstate, const LimitState *limit, uint64 tuples)
 	switch (nodeTag(planstate))
 	{
 		case T_CustomScanState:
-			if (fms_node_is_sort(planstate))
+			if (fms_plan_is_ours(planstate->plan))
 				fms_node_set_bound(planstate, limit, tuples);
 			break;
 		case T_AppendState:

@@ -20,9 +20,10 @@
  */
 #include "postgres.h"
 
+#include "executor/executor.h"
 #include "utils/lsyscache.h"
 
-#include "executor/groups.h"
+#include "executor/sort_node.h"
 
 struct FmsGroups
 {

@@ -13,6 +13,10 @@
  * Presorted input (Incremental Sort) is sorted group by group (groups.c) with
  * one FmsSort.  The node adds up the counters of all groups.
  *
+ * Parallel workers sort their own input, and report their counters in shared
+ * memory.  The server offers that only to parallel-aware nodes, so the node
+ * below a Gather is one: EXPLAIN calls it "Parallel Custom Scan".
+ *
  * Begin does nothing expensive: EvalPlanQual begins nodes that never run.  The
  * sort's memory is a child of the query's context, and cleans up when that
  * goes (sort.c), so errors need no handling here.
@@ -27,11 +31,8 @@
 
 #include "base/compat.h"
 #include "device/profile.h"
-#include "executor/groups.h"
-#include "executor/node.h"
-#include "executor/plan.h"
 #include "executor/settings.h"
-#include "executor/workers.h"
+#include "executor/sort_node.h"
 #include "keys/record.h"
 #include "observe/reports.h"
 #include "sort/sort.h"
@@ -45,6 +46,14 @@
 /* What is asked of the sort, and not of its child. */
 #define FLAGS_OF_SORTS \
 	(EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK)
+
+/* What parallel workers report: in the query's dynamic shared memory. */
+typedef struct FmsWorkers
+{
+	uint64		counters_bytes; /* the leader's FMS_COUNTERS_BYTES */
+	int			nworkers;
+	FmsCounters counters[FLEXIBLE_ARRAY_MEMBER];	/* by worker number */
+} FmsWorkers;
 
 typedef struct FmsSortState
 {
@@ -69,13 +78,6 @@ typedef struct FmsSortState
 	FmsWorkers *shared;			/* NULL outside parallel queries */
 	FmsWorkers *reported;		/* leader: copy of it, or NULL */
 } FmsSortState;
-
-bool
-fms_node_is_sort(const PlanState *planstate)
-{
-	return IsA(planstate, CustomScanState) &&
-		fms_plan_is_ours(planstate->plan);
-}
 
 static void
 begin_node(CustomScanState *css, EState *estate, int eflags)
@@ -132,11 +134,11 @@ count_node(const FmsSortState *state, FmsCounters *counters)
 static void
 report(const FmsSortState *state)
 {
-	FmsCounters *own = state->shared && state->started ?
-		fms_workers_own(state->shared) : NULL;
+	FmsWorkers *shared = state->shared;
 
-	if (own)
-		count_node(state, own);
+	if (shared && state->started && IsParallelWorker() &&
+		ParallelWorkerNumber < shared->nworkers)
+		count_node(state, &shared->counters[ParallelWorkerNumber]);
 }
 
 /* ---- the bound ---- */
@@ -147,7 +149,7 @@ fms_node_set_bound(PlanState *planstate, const LimitState *limit,
 {
 	FmsSortState *state = (FmsSortState *) planstate;
 
-	Assert(fms_node_is_sort(planstate));
+	Assert(fms_plan_is_ours(planstate->plan));
 	state->limit = limit;
 	state->bound = tuples;
 }
@@ -389,26 +391,37 @@ end_node(CustomScanState *css)
 /* ---- parallel query ---- */
 
 static Size
+workers_bytes(int nworkers)
+{
+	return offsetof(FmsWorkers, counters) + nworkers * sizeof(FmsCounters);
+}
+
+static Size
 estimate_shared(CustomScanState *css, ParallelContext *context)
 {
-	return fms_workers_bytes(context->nworkers);
+	return workers_bytes(context->nworkers);
 }
 
 /* Called again before workers are started again. */
 static void
 begin_shared(CustomScanState *css, ParallelContext *context, void *memory)
 {
-	FmsSortState *state = (FmsSortState *) css;
+	FmsWorkers *workers = memory;
 
-	state->shared = memory;
-	fms_workers_create(state->shared, context->nworkers);
+	memset(workers, 0, workers_bytes(context->nworkers));
+	workers->counters_bytes = FMS_COUNTERS_BYTES;
+	workers->nworkers = context->nworkers;
+	((FmsSortState *) css)->shared = workers;
 }
 
+/* A worker may have loaded another library than the leader. */
 static void
 join_shared(CustomScanState *css, shm_toc *toc, void *memory)
 {
-	if (fms_workers_can_join(memory))
-		((FmsSortState *) css)->shared = memory;
+	FmsWorkers *workers = memory;
+
+	if (workers->counters_bytes == FMS_COUNTERS_BYTES)
+		((FmsSortState *) css)->shared = workers;
 }
 
 /*
@@ -425,7 +438,7 @@ shutdown_node(CustomScanState *css)
 	report(state);
 	if (state->shared == NULL || IsParallelWorker())
 		return;
-	size = fms_workers_bytes(state->shared->nworkers);
+	size = workers_bytes(state->shared->nworkers);
 	if (state->reported == NULL)
 		state->reported = MemoryContextAlloc(css->ss.ps.state->es_query_cxt,
 											 size);
@@ -470,18 +483,12 @@ static const CustomExecMethods exec_methods = {
 	.ExplainCustomScan = explain_node
 };
 
-static Node *
-create_state(CustomScan *plan)
+Node *
+fms_node_create_state(CustomScan *plan)
 {
 	FmsSortState *state = (FmsSortState *) newNode(sizeof(FmsSortState),
 												   T_CustomScanState);
 
 	state->css.methods = &exec_methods;
 	return (Node *) state;
-}
-
-void
-fms_node_register(void)
-{
-	fms_plan_register(create_state);
 }

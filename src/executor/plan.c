@@ -19,11 +19,12 @@
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 
-#include "executor/plan.h"
+#include "executor/sort_node.h"
 
 /*
- * Number of the format of custom_private: a parallel worker may have loaded
- * another version of the library than the session that planned.
+ * Number of the format of custom_private, and of the meaning of FmsCounters: a
+ * parallel worker may have loaded another version of the library than the
+ * session that planned.
  */
 #ifndef FMS_PLAN_VERSION
 #define FMS_PLAN_VERSION	3
@@ -40,12 +41,14 @@ enum
 /* Ints of a column: its number, operator, collation, 1 if nulls are first. */
 #define COLUMN_INTS		4
 
-static CustomScanMethods plan_methods = {.CustomName = FMS_NODE_NAME};
+static const CustomScanMethods plan_methods = {
+	.CustomName = FMS_NODE_NAME,
+	.CreateCustomScanState = fms_node_create_state
+};
 
 void
-fms_plan_register(Node *(*create_state) (CustomScan *plan))
+fms_plan_register(void)
 {
-	plan_methods.CreateCustomScanState = create_state;
 	RegisterCustomScanMethods(&plan_methods);
 }
 

@@ -17,9 +17,9 @@
  *	      Index Scan  <------------+
  *
  * These Sorts stay PostgreSQL's, and are counted (fmsort_stat): those of later
- * grouping sets, which Agg runs itself; those below another extension's node,
- * which may look for Sorts by type; those below a type that flat_size() does
- * not list.  A ForeignScan's local join stays as it is, too.
+ * grouping sets, which Agg runs itself, and those below another extension's
+ * node, which may look for Sorts by type.  A ForeignScan's local join stays as
+ * it is, too.
  *
  *-------------------------------------------------------------------------
  */
@@ -29,26 +29,23 @@
 #include "miscadmin.h"
 #include "nodes/plannodes.h"
 
-#include "executor/plan.h"
-#include "executor/replace.h"
+#include "executor/sort_node.h"
 #include "observe/reports.h"
 
-/* What becomes of a Sort. */
-typedef enum FmsSortFate
+/* Number of the plan's Sorts. */
+typedef struct FmsSorts
 {
-	FMS_SORT_REPLACED,
-	FMS_SORT_LEFT,				/* it stays PostgreSQL's */
-	FMS_SORT_LEFT_TO_EXTENSION, /* likewise, below another extension's node */
-} FmsSortFate;
-
-#define FMS_SORT_FATES	(FMS_SORT_LEFT_TO_EXTENSION + 1)
+	int			replaced;
+	int			left;			/* to the server */
+	int			left_to_extensions;
+} FmsSorts;
 
 /* What a node inherits from the nodes above it. */
 typedef struct FmsAncestry
 {
-	FmsSortFate fate;			/* of Sorts here */
+	bool		below_extension;	/* below another extension's node */
 	bool		below_gather;
-	int		   *sorts;			/* [FMS_SORT_FATES]: counts them */
+	FmsSorts   *sorts;			/* counts them */
 } FmsAncestry;
 
 static Plan *replaced(Plan *plan, FmsAncestry above);
@@ -111,24 +108,15 @@ chain_sorts(const Agg *agg)
 	return sorts;
 }
 
-/* The plans with their Sorts replaced: the list itself, if there are none. */
+/* A list of the plans with their Sorts replaced. */
 static List *
-replaced_list(List *plans, FmsAncestry above)
+replaced_list(const List *plans, FmsAncestry above)
 {
-	List	   *result = plans;
-	int			i;
+	List	   *result = list_copy(plans);
+	ListCell   *cell;
 
-	for (i = 0; i < list_length(plans); i++)
-	{
-		Plan	   *plan = list_nth(plans, i);
-		Plan	   *with = replaced(plan, above);
-
-		if (with == plan)
-			continue;
-		if (result == plans)
-			result = list_copy(plans);
-		lfirst(list_nth_cell(result, i)) = with;
-	}
+	foreach(cell, result)
+		lfirst(cell) = replaced(lfirst(cell), above);
 	return result;
 }
 
@@ -149,24 +137,13 @@ listed_children(Plan *plan)
 	}
 }
 
-/* What the node's children inherit. */
-static FmsAncestry
-inherited(const Plan *plan, FmsAncestry above)
-{
-	if (IsA(plan, Gather) || IsA(plan, GatherMerge))
-		above.below_gather = true;
-	if (IsA(plan, CustomScan))
-		above.fate = FMS_SORT_LEFT_TO_EXTENSION;
-	else if (flat_size(plan) == 0)
-		above.fate = Max(above.fate, FMS_SORT_LEFT);
-	return above;
-}
-
 /* The plan with its Sorts replaced: itself, if there are none. */
 static Plan *
 replaced(Plan *plan, FmsAncestry above)
 {
-	FmsAncestry below;
+	FmsAncestry below = above;
+	int			before = above.sorts->replaced;
+	Size		size;
 	Plan	   *lefttree;
 	Plan	   *righttree;
 	List	  **link;
@@ -174,11 +151,15 @@ replaced(Plan *plan, FmsAncestry above)
 	Plan	   *subplan = NULL;
 	Plan	   *result;
 
-	if (plan == NULL || IsA(plan, ForeignScan))
+	if (plan == NULL)
+		return NULL;
+	size = flat_size(plan);
+	if (size == 0 && !IsA(plan, CustomScan))
 		return plan;
 	check_stack_depth();
 
-	below = inherited(plan, above);
+	below.below_extension |= IsA(plan, CustomScan);
+	below.below_gather |= IsA(plan, Gather) || IsA(plan, GatherMerge);
 	lefttree = replaced(plan->lefttree, below);
 	righttree = replaced(plan->righttree, below);
 	link = listed_children(plan);
@@ -187,23 +168,25 @@ replaced(Plan *plan, FmsAncestry above)
 	if (IsA(plan, SubqueryScan))
 		subplan = replaced(((SubqueryScan *) plan)->subplan, below);
 	if (IsA(plan, Agg))
-		above.sorts[FMS_SORT_LEFT] += chain_sorts((Agg *) plan);
+		above.sorts->left += chain_sorts((Agg *) plan);
 
-	if (is_sort(plan))
+	if (is_sort(plan) && above.below_extension)
+		above.sorts->left_to_extensions++;
+	else if (is_sort(plan))
 	{
-		above.sorts[above.fate]++;
-		if (above.fate == FMS_SORT_REPLACED)
-			return fms_plan_from_sort((Sort *) plan, lefttree,
-									  above.below_gather);
+		above.sorts->replaced++;
+		return fms_plan_from_sort((Sort *) plan, lefttree,
+								  above.below_gather);
 	}
-	if (lefttree == plan->lefttree && righttree == plan->righttree &&
-		(link == NULL || list == *link) &&
-		(subplan == NULL || subplan == ((SubqueryScan *) plan)->subplan))
+	if (above.sorts->replaced == before)
+	{
+		list_free(list);
 		return plan;
+	}
 
-	Assert(below.fate == FMS_SORT_REPLACED);
-	result = palloc(flat_size(plan));
-	memcpy(result, plan, flat_size(plan));
+	Assert(!below.below_extension);
+	result = palloc(size);
+	memcpy(result, plan, size);
 	result->lefttree = lefttree;
 	result->righttree = righttree;
 	if (link)
@@ -217,18 +200,20 @@ bool
 fms_replace_sorts(QueryDesc *query, int eflags)
 {
 	PlannedStmt *statement = query->plannedstmt;
-	int			sorts[FMS_SORT_FATES] = {0};
-	FmsAncestry top = {.sorts = sorts};
+	FmsSorts	sorts = {0};
+	FmsAncestry top = {.sorts = &sorts};
 	Plan	   *tree = replaced(statement->planTree, top);
 
 	/* cells may be NULL: subplans that turned out not to be needed */
 	List	   *subplans = replaced_list(statement->subplans, top);
 
 	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0)
-		fms_stat_sorts_left(sorts[FMS_SORT_LEFT],
-							sorts[FMS_SORT_LEFT_TO_EXTENSION]);
-	if (sorts[FMS_SORT_REPLACED] == 0)
+		fms_stat_sorts_left(sorts.left, sorts.left_to_extensions);
+	if (sorts.replaced == 0)
+	{
+		list_free(subplans);
 		return false;
+	}
 	query->plannedstmt = makeNode(PlannedStmt);
 	*query->plannedstmt = *statement;
 	query->plannedstmt->planTree = tree;

@@ -109,7 +109,6 @@ void
 fms_run_flush(FmsRunWriter *writer)
 {
 	fms_write_buffer_flush(writer->buffer);
-	fms_first_keys_flush(writer->first_keys);
 }
 
 void
@@ -256,7 +255,8 @@ close_block(FmsRunWriter *writer)
 	/* earlier contents of the buffer must not get into the file */
 	memset((char *) block + block->used_bytes, 0,
 		   writer->block_bytes - block->used_bytes);
-	fms_tape_set_checksum(writer->tape, &block->checksum, writer->block_bytes);
+	fms_checksum_set(&block->checksum, writer->block_bytes,
+					 writer->tape->salt, writer->tape->checksums);
 	fms_write_buffer_done(writer->buffer, writer->block_bytes);
 	writer->block = NULL;
 }
@@ -348,15 +348,16 @@ make_space(FmsRunWriter *writer, uint32 bytes, const FmsRecord *record,
 static void
 end_chunk(FmsRunWriter *writer)
 {
-	const FmsCompressedChunk *chunk;
+	const FmsRecord *first;
+	const FmsRecord *last;
+	const FmsCompressedChunk *chunk = fms_compressor_close(writer->compressor,
+														   &first, &last);
 	uint32		bytes;
 
-	if (fms_compressor_is_empty(writer->compressor))
+	if (chunk == NULL)
 		return;
-	chunk = fms_compressor_close(writer->compressor);
 	bytes = fms_compressed_chunk_size(chunk);
-	make_space(writer, bytes, fms_compressor_first(writer->compressor),
-			   FMS_BLOCK_COMPRESSED_MAGIC);
+	make_space(writer, bytes, first, FMS_BLOCK_COMPRESSED_MAGIC);
 	copy_to_block(writer, (const char *) chunk, bytes);
 	writer->block->records += chunk->records;
 	writer->record_bytes += chunk->record_bytes;
@@ -365,7 +366,7 @@ end_chunk(FmsRunWriter *writer)
 			  chunk->record_bytes);
 	fms_count(writer->counters, FMS_COUNT_COMPRESSED_BYTES, bytes);
 	if (writer->order == FMS_ORDER_BY_LAST_KEYS)
-		keep_last_key(writer, fms_compressor_last(writer->compressor));
+		keep_last_key(writer, last);
 }
 
 static inline void
@@ -396,17 +397,13 @@ fms_run_append(FmsRunWriter *writer, const FmsRecord *record)
 	run->largest_bytes = Max(run->largest_bytes, bytes);
 	if (unlikely(writer->compressing))
 	{
-		if (fms_compressor_takes(writer->compressor, record))
-		{
-			if (!fms_compressor_add(writer->compressor, record))
-			{
-				end_chunk(writer);
-				(void) fms_compressor_add(writer->compressor, record);
-			}
+		if (fms_compressor_add(writer->compressor, record))
 			return;
-		}
 		end_chunk(writer);
-		writer->compressing = false;
+		/* a record larger than a chunk ends the compression of its run */
+		writer->compressing = fms_compressor_add(writer->compressor, record);
+		if (writer->compressing)
+			return;
 	}
 	append_to_block(writer, record, bytes);
 }

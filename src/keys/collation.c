@@ -32,8 +32,8 @@
 #include "mb/pg_wchar.h"
 #include "utils/pg_locale.h"
 
-#include "keys/collation.h"
 #include "base/compat.h"
+#include "keys/key_columns.h"
 
 #ifdef USE_ICU
 

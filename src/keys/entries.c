@@ -36,10 +36,8 @@
 /* Number of buckets: limited by the L1 cache; fewer for few entries. */
 #define MAX_BUCKETS			2048
 #define ENTRIES_PER_BUCKET	8
-/* Fewer entries than this are sorted by comparing. */
-#define PACK_MIN_ENTRIES	16
-/* Fewer entries than this with equal prefixes compare their records. */
-#define DEEPEN_MIN_ENTRIES	64
+/* Fewer entries than this are sorted by comparing, with their records. */
+#define PACK_MIN_ENTRIES	32
 /* Entries that take() gets at once, at least: it prefetches records. */
 #define TAKE_MIN_ENTRIES	256
 /* Distance in entries at which records are prefetched. */
@@ -202,61 +200,48 @@ load_prefixes(const FmsEntriesSort *sort, FmsEntry *entries, Size count,
 	}
 }
 
-/* Sorts entries whose prefixes are equal. */
+/* Sorts entries with equal prefixes, which are in order of arrival. */
 static void
-sort_ties(FmsEntriesSort *sort, const FmsPart *ties)
+sort_ties(FmsEntriesSort *sort, FmsEntry *entries, Size count, int depth)
 {
-	FmsEntry   *entries = ties->entries;
-	Size		count = ties->count;
 	const FmsRecord *record = fms_entry_record(sort->records, entries);
-	int			deeper = ties->depth + FMS_PREFIX_BYTES;
-	bool		at_end = deeper >= record->key_bytes;
+	FmsPart		rest = {entries, count, depth + FMS_PREFIX_BYTES, true};
+	bool		at_end = rest.depth >= record->key_bytes;
+	uint128		key = fms_entry_key(entries);
+	Size		i = 0;
 
 	/* keys are prefix-free: all of these end here, or none */
-	if (sort->prefix_decides ||
-		(at_end && (record->flags & FMS_RECORD_EXACT)))
+	if (at_end && (record->flags & FMS_RECORD_EXACT))
+		return;
+	if (at_end || count < PACK_MIN_ENTRIES)
 	{
-		if (!ties->in_arrival)
-			fms_entries_sort_by_arrival(entries, count);
-	}
-	else if (at_end || count < DEEPEN_MIN_ENTRIES)
 		fms_entries_sort_by_key(entries, count, sort);
-	else
-	{
-		uint128		key = fms_entry_key(entries);
-		FmsPart		below = *ties;
-		Size		i = 0;
-
-		check_stack_depth();
-		below.depth = deeper;
-		load_prefixes(sort, entries, count, deeper);
-		sort_part(sort, &below, NULL);
-		fms_for_interruptible(i, count, sizeof(FmsEntry))
-			entries[i] = fms_entry_of_key(key, fms_entry_offset(&entries[i]));
+		return;
 	}
+	check_stack_depth();
+	load_prefixes(sort, entries, count, rest.depth);
+	sort_part(sort, &rest, NULL);
+	fms_for_interruptible(i, count, sizeof(FmsEntry))
+		entries[i] = fms_entry_of_key(key, fms_entry_offset(&entries[i]));
 }
 
 /* The part is in order of its prefixes, then of arrival; sorts all ties. */
 static void
 sort_all_ties(FmsEntriesSort *sort, const FmsPart *part)
 {
+	FmsEntry   *entries = part->entries;
 	Size		start = 0;
 	Size		touched_bytes = 0;
 	Size		i;
 
 	for (i = 1; i <= part->count; i++)
 	{
-		FmsPart		ties = *part;
-
 		fms_interrupts_after(&touched_bytes, sizeof(FmsEntry));
-		if (i < part->count && fms_entry_key(&part->entries[i]) ==
-			fms_entry_key(&part->entries[start]))
+		if (i < part->count &&
+			fms_entry_key(&entries[i]) == fms_entry_key(&entries[start]))
 			continue;
-		ties.entries += start;
-		ties.count = i - start;
-		ties.in_arrival = true;
-		if (ties.count > 1)
-			sort_ties(sort, &ties);
+		if (i - start > 1)
+			sort_ties(sort, &entries[start], i - start, part->depth);
 		start = i;
 	}
 }
@@ -298,9 +283,7 @@ sort_part(FmsEntriesSort *sort, const FmsPart *part, const FmsEntry **taken)
 	{
 		FmsPacking	packing = fms_packing_of(part->entries, part->count);
 
-		if (packing.key_bits == 0)
-			sort_ties(sort, part);
-		else if (fms_packing_fits(&packing))
+		if (fms_packing_fits(&packing))
 		{
 			fms_packed_sort(&packing, part->entries, part->count,
 							part->in_arrival);

@@ -49,13 +49,8 @@ fms_entry_of_key(uint128 key, uint64 offset)
 static inline FmsEntry
 fms_entry_make(const FmsRecord *record, uint64 offset)
 {
-	FmsEntry	entry;
-
-	Assert(offset >> FMS_ENTRY_OFFSET_BITS == 0);
-	entry.prefix = fms_record_prefix(record);
-	entry.tail = (uint64) fms_record_prefix_rest(record) <<
-		FMS_ENTRY_OFFSET_BITS | offset;
-	return entry;
+	return fms_entry_of_key((uint128) fms_record_prefix(record) << 16 |
+							fms_record_prefix_rest(record), offset);
 }
 
 static inline const FmsRecord *

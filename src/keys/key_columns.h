@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * key_columns.h
- *	  A sort's columns: private to keys.c, key_types.c and key_compare.c.
+ *	  A sort's columns: private to the folder.
  *
  *	  columns   0 ..            undecided ..   nencoded ..  ncolumns
  *	            |<------------ in the key ------->|
@@ -17,9 +17,41 @@
 
 #include "utils/sortsupport.h"
 
-#include "keys/collation.h"
 #include "keys/encode.h"
 #include "keys/record.h"
+
+/* ---- collation.c: bytes that memcmp() orders like texts ---- */
+
+typedef struct FmsSortKeys
+{
+	struct UCollator *collator; /* NULL: there are no sort keys */
+	bool		exact;			/* equal keys mean equal texts; otherwise only
+								 * FMS_SORT_KEY_TRUSTED bytes may be used */
+	bool		deterministic;	/* texts with equal keys are ordered by their
+								 * bytes */
+} FmsSortKeys;
+
+/* Bytes of a sort key that the server trusts, whatever the collation. */
+#define FMS_SORT_KEY_TRUSTED	8
+
+/*
+ * Bytes of a sort key to make, at most.  Measured: 30 bytes take ICU longer
+ * than the comparisons that they save.
+ */
+#define FMS_SORT_KEY_MAX		16
+
+/* Looks up a collation that is not C.  May ERROR (no such collation). */
+extern FmsSortKeys fms_sort_keys_of(Oid collation);
+
+/*
+ * Writes the first `room` bytes of a text's sort key and returns their number;
+ * less than `room` means the whole key.  No byte of a sort key is zero.  May
+ * ERROR (out of memory).
+ */
+extern Size fms_sort_key_make(const FmsSortKeys *keys, const char *text,
+							  Size length, char *key, Size room);
+
+/* ---- key_types.c ---- */
 
 /*
  * Writes a value that is not null; see the invariants in encode.h.  sort_keys:
@@ -43,6 +75,8 @@ typedef struct FmsKeyType
  * class of a user has its own.
  */
 extern const FmsKeyType *fms_key_type_find(Oid function);
+
+/* ---- keys.c ---- */
 
 typedef struct FmsColumn
 {

@@ -40,9 +40,8 @@ find_type(Oid operator, Oid collation, FmsSortKeys *sort_keys)
 	const FmsKeyType *type;
 	Oid			family;
 	Oid			input;
-	bool		descending;
 
-	if (!fms_ordering_op(operator, &family, &input, &descending))
+	if (!fms_ordering_op(operator, &family, &input))
 		return NULL;
 	type = fms_key_type_find(get_opfamily_proc(family, input, input,
 											   BTORDER_PROC));

@@ -22,8 +22,8 @@
 Size
 fms_input_bytes(int nruns, uint32 nframes, uint32 block_bytes)
 {
-	return nruns * (FMS_RUN_BYTES + sizeof(uint32)) +
-		nframes * (block_bytes + sizeof(FmsFrame) + sizeof(FmsFrame *) +
+	return nruns * (FMS_RUN_BYTES + sizeof(uint32) + sizeof(FmsFrame *)) +
+		nframes * (block_bytes + sizeof(FmsFrame) + 2 * sizeof(FmsFrame *) +
 				   sizeof(FmsIoRequest *));
 }
 
@@ -41,6 +41,8 @@ init_frames(FmsInput *input, uint32 nframes)
 								  MCXT_ALLOC_HUGE);
 	input->requests = palloc_extended(nframes * sizeof(FmsIoRequest *),
 									  MCXT_ALLOC_HUGE);
+	input->queue = palloc_extended(nframes * sizeof(FmsFrame *),
+								   MCXT_ALLOC_HUGE);
 	input->memory = fms_io_map_with_room(plan->io,
 										 (Size) nframes * plan->block_bytes,
 										 plan->writer_bytes);
@@ -53,9 +55,23 @@ init_frames(FmsInput *input, uint32 nframes)
 		frame->block = input->memory + (Size) i * plan->block_bytes;
 		frame->request.buffer = frame->block;
 		frame->request.group = &input->reading;
-		/* fms_input_take() takes the last one */
+		/* fms_input_request() takes the last one */
 		input->free[nframes - 1 - i] = frame;
 	}
+}
+
+/*
+ * Goes on to the next block in block read order.  Skips runs without blocks:
+ * if comparisons contradict each other, the merge may have asked for those
+ * blocks already.
+ */
+static void
+step_order(FmsInput *input)
+{
+	do
+		input->upcoming = fms_read_order_next(input->order);
+	while (input->upcoming >= 0 &&
+		   !fms_input_has_block(input, input->upcoming));
 }
 
 static void
@@ -72,6 +88,7 @@ init_order(FmsInput *input, const FmsPosition *from)
 										plan->counters, input->nruns,
 										first_keys, from);
 	pfree(first_keys);
+	step_order(input);
 }
 
 void
@@ -85,16 +102,13 @@ fms_input_init(FmsInput *input, const FmsMergePlan *plan, int nruns,
 	input->plan = plan;
 	input->nruns = nruns;
 	input->runs = runs;
+	input->frame_of = palloc0(nruns * sizeof(FmsFrame *));
 	input->next_block = palloc(nruns * sizeof(uint32));
 	for (run = 0; run < nruns; run++)
 		input->next_block[run] = from ? from[run].block : 0;
 	init_frames(input, mode->blocks(nruns, plan->assist_blocks));
 	if (mode->order != FMS_ORDER_NONE)
 		init_order(input, from);
-	input->private =
-		palloc_extended(fms_mode_private_bytes(mode, nruns,
-											   plan->assist_blocks),
-						MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 }
 
 void
@@ -103,18 +117,12 @@ fms_input_end(FmsInput *input)
 	fms_io_unmap(input->plan->io, input->memory);
 	if (input->order)
 		fms_read_order_end(input->order);
-	pfree(input->private);
+	pfree(input->queue);
 	pfree(input->requests);
 	pfree(input->free);
 	pfree(input->frames);
 	pfree(input->next_block);
-}
-
-FmsFrame *
-fms_input_take(FmsInput *input)
-{
-	Assert(input->nfree > 0);
-	return input->free[--input->nfree];
+	pfree(input->frame_of);
 }
 
 /* Assigns the run's next block to the frame. */
@@ -137,8 +145,10 @@ assign(FmsInput *input, FmsFrame *frame, int run)
 FmsFrame *
 fms_input_request(FmsInput *input, int run)
 {
-	FmsFrame   *frame = fms_input_take(input);
+	FmsFrame   *frame;
 
+	Assert(input->nfree > 0);
+	frame = input->free[--input->nfree];
 	assign(input, frame, run);
 	input->requests[input->pending++] = &frame->request;
 	return frame;
@@ -194,8 +204,34 @@ fms_input_release(FmsInput *input, FmsFrame *frame)
 }
 
 void
-fms_input_give_up(FmsInput *input, FmsFrame *frame)
+fms_input_enqueue(FmsInput *input)
 {
+	*fms_input_queued(input, input->queued++) =
+		fms_input_request(input, input->upcoming);
+	step_order(input);
+}
+
+/* Removes frame i from the queue. */
+static FmsFrame *
+remove_queued(FmsInput *input, uint32 i)
+{
+	FmsFrame   *frame = *fms_input_queued(input, i);
+
+	for (; i > 0; i--)
+		*fms_input_queued(input, i) = *fms_input_queued(input, i - 1);
+	input->oldest = (input->oldest + 1) % input->nframes;
+	input->queued--;
+	return frame;
+}
+
+/* Frees the frame of the queue's newest block, which will be read again. */
+static void
+give_up_newest(FmsInput *input)
+{
+	FmsFrame   *frame;
+
+	Assert(input->queued > 0);
+	frame = *fms_input_queued(input, --input->queued);
 	Assert(frame->state == FMS_FRAME_READING);
 	Assert(frame->number + 1 == input->next_block[frame->run]);
 	if (frame->request.state != FMS_IO_IDLE)
@@ -205,13 +241,37 @@ fms_input_give_up(FmsInput *input, FmsFrame *frame)
 	fms_input_release(input, frame);
 }
 
-int
-fms_input_upcoming(FmsInput *input)
+/*
+ * Returns the run's next block, though the queue's oldest block is another
+ * run's: comparisons contradict each other.  Takes it out of the middle of the
+ * queue, or reads it now; if no frame is free, the newest block of the queue
+ * gives up its own.
+ */
+static pg_noinline FmsFrame *
+find_out_of_order(FmsInput *input, int run)
 {
-	int			run;
+	FmsFrame   *frame;
+	uint32		i;
 
-	do
-		run = fms_read_order_next(input->order);
-	while (run >= 0 && !fms_input_has_block(input, run));
-	return run;
+	for (i = 0; i < input->queued; i++)
+	{
+		if ((*fms_input_queued(input, i))->run == run)
+			return remove_queued(input, i);
+	}
+	if (input->nfree == 0)
+		give_up_newest(input);
+	frame = fms_input_request(input, run);
+	fms_input_submit(input);
+	if (input->upcoming == run && !fms_input_has_block(input, run))
+		step_order(input);
+	return frame;
+}
+
+FmsFrame *
+fms_input_dequeue(FmsInput *input, int run)
+{
+	if (likely(input->queued > 0 &&
+			   input->queue[input->oldest]->run == run))
+		return remove_queued(input, 0);
+	return find_out_of_order(input, run);
 }

@@ -41,6 +41,9 @@ struct FmsFrame
 								 * blocks into adjacent frames */
 };
 
+/* Largest read or batch that the merge waits for, and so does a cancel. */
+#define FMS_READ_MAX_BYTES	((uint32) 64 * 1024 * 1024)
+
 /* Parameters of a merge; must outlive it. */
 typedef struct FmsMergePlan
 {
@@ -68,9 +71,16 @@ struct FmsInput
 	int			nruns;			/* n */
 	FmsRun	  **runs;			/* [nruns], earlier arrivals first */
 	uint32	   *next_block;		/* [nruns] first block not yet requested */
-	FmsReadOrder   *order;			/* NULL if the mode reads in no order */
-	void	   *private;		/* the mode's, FmsMode.private_bytes */
-	uint32		assist_used;	/* assist blocks used now; set by the mode */
+	FmsReadOrder *order;		/* NULL if the mode reads in no order */
+	int			upcoming;		/* run of the order's next block, or -1 */
+	FmsFrame  **queue;			/* ring [nframes]: assist blocks in order */
+	uint32		oldest;			/* index of the queue's oldest frame */
+	uint32		queued;			/* number of frames in the queue */
+
+	/* set by the mode */
+	FmsFrame  **frame_of;		/* [nruns], NULL at first */
+	uint32		assist_used;	/* assist blocks used now */
+	uint64		unwaited;		/* blocks since the merge last waited */
 
 	uint32		nframes;
 	uint32		nfree;
@@ -95,16 +105,13 @@ extern void fms_input_init(FmsInput *input, const FmsMergePlan *plan,
 /* Drains the reads and frees what fms_input_init() has allocated. */
 extern void fms_input_end(FmsInput *input);
 
-/* Takes a free frame; there must be one.  The first ones are adjacent. */
-extern FmsFrame *fms_input_take(FmsInput *input);
-
-/* Assigns the run's next block to a free frame; requests the read. */
+/* Assigns the run's next block to one of the free frames; requests it. */
 extern FmsFrame *fms_input_request(FmsInput *input, int run);
 
 /*
  * Assigns the run's n next blocks, adjacent in the file, to n adjacent frames
- * that the caller has taken, and requests one read for all.  The caller must
- * wait for the first frame before the others.
+ * that are free, and requests one read for all.  The caller must wait for the
+ * first frame before the others.
  */
 extern void fms_input_request_many(FmsInput *input, FmsFrame *frames, int run,
 								   uint32 n);
@@ -121,15 +128,21 @@ extern FmsFrame *fms_input_wait(FmsInput *input, FmsFrame *frame);
 /* Frees the frame of a sort block. */
 extern void fms_input_release(FmsInput *input, FmsFrame *frame);
 
-/* Frees the frame of the run's newest block, which will be read again. */
-extern void fms_input_give_up(FmsInput *input, FmsFrame *frame);
+/* Requests the upcoming block; there must be one.  It joins the queue. */
+extern void fms_input_enqueue(FmsInput *input);
 
 /*
- * Returns the run of the next block in block read order, or -1 after the last
- * block.  Skips runs without blocks: if comparisons contradict each other, the
- * merge may have asked for those blocks already.
+ * Takes the run's next block out of the queue.  It is the oldest block unless
+ * comparisons contradict each other; then the block may have to be read now.
  */
-extern int	fms_input_upcoming(FmsInput *input);
+extern FmsFrame *fms_input_dequeue(FmsInput *input, int run);
+
+/* The queue's frame i; 0 is the oldest one. */
+static inline FmsFrame **
+fms_input_queued(FmsInput *input, uint32 i)
+{
+	return &input->queue[(input->oldest + i) % input->nframes];
+}
 
 static inline bool
 fms_input_has_block(const FmsInput *input, int run)

@@ -73,7 +73,6 @@ fms_merge_bytes(const FmsMode *mode, const FmsFirstKeyMemory *first_keys,
 	return sizeof(FmsMerge) + nruns * per_run +
 		(mode->order != FMS_ORDER_NONE && first_keys->share_bytes > 0 ?
 		 fms_read_order_bytes(first_keys, mode->order, nruns) : 0) +
-		fms_mode_private_bytes(mode, nruns, assist_blocks) +
 		fms_input_bytes(nruns, mode->blocks(nruns, assist_blocks),
 						block_bytes);
 }

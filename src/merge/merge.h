@@ -14,13 +14,6 @@
 
 typedef struct FmsMerge FmsMerge;
 
-/* Number of positions in a merge of nruns runs and the in-memory run. */
-static inline int
-fms_merge_positions(int nruns)
-{
-	return nruns + 1;
-}
-
 /*
  * Memory of a merge of nruns runs, in bytes: input buffer, tree, block read
  * order, assembly buffers for records of up to largest_bytes and, if
@@ -41,9 +34,9 @@ extern FmsMerge *fms_merge_begin(const FmsMergePlan *plan, int nruns,
 								 FmsRun **runs, const FmsPosition *from);
 
 /*
- * Stores the merge's fms_merge_positions() positions: a merge that begins
- * there returns the records that fms_merge_next() would return from now on.
- * Invalidates the record returned last.
+ * Stores the merge's positions, one of each run and one of the in-memory run:
+ * a merge that begins there returns the records that fms_merge_next() would
+ * return from now on.  Invalidates the record returned last.
  */
 extern void fms_merge_tell(FmsMerge *merge, FmsPosition *positions);
 

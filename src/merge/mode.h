@@ -46,9 +46,6 @@ typedef struct FmsMode
 	/* Number of frames for n runs and l assist blocks. */
 	uint32		(*blocks) (int nruns, uint32 assist_blocks);
 
-	/* Size of input->private, which is zeroed.  NULL: 0. */
-	Size		(*private_bytes) (int nruns, uint32 assist_blocks);
-
 	/* Starts the reads that precede the merge.  NULL: there are none. */
 	void		(*begin) (FmsInput *input);
 
@@ -73,12 +70,6 @@ static inline uint32
 fms_mode_blocks_with_assist(int nruns, uint32 assist_blocks)
 {
 	return nruns + assist_blocks;
-}
-
-static inline Size
-fms_mode_private_bytes(const FmsMode *mode, int nruns, uint32 assist_blocks)
-{
-	return mode->private_bytes ? mode->private_bytes(nruns, assist_blocks) : 0;
 }
 
 #endif							/* FMS_MODE_H */

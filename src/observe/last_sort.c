@@ -19,6 +19,7 @@
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 
+#include "base/sql_version.h"
 #include "observe/reports.h"
 
 /* Sorts kept of one statement. */
@@ -30,6 +31,8 @@ static uint64 kept_statement = 0;	/* the statement they belong to */
 static uint64 statement = 0;	/* the statement that is running */
 
 PG_FUNCTION_INFO_V1(fmsort_last_sort);
+PG_FUNCTION_INFO_V1(fmsort_last_sort_clear);
+PG_FUNCTION_INFO_V1(fmsort_compare);
 
 void
 fms_last_sort_new_statement(void)
@@ -67,19 +70,6 @@ first_kept(void)
 	return kept_total - kept_count();
 }
 
-int
-fms_last_sort_kept(void)
-{
-	return kept_statement == statement ? kept_count() : 0;
-}
-
-const FmsCounters *
-fms_last_sort_get(int number)
-{
-	Assert(number < kept_count());
-	return &kept[(first_kept() + number) % KEPT_SORTS];
-}
-
 Datum
 fmsort_last_sort(PG_FUNCTION_ARGS)
 {
@@ -89,12 +79,28 @@ fmsort_last_sort(PG_FUNCTION_ARGS)
 	InitMaterializedSRF(fcinfo, 0);
 	for (i = 0; i < kept_count(); i++)
 	{
-		const FmsCounters *counters = fms_last_sort_get(i);
+		const FmsCounters *counters = &kept[(first_kept() + i) % KEPT_SORTS];
 		FmsRow		row = fms_row_begin(result, counters);
 
 		fms_row_set(&row, "sort", Int32GetDatum(first_kept() + i + 1));
 		fms_row_set(&row, "why", CStringGetTextDatum(fms_why(counters)));
 		fms_row_end(&row);
 	}
+	return (Datum) 0;
+}
+
+/* fmsort_compare_merges() tells its runs apart, which are one statement. */
+Datum
+fmsort_last_sort_clear(PG_FUNCTION_ARGS)
+{
+	kept_total = 0;
+	PG_RETURN_VOID();
+}
+
+/* Only the SQL objects of version 0.1.0 call this. */
+Datum
+fmsort_compare(PG_FUNCTION_ARGS)
+{
+	fms_refuse_version();
 	return (Datum) 0;
 }

@@ -44,13 +44,6 @@ extern void fms_last_sort_new_statement(void);
 /* A sort of the current statement has ended.  Never fails. */
 extern void fms_last_sort_remember(const FmsCounters *counters);
 
-/*
- * How many sorts of the statement that is running are kept (its last ones),
- * and each of them, oldest first.
- */
-extern int	fms_last_sort_kept(void);
-extern const FmsCounters *fms_last_sort_get(int number);
-
 /* ---- stat.c ---- */
 
 /* What it needs of shared memory, and making it there. */

@@ -20,11 +20,8 @@
 
 static const char *const direct_reasons[] = {
 	[FMS_DIRECT_AS_SET] = "as set",
-	[FMS_DIRECT_SMALL] = "it had room for what was spilled",
-	[FMS_DIRECT_SLOW] = "the device is slow, and memory had room",
-	[FMS_DIRECT_EXPECTED] = "far more was expected than the page cache has room for",
-	[FMS_DIRECT_CROWDED] = "memory does not hold the expected spill and its input",
-	[FMS_DIRECT_OUTGROWN] = "the page cache had no more room",
+	[FMS_DIRECT_ROOM] = "memory had room for the spill",
+	[FMS_DIRECT_NO_ROOM] = "memory has no room for the spill",
 	[FMS_DIRECT_FAST] = "the device is faster than the page cache"
 };
 
@@ -180,7 +177,7 @@ append_direct(StringInfo text, const FmsCounters *counters)
 	{
 		appendStringInfoString(text, " for all but ");
 		append_size(text, cached);
-		if (FMS_DIRECT_IS_CACHED(reason))
+		if (reason == FMS_DIRECT_ROOM)
 			appendStringInfoString(text, ", then the page cache");
 	}
 	appendStringInfo(text, ": %s",

@@ -52,6 +52,7 @@ struct FmsSort
 	uint64		tuples;			/* put into it */
 	uint64		input_bytes;	/* of them, where they are not in memory */
 	int			runs;			/* written by run formation */
+	Size		budget_bytes;	/* for tuples and entries */
 	TimestampTz started;
 	instr_time	began;
 	FmsPhase	phase;
@@ -59,7 +60,7 @@ struct FmsSort
 	FmsSizing	sizing;
 
 	FmsSampler	putting;		/* divides loading between us and the input */
-	double		writing_us;		/* all time in write_run() */
+	double		writing_us;		/* all time in make_room() */
 
 	FmsFormation *formation;	/* its memory is given back before merging */
 	FmsSpill   *spill;			/* NULL: nothing was spilled */
@@ -161,6 +162,7 @@ start(FmsSort *sort, const FmsOptions *options)
 	sort->mark_at_end = false;
 	fms_formation_set_bound(sort->formation, options->bound);
 	sort->sizing = fms_sizing_choose(mode_of(options->mode), options);
+	sort->budget_bytes = fms_sizing_formation_bytes(&sort->sizing, 0);
 	fms_formation_want_head(sort->formation,
 							FMS_IO_ROOM_BYTES(sort->sizing.writer_bytes));
 	sort->began = fms_sampler_begin(&sort->putting, measured_us(sort));
@@ -232,11 +234,11 @@ publish(FmsSort *sort)
 	fms_count_set(sort->counters, FMS_COUNT_TUPLES, sort->tuples);
 }
 
+/* Writes the oldest tuples as a run, so that at least `bytes` become free. */
 static void
 write_run(FmsSort *sort, Size bytes)
 {
 	Size		before = fms_formation_memory_bytes(sort->formation);
-	instr_time	start = fms_clock_now();
 
 	publish(sort);
 	if (sort->spill == NULL)
@@ -246,6 +248,26 @@ write_run(FmsSort *sort, Size bytes)
 	sort->count -= fms_formation_count(sort->formation);
 	sort->runs++;
 	sort->input_bytes += before - fms_formation_memory_bytes(sort->formation);
+}
+
+/* Memory is full: writes a run, and merges runs if they are too many. */
+static void
+make_room(FmsSort *sort)
+{
+	instr_time	start = fms_clock_now();
+
+	write_run(sort, fms_sizing_run_bytes(
+				  &sort->sizing, sort->runs,
+				  fms_formation_memory_bytes(sort->formation)));
+	if (fms_spill_is_crowded(sort->spill))
+	{
+		if (fms_formation_count(sort->formation) > 0)
+			write_run(sort, fms_formation_memory_bytes(sort->formation));
+		fms_formation_give_back(sort->formation);
+		fms_spill_merge_early(sort->spill);
+	}
+	sort->budget_bytes =
+		fms_sizing_formation_bytes(&sort->sizing, fms_spill_runs(sort->spill));
 	sort->writing_us += fms_clock_since_us(start);
 }
 
@@ -255,11 +277,8 @@ put(FmsSort *sort, TupleTableSlot *slot)
 	MemoryContext caller = MemoryContextSwitchTo(sort->context);
 
 	Assert(sort->phase == FMS_PHASE_LOADING);
-	while (!fms_formation_put(sort->formation, slot,
-							  fms_sizing_formation_bytes(&sort->sizing)))
-		write_run(sort, fms_sizing_run_bytes(
-					  &sort->sizing, sort->runs,
-					  fms_formation_memory_bytes(sort->formation)));
+	while (!fms_formation_put(sort->formation, slot, sort->budget_bytes))
+		make_room(sort);
 	if (sort->tuples++ % PUBLISH_TUPLES == 0)
 		publish(sort);
 	MemoryContextSwitchTo(caller);
@@ -339,7 +358,8 @@ finish_spilling(FmsSort *sort)
 
 	fms_spill_flush(sort->spill);
 	fms_count_set_us(sort->counters, FMS_COUNT_FORMATION_NS,
-					 fms_clock_since_us(sort->began));
+					 fms_clock_since_us(sort->began) -
+					 fms_spill_early_us(sort->spill));
 	fms_spill_reduce(sort->spill, in_memory_run, sort->input_bytes);
 	if (sort->options.backward || sort->options.marks)
 		sort->history = fms_history_create(sort->spill,

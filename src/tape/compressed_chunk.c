@@ -43,7 +43,6 @@ struct FmsCompressor
 	uint32		record_bytes;	/* filled */
 	uint32		records;
 	uint32		last_at;		/* where the last record begins */
-	bool		closed;			/* the next record begins a chunk */
 	FmsCompressedChunk *chunk;	/* packed; room for the worst case */
 	char	   *bytes;			/* [capacity] records as they are */
 };
@@ -74,28 +73,10 @@ fms_compressor_create(uint32 capacity)
 }
 
 bool
-fms_compressor_takes(const FmsCompressor *compressor, const FmsRecord *record)
-{
-	return fms_record_bytes(record) <= compressor->capacity;
-}
-
-bool
-fms_compressor_is_empty(const FmsCompressor *compressor)
-{
-	return compressor->closed || compressor->records == 0;
-}
-
-bool
 fms_compressor_add(FmsCompressor *compressor, const FmsRecord *record)
 {
 	uint32		bytes = fms_record_bytes(record);
 
-	if (compressor->closed)
-	{
-		compressor->closed = false;
-		compressor->record_bytes = 0;
-		compressor->records = 0;
-	}
 	if (compressor->capacity - compressor->record_bytes < bytes)
 		return false;
 	compressor->last_at = compressor->record_bytes;
@@ -106,15 +87,16 @@ fms_compressor_add(FmsCompressor *compressor, const FmsRecord *record)
 }
 
 const FmsCompressedChunk *
-fms_compressor_close(FmsCompressor *compressor)
+fms_compressor_close(FmsCompressor *compressor, const FmsRecord **first,
+					 const FmsRecord **last)
 {
 	FmsCompressedChunk *chunk = compressor->chunk;
 	char	   *stored = (char *) (chunk + 1);
 	uint32		record_bytes = compressor->record_bytes;
 	int			bytes;
 
-	Assert(!fms_compressor_is_empty(compressor));
-	compressor->closed = true;
+	if (record_bytes == 0)
+		return NULL;
 	/* no chunk refers to another: each can be unpacked by itself */
 	LZ4_resetStream_fast(&compressor->lz4);
 	bytes = LZ4_compress_fast_continue(&compressor->lz4, compressor->bytes,
@@ -133,21 +115,12 @@ fms_compressor_close(FmsCompressor *compressor)
 	memset(stored + bytes, 0, MAXALIGN(bytes) - bytes);
 	Assert(fms_compressed_chunk_size(chunk) <=
 		   sizeof(FmsCompressedChunk) + record_bytes);
+
+	*first = (const FmsRecord *) compressor->bytes;
+	*last = (const FmsRecord *) (compressor->bytes + compressor->last_at);
+	compressor->record_bytes = 0;
+	compressor->records = 0;
 	return chunk;
-}
-
-const FmsRecord *
-fms_compressor_first(const FmsCompressor *compressor)
-{
-	Assert(compressor->records > 0);
-	return (const FmsRecord *) compressor->bytes;
-}
-
-const FmsRecord *
-fms_compressor_last(const FmsCompressor *compressor)
-{
-	Assert(compressor->records > 0);
-	return (const FmsRecord *) (compressor->bytes + compressor->last_at);
 }
 
 bool

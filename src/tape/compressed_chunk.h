@@ -55,23 +55,20 @@ typedef struct FmsCompressor FmsCompressor;
  */
 extern FmsCompressor *fms_compressor_create(uint32 capacity);
 
-/* Is the record small enough for a chunk? */
-extern bool fms_compressor_takes(const FmsCompressor *compressor,
-								 const FmsRecord *record);
-
-/* Adds a copy of the record.  False, with nothing changed, if it is full. */
+/*
+ * Adds a copy of the record.  False, with nothing changed, if the rest of the
+ * capacity does not hold it.
+ */
 extern bool fms_compressor_add(FmsCompressor *compressor,
 							   const FmsRecord *record);
 
-extern bool fms_compressor_is_empty(const FmsCompressor *compressor);
-
 /*
- * Compresses the records that have been added, and begins the next chunk.  The
- * chunk, first() and last() stay valid until the next add().
+ * Compresses the records that have been added, and begins the next chunk.
+ * Returns NULL if there are none.  The chunk and its first and last record
+ * stay valid until the next add().
  */
 extern const FmsCompressedChunk *
-fms_compressor_close(FmsCompressor *compressor);
-extern const FmsRecord *fms_compressor_first(const FmsCompressor *compressor);
-extern const FmsRecord *fms_compressor_last(const FmsCompressor *compressor);
+fms_compressor_close(FmsCompressor *compressor, const FmsRecord **first,
+					 const FmsRecord **last);
 
 #endif							/* FMS_COMPRESSED_CHUNK_H */

@@ -32,41 +32,6 @@ fms_space_clear(FmsSpace *space)
 	*space = (FmsSpace) {0};
 }
 
-/* Index of the first extent that begins behind at_bytes, or count. */
-static int
-first_behind(const FmsSpace *space, uint64 at_bytes)
-{
-	int			low = 0;
-	int			high = space->count;
-
-	while (low < high)
-	{
-		int			middle = low + (high - low) / 2;
-
-		if (space->extents[middle].from_bytes > at_bytes)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return low;
-}
-
-static void
-insert_at(FmsSpace *space, int at, FmsFreeExtent extent)
-{
-	if (space->count == space->size)
-	{
-		space->size = Max(16, 2 * space->size);
-		space->extents = space->extents == NULL ?
-			palloc(space->size * sizeof(FmsFreeExtent)) :
-			repalloc(space->extents, space->size * sizeof(FmsFreeExtent));
-	}
-	memmove(&space->extents[at + 1], &space->extents[at],
-			(space->count - at) * sizeof(FmsFreeExtent));
-	space->extents[at] = extent;
-	space->count++;
-}
-
 static void
 remove_at(FmsSpace *space, int at)
 {
@@ -75,33 +40,48 @@ remove_at(FmsSpace *space, int at)
 			(space->count - at) * sizeof(FmsFreeExtent));
 }
 
+/* Joins the extent at that index to the next one if they touch. */
+static void
+join_next(FmsSpace *space, int at)
+{
+	FmsFreeExtent *extent;
+
+	if (at < 0 || at + 1 == space->count)
+		return;
+	extent = &space->extents[at];
+	Assert(extent[0].upto_bytes <= extent[1].from_bytes);
+	if (extent[0].upto_bytes == extent[1].from_bytes)
+	{
+		extent[0].upto_bytes = extent[1].upto_bytes;
+		remove_at(space, at + 1);
+	}
+}
+
 void
 fms_space_add(FmsSpace *space, FmsFreeExtent extent)
 {
-	int			at = first_behind(space, extent.from_bytes);
-	FmsFreeExtent *before = at > 0 ? &space->extents[at - 1] : NULL;
-	FmsFreeExtent *behind = at < space->count ? &space->extents[at] : NULL;
+	int			at = space->count;
 
 	Assert(extent.from_bytes < extent.upto_bytes);
-	Assert(before == NULL || before->upto_bytes <= extent.from_bytes);
-	Assert(behind == NULL || extent.upto_bytes <= behind->from_bytes);
-
-	if (before && before->upto_bytes == extent.from_bytes)
+	if (space->count == space->size)
 	{
-		before->upto_bytes = extent.upto_bytes;
-		if (behind && behind->from_bytes == before->upto_bytes)
-		{
-			before->upto_bytes = behind->upto_bytes;
-			remove_at(space, at);
-		}
+		space->size = Max(16, 2 * space->size);
+		space->extents = space->extents == NULL ?
+			palloc(space->size * sizeof(FmsFreeExtent)) :
+			repalloc(space->extents, space->size * sizeof(FmsFreeExtent));
 	}
-	else if (behind && behind->from_bytes == extent.upto_bytes)
-		behind->from_bytes = extent.from_bytes;
-	else
-		insert_at(space, at, extent);
+	while (at > 0 && space->extents[at - 1].from_bytes > extent.from_bytes)
+	{
+		space->extents[at] = space->extents[at - 1];
+		at--;
+	}
+	space->extents[at] = extent;
+	space->count++;
+	join_next(space, at);
+	join_next(space, at - 1);
 }
 
-/* The whole pages of an extent; if it has none, empty or less than that. */
+/* The whole pages of an extent; if it has none, upto_bytes <= from_bytes. */
 static FmsFreeExtent
 whole_pages(FmsFreeExtent extent)
 {
@@ -110,36 +90,25 @@ whole_pages(FmsFreeExtent extent)
 	return extent;
 }
 
-/* Index of the largest extent, or -1 if its pages do not hold `bytes`. */
+/* Index of the extent with most pages, or -1 if these do not hold `bytes`. */
 static int
 find_largest(const FmsSpace *space, Size bytes)
 {
 	uint64		largest_bytes = 0;
 	int			largest = -1;
-	FmsFreeExtent pages;
 	int			i;
 
 	for (i = 0; i < space->count; i++)
 	{
-		FmsFreeExtent one = space->extents[i];
+		FmsFreeExtent pages = whole_pages(space->extents[i]);
 
-		if (one.upto_bytes - one.from_bytes > largest_bytes)
+		if (pages.upto_bytes > pages.from_bytes + largest_bytes)
 		{
-			largest_bytes = one.upto_bytes - one.from_bytes;
+			largest_bytes = pages.upto_bytes - pages.from_bytes;
 			largest = i;
 		}
 	}
-	if (largest < 0)
-		return -1;
-	pages = whole_pages(space->extents[largest]);
-	return pages.upto_bytes > pages.from_bytes &&
-		pages.upto_bytes - pages.from_bytes >= bytes ? largest : -1;
-}
-
-bool
-fms_space_has(const FmsSpace *space, Size bytes)
-{
-	return find_largest(space, bytes) >= 0;
+	return largest_bytes >= bytes ? largest : -1;
 }
 
 bool
@@ -148,8 +117,8 @@ fms_space_take(FmsSpace *space, Size bytes, FmsFreeExtent *extent)
 	int			at = find_largest(space, bytes);
 	FmsFreeExtent whole;
 
-	if (at < 0)
-		return false;
+	if (at < 0 || extent == NULL)
+		return at >= 0;
 	whole = space->extents[at];
 	remove_at(space, at);
 

@@ -8,11 +8,12 @@
  * log_temp_files, pg_stat_database and deletion.  Two things are added here.
  *
  * Direct I/O.  fd.c reopens a file with the flags it was opened with.  So a
- * second virtual file on the same path has O_DIRECT.  A file may turn from one
- * to the other: each offset is transferred as it was written.
+ * second virtual file on the same path has O_DIRECT.  A file may turn to
+ * direct I/O once, and back once.  Each offset is transferred as it was
+ * written.
  *
  *	  |<-- page cache -->|<-------- direct -------->|<-- page cache -->|
- *	                     ^ turn                     ^ turn
+ *	                     ^ direct_from              ^ direct_upto
  *
  * Accounting.  fd.c charges only FileWrite().  So the file is extended by
  * writing the last page of a piece: fd.c charges the piece, and asynchronous
@@ -44,7 +45,7 @@ void
 fms_temp_file_open(FmsTempFile *file, uint32 block_bytes)
 {
 	file->block_bytes = block_bytes;
-	file->makes_holes = true;
+	file->direct_from_bytes = file->direct_upto_bytes = PG_UINT64_MAX;
 	PrepareTempTablespaces();
 	file->file = OpenTemporaryFile(false);
 }
@@ -55,12 +56,6 @@ fms_temp_file_close(FmsTempFile *file)
 	if (file->direct_file > 0)
 		FileClose(file->direct_file);
 	FileClose(file->file);
-}
-
-const char *
-fms_temp_file_path(const FmsTempFile *file)
-{
-	return FilePathName(file->file);
 }
 
 /*
@@ -130,7 +125,7 @@ fms_temp_file_reserve(FmsTempFile *file, uint64 upto_bytes)
 	 * Have the file system allocate space for direct writes: else each of
 	 * them does it, with the file locked.  If this fails, so may the write.
 	 */
-	if (charged < page && fms_temp_file_is_direct_now(file))
+	if (charged < page && fms_temp_file_is_direct_at(file, page))
 		(void) fallocate(raw_fd(file, file->file), 0, (off_t) charged,
 						 (off_t) (page - charged));
 	file->charged_bytes = page + FMS_IO_ALIGN_BYTES;
@@ -147,21 +142,6 @@ fms_temp_file_trim(FmsTempFile *file, uint64 end_bytes)
 				 errmsg("could not truncate sort temporary file \"%s\": %m",
 						FilePathName(file->file))));
 	file->charged_bytes = end_bytes;
-}
-
-bool
-fms_temp_file_make_hole(FmsTempFile *file, uint64 offset_bytes,
-						Size length_bytes)
-{
-	uint64		from = FMS_IO_ALIGN(offset_bytes);
-	uint64		upto = FMS_IO_ALIGN_DOWN(offset_bytes + length_bytes);
-
-	if (file->makes_holes && from < upto &&
-		fallocate(raw_fd(file, file->file),
-				  FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-				  (off_t) from, (off_t) (upto - from)) != 0 && errno != EINTR)
-		file->makes_holes = false;
-	return file->makes_holes;
 }
 
 /* Opens the direct file.  False, with errno set, if there is no direct I/O. */
@@ -200,12 +180,14 @@ bool
 fms_temp_file_set_direct(FmsTempFile *file, FmsIo *io, uint64 end_bytes,
 						 bool direct)
 {
-	if (fms_temp_file_is_direct_now(file) == direct)
+	if (fms_temp_file_is_direct_at(file, end_bytes) == direct)
 		return true;
-	if (file->nturns == FMS_TEMP_FILE_TURNS ||
-		(direct && file->direct_file <= 0 && !open_direct(file, io)))
+	if (!direct)
+		file->direct_upto_bytes = end_bytes;
+	else if (file->direct_file <= 0 && open_direct(file, io))
+		file->direct_from_bytes = end_bytes;
+	else
 		return false;
-	file->turns[file->nturns++] = end_bytes;
 	return true;
 }
 

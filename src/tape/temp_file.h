@@ -15,21 +15,16 @@
 
 #include "io/io.h"
 
-/* Number of changes between page cache and direct I/O that a file allows. */
-#define FMS_TEMP_FILE_TURNS	15
-
 /* Fields are temp_file.c's own. */
 typedef struct FmsTempFile
 {
 	File		file;			/* accounting, and buffered transfers */
 	File		direct_file;	/* O_DIRECT on the same path, or 0 */
-	uint64		turns[FMS_TEMP_FILE_TURNS]; /* offsets where direct I/O
-											 * begins, ends, begins .. */
-	int			nturns;
+	uint64		direct_from_bytes;	/* offsets where direct I/O begins and */
+	uint64		direct_upto_bytes;	/* ends; PG_UINT64_MAX: not yet */
 	uint32		block_bytes;
 	uint32		direct_alignment;	/* 0: not asked, or no direct I/O */
 	uint64		charged_bytes;	/* the file's size, as fd.c knows it */
-	bool		makes_holes;	/* the file system has not refused yet */
 } FmsTempFile;
 
 /*
@@ -41,12 +36,10 @@ extern void fms_temp_file_open(FmsTempFile *file, uint32 block_bytes);
 /* Closes and deletes the file.  Nothing may be in flight. */
 extern void fms_temp_file_close(FmsTempFile *file);
 
-extern const char *fms_temp_file_path(const FmsTempFile *file);
-
 /*
  * Transfers from end_bytes on use direct I/O from now on, or the page cache.
  * False, with nothing changed, if the file system has no direct I/O for these
- * blocks (errno says why) or after too many turns.
+ * blocks (errno says why), or if direct I/O has ended before.
  */
 extern bool fms_temp_file_set_direct(FmsTempFile *file, FmsIo *io,
 									 uint64 end_bytes, bool direct);
@@ -59,18 +52,8 @@ extern void fms_temp_file_report_no_direct(const FmsTempFile *file)
 static inline bool
 fms_temp_file_is_direct_at(const FmsTempFile *file, uint64 offset_bytes)
 {
-	int			turns = file->nturns;
-
-	while (turns > 0 && offset_bytes < file->turns[turns - 1])
-		turns--;
-	return turns % 2 == 1;
-}
-
-/* Do transfers at the file's end? */
-static inline bool
-fms_temp_file_is_direct_now(const FmsTempFile *file)
-{
-	return file->nturns % 2 == 1;
+	return offset_bytes >= file->direct_from_bytes &&
+		offset_bytes < file->direct_upto_bytes;
 }
 
 /* Sets the requests' descriptors.  Submit them before fd.c is called again. */
@@ -82,13 +65,5 @@ extern void fms_temp_file_reserve(FmsTempFile *file, uint64 upto_bytes);
 
 /* Gives up what is reserved behind end_bytes.  Nothing may be in flight. */
 extern void fms_temp_file_trim(FmsTempFile *file, uint64 end_bytes);
-
-/*
- * Returns an extent's whole pages to the file system; they must not be in
- * flight and will not be written again.  temp_file_limit counts them all the
- * same.  False if the file system cannot do it.
- */
-extern bool fms_temp_file_make_hole(FmsTempFile *file, uint64 offset_bytes,
-									Size length_bytes);
 
 #endif							/* FMS_TEMP_FILE_H */

@@ -6,11 +6,10 @@
  *	  pieces --> [piece|piece|piece|..]  slot 0: being filled
  *	             [piece|piece|piece|..]  slot 1: being written
  *
- * A piece is what is read back: a block, or a chunk of first keys.  It may be
- * as small as 512 bytes, while writes should be large and of whole pages.  So
- * pieces lie back to back in a slot, its whole pages are written, and the part
- * of a page at its end moves to the next slot.  Only
- * fms_write_buffer_end_page() pads.
+ * A piece is what is read back: a block.  It may be as small as 512 bytes,
+ * while writes should be large and of whole pages.  So pieces lie back to back
+ * in a slot, its whole pages are written, and the part of a page at its end
+ * moves to the next slot.  Only fms_write_buffer_end_page() pads.
  *
  * A piece is contiguous on the tape.  If the tape's position does not hold it,
  * the buffer ends the page and moves on.  At the tape's end it moves on to a
@@ -104,18 +103,6 @@ fms_write_buffer_destroy(FmsWriteBuffer *buffer)
 	pfree(buffer);
 }
 
-void
-fms_write_buffer_forget(FmsWriteBuffer *buffer)
-{
-	pfree(buffer);
-}
-
-Size
-fms_write_buffer_bytes(const FmsWriteBuffer *buffer)
-{
-	return buffer->nslots * buffer->slot_bytes;
-}
-
 uint64
 fms_write_buffer_position(const FmsWriteBuffer *buffer)
 {
@@ -171,7 +158,8 @@ has_to_move_on(const FmsWriteBuffer *buffer, Size bytes)
 		is_full(buffer, bytes);
 
 	return !fms_tape_holds(buffer->tape, buffer->filled_bytes + bytes) ||
-		(between_slots && fms_tape_has_free(buffer->tape, bytes));
+		(between_slots &&
+		 fms_tape_has_free(buffer->tape, Max(bytes, buffer->slot_bytes)));
 }
 
 char *
@@ -183,7 +171,7 @@ fms_write_buffer_piece(FmsWriteBuffer *buffer, Size bytes)
 	if (has_to_move_on(buffer, bytes))
 	{
 		fms_write_buffer_end_page(buffer);
-		fms_tape_move_on(buffer->tape, bytes);
+		fms_tape_move_on(buffer->tape, Max(bytes, buffer->slot_bytes));
 	}
 	else if (is_full(buffer, bytes))
 		write_pages(buffer);

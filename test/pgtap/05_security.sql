@@ -73,7 +73,7 @@ SELECT throws_ok('SELECT fmsort_stat_reset()', '42501', NULL,
   'or counts for all');
 SELECT throws_ok(
   $$ SELECT * FROM fmsort_compare('SELECT setval(''fmsort_q'', 1)') $$,
-  '0A000', NULL, 'fmsort_compare() runs nothing that writes');
+  '25006', NULL, 'fmsort_compare() runs nothing that writes');
 SELECT throws_ok('DROP EXTENSION fmsort', '42501', NULL,
   'and does not drop the extension');
 SELECT throws_ok($$ LOAD 'fmsort' $$, '42501', NULL, 'or load a library');

@@ -69,7 +69,7 @@ SELECT is(why, 'top-N: only 7 rows are wanted, the others were dropped',
   'why: top-N') FROM said;
 
 SELECT sorted('256kB', 'fmsort', '0') \g /dev/null
-SELECT matches(why, '^external merge: [0-9]+ kB of rows, work_mem 256 kB; one pass merges all [0-9]+ runs; block size 4096: automatic, for [0-9]+ kB expected; assist blocks [0-9]+: automatic, by the memory left, up to [0-9]+ in use at once; (io_uring: automatic|synchronous I/O: the kernel refuses io_uring); page cache: it had room for what was spilled$',
+SELECT matches(why, '^external merge: [0-9]+ kB of rows, work_mem 256 kB; one pass merges all [0-9]+ runs; block size 4096: automatic, for [0-9]+ kB expected; assist blocks [0-9]+: automatic, by the memory left, up to [0-9]+ in use at once; (io_uring: automatic|synchronous I/O: the kernel refuses io_uring); page cache: memory had room for the spill$',
   'why: all automatic') FROM said;
 
 SET fmsort.assist_blocks = 3;
@@ -97,7 +97,7 @@ SET work_mem = '64kB';
 CREATE FUNCTION many() RETURNS SETOF int LANGUAGE sql ROWS 1e12
 AS 'SELECT generate_series(1, 20000)';
 SELECT count(*) FROM (SELECT * FROM many() m ORDER BY -m OFFSET 0) s \g /dev/null
-SELECT matches(why, '(direct I/O: far more was expected than the page cache has room for|page cache: the file system refuses direct I/O with such blocks)$',
+SELECT matches(why, '(direct I/O: memory has no room for the spill|page cache: the file system refuses direct I/O with such blocks)$',
   'why: much was expected') FROM said;
 
 DROP VIEW said;

@@ -112,6 +112,22 @@ foreach my $database ('plain', 'An "odd" name')
 		SELECT count(*) FROM s.fmsort_last_sort(); DROP SCHEMA s CASCADE');
 	unlike($err, qr/ERROR/, 'in a schema of its own');
 	like($out, qr/^1$/m, '... its functions work');
+
+	# in sessions that do not load the library otherwise
+	$node->safe_psql('elsewhere',
+		'CREATE SCHEMA s; CREATE EXTENSION fmsort SCHEMA s');
+	($out, $err) = run_session($node, 'elsewhere', <<'EOT');
+SELECT mode, sort_method
+FROM s.fmsort_compare('SELECT * FROM pg_class ORDER BY relpages');
+EOT
+	is("$out$err", "postgres|quicksort\nfmsort|in-memory",
+		'fmsort_compare() loads the library');
+	($out, $err) = run_session($node, 'elsewhere', <<'EOT');
+SELECT mode, runs > 1 FROM s.fmsort_compare_merges(
+  'SELECT * FROM generate_series(1, 1000000) g ORDER BY -g');
+EOT
+	is("$out$err", "traditional|t\ndouble_buffering|t\nfmsort|t",
+		'... and so does fmsort_compare_merges()');
 }
 
 # ---- preloaded: nothing to say ------------------------------------------------------------

@@ -138,6 +138,7 @@ foreach my $version (grep { $_ eq '0.1.0' } @versions)
 	};
 
 	foreach my $call (q{fmsort_recommend('4MB', 1000000)},
+		q{fmsort_compare('SELECT 1')},
 		'fmsort_calibrate(seconds => 1, size_mb => 16)')
 	{
 		like($try->("SELECT * FROM $call"),

@@ -140,6 +140,34 @@ CREATE OPERATOR public.= (leftarg = text, rightarg = varchar,
   function = public.tilde);
 CREATE OPERATOR public.<> (leftarg = text, rightarg = varchar,
   function = public.tilde);
+CREATE FUNCTION public.current_setting(text) RETURNS text
+  LANGUAGE plpgsql AS
+  $$ BEGIN PERFORM public.catch('current_setting'); RETURN ''; END $$;
+CREATE FUNCTION public.round(numeric, int) RETURNS numeric
+  LANGUAGE plpgsql AS
+  $$ BEGIN PERFORM public.catch('round'); RETURN 1; END $$;
+CREATE FUNCTION public.cardinality(text[]) RETURNS int
+  LANGUAGE plpgsql AS
+  $$ BEGIN PERFORM public.catch('cardinality'); RETURN 1; END $$;
+CREATE FUNCTION public.number(int, int) RETURNS int LANGUAGE plpgsql AS
+  $$ BEGIN PERFORM public.catch('number'); RETURN 1; END $$;
+CREATE FUNCTION public.ratio(float8, float8) RETURNS float8
+  LANGUAGE plpgsql AS
+  $$ BEGIN PERFORM public.catch('ratio'); RETURN 1; END $$;
+CREATE FUNCTION public.same(bigint, int) RETURNS boolean LANGUAGE plpgsql AS
+  $$ BEGIN PERFORM public.catch('same'); RETURN true; END $$;
+CREATE FUNCTION public.joined(text, text) RETURNS text LANGUAGE plpgsql AS
+  $$ BEGIN PERFORM public.catch('||'); RETURN ''; END $$;
+CREATE OPERATOR public.+ (leftarg = int, rightarg = int,
+  function = public.number);
+CREATE OPERATOR public./ (leftarg = int, rightarg = int,
+  function = public.number);
+CREATE OPERATOR public./ (leftarg = float8, rightarg = float8,
+  function = public.ratio);
+CREATE OPERATOR public.= (leftarg = bigint, rightarg = int,
+  function = public.same);
+CREATE OPERATOR public.|| (leftarg = text, rightarg = text,
+  function = public.joined);
 CREATE DOMAIN public.text AS pg_catalog.text;
 CREATE FUNCTION public.fmsort_last_sort() RETURNS int LANGUAGE plpgsql AS
   $$ BEGIN PERFORM public.catch('fmsort_last_sort'); RETURN 1; END $$;
@@ -158,6 +186,12 @@ CREATE EXTENSION fmsort
 EOS
 is($node->safe_psql('planted', 'SELECT string_agg(what, $$, $$) FROM caught'),
 	'', 'CREATE EXTENSION calls nothing that others have made');
+$node->safe_psql('planted', <<'EOS');
+SET search_path = public, pg_catalog;
+SELECT fmsort_compare('SELECT 1'), fmsort_compare_merges('SELECT 1');
+EOS
+is($node->safe_psql('planted', 'SELECT string_agg(what, $$, $$) FROM caught'),
+	'', '... nor do fmsort_compare() and fmsort_compare_merges()');
 
 # ---- memory ---------------------------------------------------------------------
 

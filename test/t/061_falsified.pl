@@ -80,7 +80,7 @@ my $sync = 'SET fmsort.io_method = sync';
 
 profile(3);
 my $slow = chosen($sync);
-like($slow, qr/^f\|150000\|.*page cache: the device is slow, and memory had room \(\d+ MB\/s there and back, by its profile\)/,
+like($slow, qr/^f\|150000\|.*page cache: memory had room for the spill \(\d+ MB\/s there and back, by its profile\)/,
 	'a profile that is far too slow: the page cache, as long as there is memory');
 
 # Who expects so much as memory cannot hold compresses it for such a device.
@@ -105,7 +105,7 @@ like($fast, qr/^t\|150000\|.*direct I\/O( for all but [^:]*)?: (the device is fa
 # 4 kB in 400 us: 10 MB/s
 $bench->order('slow_write', value => 400, times => 1000000000);
 my $seen = chosen($sync);
-like($seen, qr/^t\|150000\|.*direct I\/O for all but \d+ \w+, then the page cache: the device is slow, and memory had room \(\d MB\/s there and back, as this sort has seen\)/,
+like($seen, qr/^t\|150000\|.*direct I\/O for all but \d+ \w+, then the page cache: memory had room for the spill \(\d MB\/s there and back, as this sort has seen\)/,
 	'... on a device that is slow: it finds out, and goes to the page cache');
 my ($cached) = $seen =~ /all but (\d+ \w+)/;
 note("in the page cache: $cached");

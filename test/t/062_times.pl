@@ -101,12 +101,14 @@ foreach my $every (3, 5, 17)
 	is( $node->safe_psql('postgres', <<'EOT'),
 SET work_mem = '256kB';
 SELECT string_agg(c::text, E'\n')
-FROM fmsort_compare('SELECT *, rank() OVER (ORDER BY k) FROM t ORDER BY id',
-  '{automatic,traditional,fmsort,flash}', 4) c
-WHERE run_formation_ms + merge_ms > total_ms + 0.2 OR blocked_ms > merge_ms;
+FROM fmsort_compare_merges(
+  'SELECT *, rank() OVER (ORDER BY k) FROM t ORDER BY id',
+  '{traditional,fmsort,flash}', 4) c
+WHERE run_formation_time + merge_time > total_time + 0.2
+  OR blocked_time > merge_time;
 EOT
 		'',
-		"every $every: fmsort_compare(), nor more than the query");
+		"every $every: fmsort_compare_merges(), nor more than the query");
 }
 
 $node->stop;

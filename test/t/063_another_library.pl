@@ -1,7 +1,8 @@
 # A library that is replaced under a session by one whose counters have other
 # fields: parallel workers load that, and share memory with the session.
 #
-# Seen to fail with: join_shared() of node.c not looking at the stamp.
+# Seen to fail with: join_shared() of node.c not looking at the size of the
+# counters.
 
 use strict;
 use warnings;

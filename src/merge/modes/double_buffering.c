@@ -18,30 +18,17 @@
 
 #include "merge/input.h"
 
-/* input->private: the frame of each run's next block. */
-static inline FmsFrame **
-ahead_of(FmsInput *input)
-{
-	return (FmsFrame **) input->private;
-}
-
 static uint32
 double_blocks(int nruns, uint32 assist_blocks)
 {
 	return 2 * nruns;
 }
 
-static Size
-double_private_bytes(int nruns, uint32 assist_blocks)
-{
-	return nruns * sizeof(FmsFrame *);
-}
-
-/* Requests the run's next block, if there is one. */
+/* Requests the run's next block, if there is one, into frame_of[run]. */
 static void
 read_ahead(FmsInput *input, int run)
 {
-	ahead_of(input)[run] = fms_input_has_block(input, run) ?
+	input->frame_of[run] = fms_input_has_block(input, run) ?
 		fms_input_request(input, run) : NULL;
 }
 
@@ -60,7 +47,7 @@ double_begin(FmsInput *input)
 static FmsFrame *
 double_next(FmsInput *input, int run)
 {
-	FmsFrame   *frame = ahead_of(input)[run];
+	FmsFrame   *frame = input->frame_of[run];
 
 	Assert(frame != NULL);
 	read_ahead(input, run);
@@ -73,7 +60,6 @@ const FmsMode fms_mode_double_buffering = {
 	.assists = false,
 	.fills_memory = false,
 	.blocks = double_blocks,
-	.private_bytes = double_private_bytes,
 	.begin = double_begin,
 	.next = double_next,
 	.exhausted = fms_input_release

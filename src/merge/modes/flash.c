@@ -29,54 +29,30 @@
 
 #include "merge/input.h"
 
-/* Largest batch: a cancelled query waits for the reads in flight. */
-#define READ_MAX_BYTES	((uint32) 64 * 1024 * 1024)
-
-typedef struct FmsBatch
-{
-	uint32		count;			/* frames of the last batch */
-	uint32		next;			/* the first assist block; count: none */
-	FmsFrame   *frames[];		/* [nframes of the input], in read order */
-} FmsBatch;
-
-static inline FmsBatch *
-batch_of(FmsInput *input)
-{
-	return (FmsBatch *) input->private;
-}
-
-static Size
-flash_private_bytes(int nruns, uint32 assist_blocks)
-{
-	return sizeof(FmsBatch) +
-		fms_mode_blocks_with_assist(nruns, assist_blocks) * sizeof(FmsFrame *);
-}
-
 /*
- * Reads up to `most` blocks in block read order (line 4), READ_MAX_BYTES at a
- * time, and waits for them.
+ * Reads up to `most` blocks in block read order (line 4), FMS_READ_MAX_BYTES
+ * at a time, and waits for them.
  */
 static void
 read_batch(FmsInput *input, uint32 most)
 {
-	FmsBatch   *batch = batch_of(input);
-	uint32		together = Max(READ_MAX_BYTES / input->plan->block_bytes, 1);
-	int			run = 0;
+	uint32		together =
+		Max(FMS_READ_MAX_BYTES / input->plan->block_bytes, 1);
 
-	Assert(batch->next == batch->count);
+	Assert(input->queued == 0);
 	Assert(most <= input->nfree);
 
-	batch->count = batch->next = 0;
-	while (batch->count < most && run >= 0)
+	while (input->queued < most && input->upcoming >= 0)
 	{
-		uint32		waited = batch->count;
-		uint32		stop = Min(most, batch->count + together);
+		uint32		i = input->queued;
+		uint32		stop = Min(most, i + together);
 
-		while (batch->count < stop && (run = fms_input_upcoming(input)) >= 0)
-			batch->frames[batch->count++] = fms_input_request(input, run);
+		while (input->queued < stop && input->upcoming >= 0)
+			fms_input_enqueue(input);
 		fms_input_submit(input);
-		for (; waited < batch->count; waited++)
-			fms_tape_wait(input->plan->tape, &batch->frames[waited]->request);
+		for (; i < input->queued; i++)
+			fms_tape_wait(input->plan->tape,
+						  &(*fms_input_queued(input, i))->request);
 	}
 }
 
@@ -86,49 +62,14 @@ flash_begin(FmsInput *input)
 	read_batch(input, input->nruns);
 }
 
-/*
- * Returns the run's next block, though the first assist block is another
- * run's: comparisons contradict each other.  See fmsort.c.
- */
-static pg_noinline FmsFrame *
-find_out_of_order(FmsInput *input, int run)
-{
-	FmsBatch   *batch = batch_of(input);
-	FmsFrame   *frame;
-	uint32		i;
-
-	for (i = batch->next; i < batch->count; i++)
-	{
-		frame = batch->frames[i];
-		if (frame->run != run)
-			continue;
-		for (; i > batch->next; i--)
-			batch->frames[i] = batch->frames[i - 1];
-		batch->next++;
-		return frame;
-	}
-	if (input->nfree == 0)
-		fms_input_give_up(input, batch->frames[--batch->count]);
-	frame = fms_input_request(input, run);
-	fms_input_submit(input);
-	return frame;
-}
-
 /* Makes the first assist block the run's sort block (line 11). */
 static FmsFrame *
 flash_next(FmsInput *input, int run)
 {
-	FmsBatch   *batch = batch_of(input);
-	FmsFrame   *frame;
+	FmsFrame   *frame = fms_input_dequeue(input, run);
 
-	if (likely(batch->next < batch->count &&
-			   batch->frames[batch->next]->run == run))
-		frame = batch->frames[batch->next++];
-	else
-		frame = find_out_of_order(input, run);
 	fms_input_wait(input, frame);
-
-	if (batch->next == batch->count)
+	if (input->queued == 0)
 		read_batch(input, input->nfree);
 	return frame;
 }
@@ -138,7 +79,6 @@ const FmsMode fms_mode_flash = {
 	.assists = true,
 	.fills_memory = true,
 	.blocks = fms_mode_blocks_with_assist,
-	.private_bytes = flash_private_bytes,
 	.begin = flash_begin,
 	.next = flash_next,
 	.exhausted = fms_input_release

@@ -1,4 +1,4 @@
-/* links: order/ keys/packed sort/sizing merge/ merge/modes/ */
+/* links: order/ sort/sizing merge/ merge/modes/ */
 /* links: formation/run tape/compressed_chunk tape/write_buffer */
 /* links: io/ base/device */
 /*
@@ -366,7 +366,7 @@ check_devices(void)
 static int
 count_runs(uint64 input_bytes)
 {
-	Size		room = fms_sizing_formation_bytes(&sizing);
+	Size		room = fms_sizing_formation_bytes(&sizing, 0);
 	Size		held = 0;
 	int			runs = 0;
 

@@ -1,0 +1,105 @@
+/*-------------------------------------------------------------------------
+ *
+ * sort_node.h
+ *	  The FMSort node: in plans, at run time, and what its files share.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef FMS_SORT_NODE_H
+#define FMS_SORT_NODE_H
+
+#include "postgres.h"
+
+#include "executor/execdesc.h"
+#include "nodes/execnodes.h"
+#include "nodes/extensible.h"
+#include "nodes/plannodes.h"
+
+#include "keys/keys.h"
+
+/* The node's name, in EXPLAIN and to the server. */
+#define FMS_NODE_NAME "FMSort"
+
+/* ---- replace.c: which Sorts become FMSort nodes ---- */
+
+/*
+ * Gives a query that has not started a plan with FMSort nodes, in the current
+ * context.  It shares parts of the old plan, which is not written to.  eflags:
+ * the executor's.  Returns false if no Sort was replaced.
+ */
+extern bool fms_replace_sorts(QueryDesc *query, int eflags);
+
+/*
+ * Why a Sort at or in this node of a running query stays PostgreSQL's: a
+ * phrase, or NULL if there is no such Sort.  ancestors: the plan nodes above,
+ * the nearest first.
+ */
+extern const char *fms_replace_why_not(const PlanState *planstate,
+									   const List *ancestors);
+
+/* ---- plan.c: the node in a plan tree ---- */
+
+/* Makes the node known to the server, once a process. */
+extern void fms_plan_register(void);
+
+/*
+ * A node that does what a Sort or Incremental Sort would do above `child`.
+ * It shares the Sort's lists.  below_gather: parallel workers may run it, and
+ * report what they did.
+ */
+extern Plan *fms_plan_from_sort(const Sort *sort, Plan *child,
+								bool below_gather);
+
+extern bool fms_plan_is_ours(const Plan *plan);
+
+/*
+ * Sets *spec to the node's sort keys, in the current context.  Returns the
+ * number of leading columns that the input is in order of.  Raises an error if
+ * another version of the library made the plan.
+ */
+extern int	fms_plan_read(const CustomScan *plan, FmsKeySpec *spec);
+
+/* ---- node.c: the node at run time ---- */
+
+/* Makes the state of a node that is about to begin. */
+extern Node *fms_node_create_state(CustomScan *plan);
+
+/*
+ * No more tuples will be asked for than this LIMIT needs when the first one
+ * is, or, if limit is NULL, than `tuples` (0: all).
+ */
+extern void fms_node_set_bound(PlanState *planstate, const LimitState *limit,
+							   uint64 tuples);
+
+/* ---- bound.c: how the bound of a LIMIT reaches the sorts below it ---- */
+
+/* Shows each FMSort of a started query its LIMIT, if any. */
+extern void fms_bound_find_limits(QueryDesc *query);
+
+/* In a parallel worker: the query will be asked for `tuples`; 0: all. */
+extern void fms_bound_set(QueryDesc *query, uint64 tuples);
+
+/* ---- groups.c: input in order of the first sort columns ---- */
+
+typedef struct FmsGroups FmsGroups;
+
+/*
+ * For input that is in order of the first `presorted` columns of the sort.
+ * Lives in the current context, its slots in the query of `parent`.
+ */
+extern FmsGroups *fms_groups_create(PlanState *parent, TupleDesc desc,
+									const FmsKeySpec *spec, int presorted);
+
+/* The input starts again. */
+extern void fms_groups_restart(FmsGroups *groups);
+
+/* Begins the next group, of `at_least` tuples or more. */
+extern void fms_groups_begin(FmsGroups *groups, uint64 at_least);
+
+/* The group's next tuple; empty or NULL after its last one. */
+extern TupleTableSlot *fms_groups_next(FmsGroups *groups, PlanState *input);
+
+/* After that: true if another group follows. */
+extern bool fms_groups_follow(const FmsGroups *groups);
+
+#endif							/* FMS_SORT_NODE_H */
