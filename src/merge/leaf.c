@@ -64,8 +64,6 @@ load_block(FmsLeaves *leaves, int run)
 	leaf->frame = plan->mode->next(&leaves->input, run);
 	leaf->blocks_left--;
 	fms_count(plan->counters, FMS_COUNT_MERGE_BLOCKS_DONE, 1);
-	fms_count_set(plan->counters, FMS_COUNT_ASSIST_USED,
-				  leaves->input.assist_used);
 	header = block_header(leaf);
 	leaf->bytes = leaf->frame->block;
 	leaf->at_bytes = sizeof(FmsBlockHeader);

@@ -54,7 +54,6 @@ struct FmsSort
 	int			runs;			/* written by run formation */
 	Size		budget_bytes;	/* for tuples and entries */
 	TimestampTz started;
-	instr_time	began;
 	FmsPhase	phase;
 	FmsKeys    *keys;
 	FmsSizing	sizing;
@@ -138,7 +137,7 @@ announce(const FmsSort *sort)
 				  options->presorted ? FMS_YES : FMS_NO);
 	fms_count_set(counters, FMS_COUNT_EARLIER_TUPLES,
 				  options->earlier_tuples);
-	fms_count_set(counters, FMS_COUNT_GROUPS, 1);
+	fms_count_set(counters, FMS_COUNT_GROUPS, options->presorted);
 	fms_counters_end_change(counters);
 }
 
@@ -165,7 +164,7 @@ start(FmsSort *sort, const FmsOptions *options)
 	sort->budget_bytes = fms_sizing_formation_bytes(&sort->sizing, 0);
 	fms_formation_want_head(sort->formation,
 							FMS_IO_ROOM_BYTES(sort->sizing.writer_bytes));
-	sort->began = fms_sampler_begin(&sort->putting, measured_us(sort));
+	fms_sampler_begin(&sort->putting, measured_us(sort));
 }
 
 FmsSort *
@@ -287,11 +286,11 @@ put(FmsSort *sort, TupleTableSlot *slot)
 static pg_noinline void
 put_timed(FmsSort *sort, TupleTableSlot *slot)
 {
-	fms_sampler_start(&sort->putting, measured_us(sort));
+	double		known_us = measured_us(sort);
+
+	fms_sampler_start(&sort->putting);
 	put(sort, slot);
-	fms_sampler_add(&sort->putting, measured_us(sort));
-	fms_count_set_us(sort->counters, FMS_COUNT_INPUT_NS,
-					 fms_sampler_other_us(&sort->putting));
+	fms_sampler_add(&sort->putting, measured_us(sort) - known_us);
 }
 
 void
@@ -318,7 +317,7 @@ finish_in_memory(FmsSort *sort)
 				  fms_formation_has_cutoff(sort->formation) ?
 				  FMS_METHOD_TOP_N : FMS_METHOD_IN_MEMORY);
 	fms_count_set_us(sort->counters, FMS_COUNT_FORMATION_NS,
-					 fms_clock_since_us(sort->began));
+					 fms_clock_since_us(sort->putting.begun));
 	set_phase(sort, FMS_PHASE_IN_MEMORY);
 }
 
@@ -358,7 +357,7 @@ finish_spilling(FmsSort *sort)
 
 	fms_spill_flush(sort->spill);
 	fms_count_set_us(sort->counters, FMS_COUNT_FORMATION_NS,
-					 fms_clock_since_us(sort->began) -
+					 fms_clock_since_us(sort->putting.begun) -
 					 fms_spill_early_us(sort->spill));
 	fms_spill_reduce(sort->spill, in_memory_run, sort->input_bytes);
 	if (sort->options.backward || sort->options.marks)
@@ -376,11 +375,12 @@ void
 fms_sort_perform(FmsSort *sort)
 {
 	MemoryContext caller = MemoryContextSwitchTo(sort->context);
+	double		loading_us = fms_clock_since_us(sort->putting.begun);
 
 	Assert(sort->phase == FMS_PHASE_LOADING);
-	fms_sampler_pause(&sort->putting, measured_us(sort));
-	fms_count_set_us(sort->counters, FMS_COUNT_INPUT_NS,
-					 fms_sampler_other_us(&sort->putting));
+	fms_count_set_us(sort->counters, FMS_COUNT_INPUT_NS, loading_us -
+					 fms_sampler_own_us(&sort->putting, loading_us,
+										measured_us(sort)));
 	publish(sort);
 	fms_count_set(sort->counters, FMS_COUNT_MEMORY_BYTES,
 				  fms_formation_memory_bytes(sort->formation));

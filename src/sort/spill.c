@@ -505,11 +505,9 @@ runs_to_leave(const FmsSpill *spill)
 static void
 announce_merges(FmsSpill *spill)
 {
-	int			most = fan_in(spill, false);
-	int			last = spill->options->materialize ? 1 : most;
+	int			last = spill->options->materialize ? 1 : fan_in(spill, false);
 
 	fms_counters_begin_change(spill->counters);
-	fms_count_set(spill->counters, FMS_COUNT_FAN_IN, most);
 	fms_count_set(spill->counters, FMS_COUNT_RUNS_AT_FIRST, spill->nruns);
 	fms_count_set(spill->counters, FMS_COUNT_RUNS_TOO_MANY,
 				  Max(spill->nruns, last) - last);
@@ -558,12 +556,13 @@ fms_spill_positions(const FmsSpill *spill)
 static double
 merging_us(const FmsSpill *spill)
 {
-	FmsSampler	stepping = spill->stepping;
+	const FmsSampler *stepping = &spill->stepping;
 
 	if (spill->merge == NULL)
 		return spill->merges_us;
-	fms_sampler_pause(&stepping, fms_merge_load_us(spill->merge));
-	return spill->merges_us + stepping.own_us;
+	return spill->merges_us +
+		fms_sampler_own_us(stepping, fms_clock_since_us(stepping->begun),
+						   fms_merge_load_us(spill->merge));
 }
 
 void
@@ -580,8 +579,7 @@ fms_spill_start(FmsSpill *spill, const FmsPosition *from)
 	announce_merge(spill, 0, spill->nruns, false, from);
 	begin_merge(spill, 0, spill->nruns, false, from);
 	spill->merges_us += fms_clock_since_us(start);
-	(void) fms_sampler_begin(&spill->stepping,
-							 fms_merge_load_us(spill->merge));
+	fms_sampler_begin(&spill->stepping, fms_merge_load_us(spill->merge));
 	MemoryContextSwitchTo(caller);
 }
 
@@ -589,11 +587,13 @@ fms_spill_start(FmsSpill *spill, const FmsPosition *from)
 static pg_noinline MinimalTuple
 next_timed(FmsSpill *spill)
 {
+	double		known_us = fms_merge_load_us(spill->merge);
 	MinimalTuple tuple;
 
-	fms_sampler_start(&spill->stepping, fms_merge_load_us(spill->merge));
+	fms_sampler_start(&spill->stepping);
 	tuple = fms_merge_next_tuple(spill->merge);
-	fms_sampler_add(&spill->stepping, fms_merge_load_us(spill->merge));
+	fms_sampler_add(&spill->stepping,
+					fms_merge_load_us(spill->merge) - known_us);
 	return tuple;
 }
 
