@@ -109,7 +109,6 @@ void
 fms_run_flush(FmsRunWriter *writer)
 {
 	fms_write_buffer_flush(writer->buffer);
-	fms_first_keys_flush(writer->first_keys);
 }
 
 void

@@ -52,10 +52,10 @@ compare_numbers(const FmsEntry *a, const FmsEntry *b)
 	return a->tail < b->tail ? -1 : a->tail > b->tail;
 }
 
-#define ST_SORT fms_entries_sort_by_prefix
+#define ST_SORT sort_numbers
 #define ST_ELEMENT_TYPE FmsEntry
 #define ST_COMPARE(a, b) compare_numbers(a, b)
-#define ST_SCOPE extern
+#define ST_SCOPE static
 #define ST_DEFINE
 #include "lib/sort_template.h"
 
@@ -227,7 +227,7 @@ fms_packed_sort(const FmsPacking *packing, FmsEntry *entries, Size count,
 		return;
 	if (count < DEAL_MIN_WORDS)
 	{
-		fms_entries_sort_by_prefix(entries, count);
+		sort_numbers(entries, count);
 		return;
 	}
 	pack(packing, entries, words, count);

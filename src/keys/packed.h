@@ -39,7 +39,4 @@ fms_packing_fits(const FmsPacking *packing)
 extern void fms_packed_sort(const FmsPacking *packing, FmsEntry *entries,
 							Size count, bool in_arrival);
 
-/* Sorts entries like numbers, by comparing: by prefix, then by arrival. */
-extern void fms_entries_sort_by_prefix(FmsEntry *entries, Size count);
-
 #endif							/* FMS_PACKED_H */

@@ -3,11 +3,10 @@
  * first_key_reader.c
  *	  Reads one run's first keys in sequence.
  *
- *	  memory [k k k]->[k k k k k k]   tape [k k k k k k][k k k]
+ *	  memory [k k k]->[k k k k k k]   file [k k k k k k][k k k]
  *	                     ^ at    ^ end
  *
- * The reader returns keys one by one as records, for the merge and for the
- * tree of losers, or several at once as entries, for the radix order.
+ * The reader returns keys one by one as records.
  *
  * Memory is palloc'd in the context of creation.
  *
@@ -41,64 +40,35 @@ struct FmsFirstKeyReader
 	FmsKeyRecord plain;			/* its key is the last one read */
 
 	FmsRecordBuffer whole;		/* the last record that has a tuple */
-	const FmsFirstKeyChunk *chunk;	/* NULL: none yet, or after the last */
-	FmsChunkReader *tape;		/* NULL: all chunks are in memory */
+	const FmsFirstKeyChunk *chunk;	/* NULL: after the last */
+	FmsFirstKeyFile *file;
+	FmsFirstKeyExtent extent;	/* the chunks that have not been read */
+	FmsFirstKeyChunk *buffer;	/* of buffer_bytes: the chunk read last */
+	Size		buffer_bytes;	/* 0: no chunk is in the file */
 	MemoryContext context;
-	void	   *memory;			/* the allocation that holds the reader */
+	void	   *memory;			/* the allocation of reader and buffer */
 };
 
 StaticAssertDecl(offsetof(FmsFirstKeyReader, plain.key) + FMS_PREFIX_BYTES <=
 				 LINE_BYTES, "a short key is in the reader's first line");
 
+/* Bytes of a reader, wherever its allocation begins. */
 #define READER_BYTES		(sizeof(FmsFirstKeyReader) + LINE_BYTES)
 
 Size
-fms_first_key_reader_buffer_bytes(const FmsFirstKeyStore *store,
-								  FmsFirstKeyReading reading)
+fms_first_key_reader_bytes(const FmsFirstKeyMemory *memory)
 {
-	return store->tape.tape ? reading * store->tape.chunk_bytes : 0;
+	Size		largest = memory->largest_bytes;
+
+	/* long keys are copied */
+	return READER_BYTES + largest +
+		(largest > FMS_FIRST_KEY_CHUNK_BYTES ? largest : 0);
 }
 
 Size
-fms_first_key_reader_bytes(const FmsFirstKeyMemory *memory,
-						   FmsFirstKeyReading reading)
+fms_first_keys_run_bytes(void)
 {
-	Size		chunk_bytes = fms_first_key_chunk_bytes(memory->share_bytes);
-
-	if (!memory->on_tape)
-		return READER_BYTES;
-	return READER_BYTES + fms_chunk_reader_bytes(reading) +
-		reading * chunk_bytes +
-		(memory->largest_bytes > chunk_bytes ? memory->largest_bytes : 0);
-}
-
-Size
-fms_first_keys_run_bytes(Size share_bytes)
-{
-	return 2 * READER_BYTES + fms_chunk_reader_bytes(FMS_FIRST_KEYS_AHEAD) +
-		fms_chunk_reader_bytes(FMS_FIRST_KEYS_BEHIND) +
-		(FMS_FIRST_KEYS_AHEAD + FMS_FIRST_KEYS_BEHIND) *
-		fms_first_key_chunk_bytes(share_bytes);
-}
-
-FmsFirstKeyReader *
-fms_first_key_reader_open(FmsFirstKeyStore *store,
-						  const FmsFirstKeys *first_keys,
-						  FmsFirstKeyReading reading, char *buffer)
-{
-	void	   *memory = palloc0(READER_BYTES);
-	FmsFirstKeyReader *reader =
-		(FmsFirstKeyReader *) TYPEALIGN(LINE_BYTES, memory);
-
-	reader->context = CurrentMemoryContext;
-	reader->memory = memory;
-	reader->chunk = first_keys->first;
-	if (first_keys->tape_bytes > 0)
-		reader->tape = fms_chunk_reader_open(&store->tape,
-											 first_keys->tape_offset_bytes,
-											 first_keys->tape_bytes, reading,
-											 buffer);
-	return reader;
+	return 2 * (READER_BYTES + FMS_FIRST_KEY_CHUNK_BYTES);
 }
 
 /* The chunk after the present one; NULL after the last. */
@@ -107,35 +77,48 @@ next_chunk(FmsFirstKeyReader *reader)
 {
 	const FmsFirstKeyChunk *next = reader->chunk ? reader->chunk->next : NULL;
 
-	return next == NULL && reader->tape ?
-		fms_chunk_reader_next(reader->tape) : next;
+	if (next || reader->extent.nchunks == 0)
+		return next;
+	fms_first_key_file_read(reader->file, &reader->extent, reader->buffer,
+							reader->buffer_bytes);
+	return reader->buffer;
 }
 
-/* Moves to the first key of the chunk, or of the next one that has any. */
+/* Moves to the first key of the chunk; NULL: there is none. */
 static void
 enter_chunk(FmsFirstKeyReader *reader, const FmsFirstKeyChunk *chunk)
 {
-	for (;; chunk = next_chunk(reader))
-	{
-		reader->chunk = chunk;
-		reader->at = chunk ? (const char *) (chunk + 1) : NULL;
-		reader->end = chunk ? (const char *) chunk + chunk->used_bytes : NULL;
-		if (chunk == NULL || reader->at != reader->end)
-			break;
-	}
+	reader->chunk = chunk;
+	reader->at = chunk ? (const char *) (chunk + 1) : NULL;
+	reader->end = chunk ? (const char *) chunk + chunk->used_bytes : NULL;
 }
 
-void
-fms_first_key_reader_start(FmsFirstKeyReader *reader)
+FmsFirstKeyReader *
+fms_first_key_reader_open(FmsFirstKeyStore *store,
+						  const FmsFirstKeys *first_keys)
 {
-	enter_chunk(reader, reader->chunk ? reader->chunk : next_chunk(reader));
+	Size		buffer_bytes = first_keys->extent.nchunks == 0 ? 0 :
+		fms_first_key_file_largest(store->file);
+	void	   *memory = palloc_extended(READER_BYTES + buffer_bytes,
+										 MCXT_ALLOC_HUGE);
+	FmsFirstKeyReader *reader =
+		(FmsFirstKeyReader *) TYPEALIGN(LINE_BYTES, memory);
+
+	memset(reader, 0, sizeof(*reader));
+	reader->context = CurrentMemoryContext;
+	reader->memory = memory;
+	reader->file = store->file;
+	reader->extent = first_keys->extent;
+	reader->buffer = (FmsFirstKeyChunk *) ((char *) memory + READER_BYTES);
+	reader->buffer_bytes = buffer_bytes;
+	enter_chunk(reader, first_keys->first ? first_keys->first :
+				next_chunk(reader));
+	return reader;
 }
 
 void
 fms_first_key_reader_close(FmsFirstKeyReader *reader)
 {
-	if (reader->tape)
-		fms_chunk_reader_close(reader->tape);
 	fms_record_buffer_free(&reader->whole);
 	pfree(reader->memory);
 }
@@ -207,52 +190,6 @@ fms_first_key_reader_next(FmsFirstKeyReader *reader, uint32 *nblocks)
 	if (unlikely(reader->at == reader->end))
 		enter_chunk(reader, next_chunk(reader));
 	return record;
-}
-
-/* As fms_first_key_reader_take(), from the present chunk: one key at least. */
-static inline int
-take_from_chunk(FmsFirstKeyReader *reader, FmsEntry *entries, int n,
-				uint64 offset, uint32 *nblocks)
-{
-	const char *at = reader->at;
-	char	   *key = reader->plain.key;
-	uint64		high = load_word(key, 0);	/* in registers meanwhile */
-	uint64		low = load_word(key, 1);
-	int			taken = 0;
-	FmsFirstKey first_key;
-
-	do
-	{
-		FmsPackedKey packed;
-
-		at = fms_first_key_unpack(at, &packed, &first_key);
-		Assert(first_key.key_bytes <= FMS_PREFIX_BYTES);
-		high = fms_packed_key_word(&packed, 0, high);
-		low = fms_packed_key_word(&packed, 1, low);
-		entries[taken++] = fms_entry_of_key((uint128) high << 16 | low >> 48,
-											offset);
-	} while (taken < n && at != reader->end && first_key.nblocks == 1);
-
-	store_word(key, 0, high);
-	store_word(key, 1, low);
-	reader->at = at;
-	*nblocks = first_key.nblocks;
-	return taken;
-}
-
-int
-fms_first_key_reader_take(FmsFirstKeyReader *reader, FmsEntry *entries, int n,
-						  uint64 offset, uint32 *nblocks)
-{
-	int			taken;
-
-	if (unlikely(reader->at == reader->end))
-		return 0;
-	taken = take_from_chunk(reader, entries, n, offset, nblocks);
-	Assert(reader->at <= reader->end);
-	if (unlikely(reader->at == reader->end))
-		enter_chunk(reader, next_chunk(reader));
-	return taken;
 }
 
 void

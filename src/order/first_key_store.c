@@ -5,15 +5,16 @@
  *
  * Each chain of blocks has a first key of a few bytes, so their number grows
  * with the data while work_mem does not.  First keys stay in memory up to a
- * share of it.  From there on, a run's further ones go to a tape:
+ * share of it.  From there on, a run's further ones go to a temporary file:
  *
  *	  run 0:  memory [k k k k k k]
- *	  run 1:  memory [k k k]  tape [k k k][k k k][k k]
- *	  run 2:                  tape [k k k][k k k][k k k]
+ *	  run 1:  memory [k k k]  file [k k k][k k k][k k]
+ *	  run 2:                  file [k k k][k k k][k k k]
  *	                               |<-->| chunk
  *
- * Chunks in memory are palloc'd in the store's context.  On ERROR nothing is
- * done here: see io.c.
+ * A key that is larger than a usual chunk gets a chunk of its own size.
+ *
+ * Memory is palloc'd in the store's context.  On ERROR nothing is done here.
  *
  *-------------------------------------------------------------------------
  */
@@ -26,114 +27,99 @@
 #define CHUNK_MIN_BYTES		((Size) 256)
 
 FmsFirstKeyStore *
-fms_first_keys_create(FmsKeys *keys, FmsIo *io, Size share_bytes)
+fms_first_keys_create(FmsKeys *keys, FmsCounters *counters, Size share_bytes)
 {
 	FmsFirstKeyStore *store = palloc0(sizeof(FmsFirstKeyStore));
 
 	store->context = CurrentMemoryContext;
 	store->keys = keys;
+	store->counters = counters;
 	store->share_bytes = share_bytes;
-	fms_first_key_tape_init(&store->tape, io, share_bytes);
 	return store;
 }
 
 void
 fms_first_keys_destroy(FmsFirstKeyStore *store)
 {
-	fms_first_key_tape_close(&store->tape);
+	if (store->file)
+		fms_first_key_file_close(store->file);
 	pfree(store);
 }
 
 FmsFirstKeyMemory
 fms_first_keys_memory(const FmsFirstKeyStore *store)
 {
-	const FmsFirstKeyTape *tape = &store->tape;
+	const FmsFirstKeyFile *file = store->file;
 
 	return (FmsFirstKeyMemory) {
 		.share_bytes = store->share_bytes,
 		.memory_bytes = store->memory_bytes +
-			(tape->buffer ? fms_write_buffer_bytes(tape->buffer) : 0),
-		.largest_bytes = tape->largest_bytes,
-		.on_tape = tape->tape != NULL,
-		.prefix_decides = fms_keys_prefix_decides(store->keys)
+			(file ? fms_first_key_file_bytes() : 0),
+		.largest_bytes = file ? fms_first_key_file_largest(file) : 0
 	};
 }
 
-void
-fms_first_keys_count(FmsFirstKeyStore *store, FmsCounters *counters)
+static void
+open_file(FmsFirstKeyStore *store)
 {
-	FmsFirstKeyTape *tape = &store->tape;
-	FmsTapeUse	use;
-	uint64		end_bytes;
+	MemoryContext caller = MemoryContextSwitchTo(store->context);
 
-	if (tape->tape == NULL)
-		return;
-	use = *fms_tape_use(tape->tape);
-	end_bytes = fms_tape_end(tape->tape);
-	fms_count(counters, FMS_COUNT_READ_BYTES,
-			  use.read_bytes - tape->counted.read_bytes);
-	fms_count(counters, FMS_COUNT_WRITTEN_BYTES,
-			  use.written_bytes - tape->counted.written_bytes);
-	fms_count(counters, FMS_COUNT_SPILLED_BYTES,
-			  end_bytes - tape->counted_bytes);
-	tape->counted = use;
-	tape->counted_bytes = end_bytes;
-}
-
-void
-fms_first_keys_flush(FmsFirstKeyStore *store)
-{
-	Assert(store->open == NULL);
-	fms_first_key_tape_flush(&store->tape);
+	store->file = fms_first_key_file_open(store->counters);
+	MemoryContextSwitchTo(caller);
 }
 
 /*
- * A further chunk of the run in memory, with room for key_bytes; NULL if the
- * share does not allow one.
+ * Opens a chunk with room for key_bytes behind `last`, the run's last chunk in
+ * memory, or NULL.
  */
-static FmsFirstKeyChunk *
-new_memory_chunk(FmsFirstKeyStore *store, FmsFirstKeys *first_keys,
-				 Size key_bytes)
+static void
+open_chunk(FmsFirstKeyStore *store, FmsFirstKeys *first_keys,
+		   FmsFirstKeyChunk *last, Size key_bytes)
 {
-	FmsFirstKeyChunk *last = store->open;
-	Size		size = last == NULL ? CHUNK_MIN_BYTES :
-		Min(store->tape.chunk_bytes, (Size) 2 * last->size_bytes);
+	Size		least = sizeof(FmsFirstKeyChunk) + key_bytes;
+	Size		size = Max(least, last == NULL ? CHUNK_MIN_BYTES :
+						   Min(2 * (Size) last->size_bytes,
+							   FMS_FIRST_KEY_CHUNK_BYTES));
 	FmsFirstKeyChunk *chunk;
 
-	size = Max(size, sizeof(FmsFirstKeyChunk) + key_bytes);
-	if (store->memory_bytes + size > store->share_bytes)
-		return NULL;
+	if (!store->to_file && store->memory_bytes + size > store->share_bytes)
+		store->to_file = true;
+	if (store->to_file)
+		size = Max(least, FMS_FIRST_KEY_CHUNK_BYTES);
 	chunk = MemoryContextAllocExtended(store->context, size, MCXT_ALLOC_HUGE);
-	fms_first_key_chunk_init(chunk, 0, size);
-	store->memory_bytes += size;
-	if (last)
-		last->next = chunk;
-	else
-		first_keys->first = chunk;
-	return chunk;
-}
-
-/* Opens a chunk with room for key_bytes, in place of the open one, if any. */
-static void
-open_chunk(FmsFirstKeyStore *store, FmsFirstKeys *first_keys, Size key_bytes)
-{
-	FmsFirstKeyChunk *chunk = NULL;
-
-	if (first_keys->tape_bytes == 0)
-		chunk = new_memory_chunk(store, first_keys, key_bytes);
-	else
-		fms_first_key_tape_end(&store->tape, store->open);
-	if (chunk == NULL && first_keys->tape_bytes == 0)
+	memset(chunk, 0, sizeof(*chunk));
+	chunk->size_bytes = size;
+	chunk->used_bytes = sizeof(*chunk);
+	if (!store->to_file)
 	{
-		first_keys->tape_offset_bytes =
-			fms_first_key_tape_offset(&store->tape);
-		/* the true size is known when the run ends */
-		first_keys->tape_bytes = 1;
+		store->memory_bytes += size;
+		if (last)
+			last->next = chunk;
+		else
+			first_keys->first = chunk;
 	}
-	store->open = chunk ? chunk :
-		fms_first_key_tape_begin(&store->tape, key_bytes);
+	store->open = chunk;
 	/* a chunk begins with a whole key */
 	store->noted[store->last_noted].key_bytes = 0;
+}
+
+/*
+ * Closes the open chunk, if any: it is written, or stays in memory.  Returns
+ * it if it stays.
+ */
+static FmsFirstKeyChunk *
+close_chunk(FmsFirstKeyStore *store, FmsFirstKeys *first_keys)
+{
+	FmsFirstKeyChunk *chunk = store->open;
+
+	store->open = NULL;
+	if (chunk == NULL || !store->to_file)
+		return chunk;
+	if (store->file == NULL)
+		open_file(store);
+	fms_first_key_file_append(store->file, &first_keys->extent, chunk);
+	pfree(chunk);
+	return NULL;
 }
 
 void
@@ -159,7 +145,8 @@ fms_first_keys_note(FmsFirstKeyStore *store, FmsFirstKeys *first_keys,
 	max_bytes = fms_packed_max_bytes(&first_key);
 	if (store->open == NULL ||
 		store->open->size_bytes - store->open->used_bytes < max_bytes)
-		open_chunk(store, first_keys, max_bytes);
+		open_chunk(store, first_keys, close_chunk(store, first_keys),
+				   max_bytes);
 
 	chunk = store->open;
 	fms_key_words_take(key, record);
@@ -173,14 +160,8 @@ fms_first_keys_note(FmsFirstKeyStore *store, FmsFirstKeys *first_keys,
 void
 fms_first_keys_finish(FmsFirstKeyStore *store, FmsFirstKeys *first_keys)
 {
-	if (first_keys->tape_bytes > 0)
-	{
-		fms_first_key_tape_end(&store->tape, store->open);
-		first_keys->tape_bytes = fms_first_key_tape_offset(&store->tape) -
-			first_keys->tape_offset_bytes;
-		fms_write_buffer_end_page(store->tape.buffer);
-	}
-	store->open = NULL;
+	(void) close_chunk(store, first_keys);
+	store->to_file = false;
 }
 
 void

@@ -13,14 +13,13 @@
 #include "base/counters.h"
 #include "keys/keys.h"
 #include "order/first_key_codec.h"
-#include "order/first_key_tape.h"
+#include "order/first_key_file.h"
 
-/* One run's first keys: chunks in memory, followed by chunks on tape. */
+/* One run's first keys: chunks in memory, followed by chunks in the file. */
 typedef struct FmsFirstKeys
 {
 	FmsFirstKeyChunk *first;	/* in memory, or NULL */
-	uint64		tape_offset_bytes;
-	uint64		tape_bytes;		/* 0: all chunks are in memory */
+	FmsFirstKeyExtent extent;	/* in the file */
 } FmsFirstKeys;
 
 /* The fields are for order/ to read. */
@@ -28,45 +27,38 @@ typedef struct FmsFirstKeyStore
 {
 	MemoryContext context;
 	FmsKeys    *keys;
+	FmsCounters *counters;
 	Size		share_bytes;
 	Size		memory_bytes;	/* of chunks in memory */
-	FmsFirstKeyTape tape;
-	FmsFirstKeyChunk *open;		/* being filled, in memory or on tape; NULL:
-								 * the run has none */
+	FmsFirstKeyFile *file;		/* NULL until a chunk goes there */
+	FmsFirstKeyChunk *open;		/* being filled; NULL: the run has none */
+	bool		to_file;		/* it and the run's further ones go there */
 	FmsKeyWords noted[2];		/* the open chunk's last key, and room for the
 								 * next */
 	int			last_noted;		/* index of the last key */
 } FmsFirstKeyStore;
 
 /*
- * Creates an empty store in the current context, whose owner drains the
- * channel.  Chunks of all runs take at most share_bytes of memory; then the
- * tape is opened, with its write buffer.
+ * Creates an empty store in the current context.  Chunks of all runs take at
+ * most share_bytes of memory; further ones go to a temporary file, and their
+ * bytes to the counters.
  */
-extern FmsFirstKeyStore *fms_first_keys_create(FmsKeys *keys, FmsIo *io,
+extern FmsFirstKeyStore *fms_first_keys_create(FmsKeys *keys,
+											   FmsCounters *counters,
 											   Size share_bytes);
 
-/*
- * Closes the tape and frees the store.  Chunks in memory go with the context.
- * The channel is closed already, or will be without further use.
- */
+/* Closes the file and frees the store.  Chunks go with the context. */
 extern void fms_first_keys_destroy(FmsFirstKeyStore *store);
 
 /* The numbers of a store that decide how much memory a merge needs. */
 typedef struct FmsFirstKeyMemory
 {
 	Size		share_bytes;	/* as created; 0: there is no store yet */
-	Size		memory_bytes;	/* taken now */
-	Size		largest_bytes;	/* of any chunk on tape */
-	bool		on_tape;		/* some first keys are on tape */
-	bool		prefix_decides; /* see fms_keys_prefix_decides() */
+	Size		memory_bytes;	/* taken now, by the file, too */
+	Size		largest_bytes;	/* of any chunk in the file; 0: none is */
 } FmsFirstKeyMemory;
 
 extern FmsFirstKeyMemory fms_first_keys_memory(const FmsFirstKeyStore *store);
-
-/* Counts the tape's transfers and growth since the last call. */
-extern void fms_first_keys_count(FmsFirstKeyStore *store,
-								 FmsCounters *counters);
 
 /*
  * Algorithm 1, lines 7 and 8: notes that the run's next block starts with the
@@ -80,9 +72,6 @@ extern void fms_first_keys_note(FmsFirstKeyStore *store,
 /* Completes the run. */
 extern void fms_first_keys_finish(FmsFirstKeyStore *store,
 								  FmsFirstKeys *first_keys);
-
-/* Waits until all complete runs can be read. */
-extern void fms_first_keys_flush(FmsFirstKeyStore *store);
 
 /* Frees the chunks of a run that has been merged into another one. */
 extern void fms_first_keys_forget(FmsFirstKeyStore *store,

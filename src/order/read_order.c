@@ -16,14 +16,13 @@
  * leaves (Lee, Roh, Jung, Park: Flash mergesort).  Every run's first block
  * comes before all others.
  *
- * Each run's keys are sorted already, so the order is computed step by step
- * as the reads advance, in memory per run: by a tree of losers here, or by
- * radix (radix_order.c) if keys are short numbers.  Two readers follow a run's
- * first keys: one ahead, with the reads, and one behind, with the merge.  The
- * merge needs a block's key until it asks for the block (merge.c).
+ * Each run's keys are sorted already, so a tree of losers computes the order
+ * step by step as the reads advance, in memory per run.  Two readers follow a
+ * run's first keys: one ahead, with the reads, and one behind, with the merge.
+ * The merge needs a block's key until it asks for the block (merge.c).
  *
- * Memory is palloc'd in the context of creation; readers' buffers are mapped
- * through the store's channel.  On ERROR nothing is done here: see io.c.
+ * Memory is palloc'd in the context of creation.  On ERROR nothing is done
+ * here.
  *
  *-------------------------------------------------------------------------
  */
@@ -32,7 +31,7 @@
 #include "base/clock.h"
 #include "base/interrupts.h"
 #include "base/losertree.h"
-#include "order/radix_order.h"
+#include "order/first_key_reader.h"
 #include "order/read_order.h"
 
 /* The tree names this many blocks a run together, within these bounds. */
@@ -63,15 +62,13 @@ struct FmsReadOrder
 	FmsCounters *counters;
 	int			nruns;
 	OrderRun   *runs;			/* [nruns] */
-	char	   *buffers;		/* mapped: the readers', or NULL */
-	const int  *named;			/* runs of a batch of blocks */
+	FmsLoserTree tree;			/* of the runs' upcoming keys */
+	bool		prefix_decides; /* fms_keys_prefix_decides() */
+
+	int			batch;			/* length of a batch of blocks */
+	int		   *named;			/* [batch] their runs */
 	int			nnamed;
 	int			next_named;
-
-	FmsRadixOrder *radix;		/* if prefixes decide; else the tree: */
-	FmsLoserTree tree;
-	int			batch;			/* length of a batch */
-	int		   *named_by_tree;	/* [batch] */
 };
 
 static inline FmsLoserNode
@@ -158,62 +155,31 @@ batch_for(int nruns)
 Size
 fms_read_order_bytes(const FmsFirstKeyMemory *memory, FmsOrderBy by, int nruns)
 {
-	Size		run_bytes = sizeof(OrderRun) +
-		fms_first_key_reader_bytes(memory, FMS_FIRST_KEYS_AHEAD);
+	int			readers = by == FMS_ORDER_BY_FIRST_KEYS ? 2 : 1;
+	Size		run_bytes = sizeof(OrderRun) + sizeof(FmsLoserNode) +
+		readers * fms_first_key_reader_bytes(memory);
 
-	if (by == FMS_ORDER_BY_FIRST_KEYS)
-		run_bytes += fms_first_key_reader_bytes(memory, FMS_FIRST_KEYS_BEHIND);
 	return sizeof(FmsReadOrder) + nruns * run_bytes +
-		(memory->prefix_decides ?
-		 fms_radix_order_bytes(nruns, memory->share_bytes) :
-		 batch_for(nruns) * sizeof(int) + nruns * sizeof(FmsLoserNode));
+		batch_for(nruns) * sizeof(int);
 }
 
-/* Builds the tree over the runs' next first keys. */
+/* Opens a run's readers, at `from` if not NULL. */
 static void
-begin_tree(FmsReadOrder *order)
+begin_run(FmsReadOrder *order, int run, const FmsFirstKeys *first_keys,
+		  const FmsPosition *from)
 {
-	int			nruns = order->nruns;
-	int			run;
+	OrderRun   *leaf = &order->runs[run];
 
-	order->batch = batch_for(nruns);
-	order->named_by_tree = palloc(order->batch * sizeof(int));
-	for (run = 0; run < nruns; run++)
-	{
-		CHECK_FOR_INTERRUPTS();
-		take_first_key(order, run);
-	}
-	fms_losertree_build(&order->tree, palloc(nruns * sizeof(FmsLoserNode)),
-						nruns, leaf_node, tie_loser, order);
-}
-
-static void
-begin_radix(FmsReadOrder *order)
-{
-	int			run;
-
-	order->radix = fms_radix_order_create(order->nruns,
-										  order->store->share_bytes);
-	for (run = 0; run < order->nruns; run++)
-	{
-		CHECK_FOR_INTERRUPTS();
-		fms_radix_order_add(order->radix, run, order->runs[run].ahead);
-	}
-}
-
-/* Starts a run's readers, at `from` if not NULL. */
-static void
-start_run(const FmsReadOrder *order, OrderRun *run, const FmsPosition *from)
-{
-	fms_first_key_reader_start(run->ahead);
+	leaf->ahead = fms_first_key_reader_open(order->store, first_keys);
 	if (from)
-		skip_first_keys(run->ahead, from);
-	run->first_blocks = take_first_blocks(order, run->ahead, from);
-	if (run->behind == NULL)
+		skip_first_keys(leaf->ahead, from);
+	leaf->first_blocks = take_first_blocks(order, leaf->ahead, from);
+	take_first_key(order, run);
+	if (order->by == FMS_ORDER_BY_LAST_KEYS)
 		return;
-	fms_first_key_reader_start(run->behind);
+	leaf->behind = fms_first_key_reader_open(order->store, first_keys);
 	if (from)
-		skip_first_keys(run->behind, from);
+		skip_first_keys(leaf->behind, from);
 }
 
 FmsReadOrder *
@@ -224,9 +190,6 @@ fms_read_order_begin(FmsFirstKeyStore *store, FmsOrderBy by,
 {
 	instr_time	start = fms_clock_now();
 	FmsReadOrder *order = palloc0(sizeof(FmsReadOrder));
-	Size		ahead_bytes =
-		fms_first_key_reader_buffer_bytes(store, FMS_FIRST_KEYS_AHEAD);
-	Size		run_bytes = ahead_bytes;
 	int			run;
 
 	Assert(nruns >= 1 && by != FMS_ORDER_NONE);
@@ -236,34 +199,17 @@ fms_read_order_begin(FmsFirstKeyStore *store, FmsOrderBy by,
 	order->counters = counters;
 	order->nruns = nruns;
 	order->runs = palloc0(nruns * sizeof(OrderRun));
-	if (by == FMS_ORDER_BY_FIRST_KEYS)
-		run_bytes +=
-			fms_first_key_reader_buffer_bytes(store, FMS_FIRST_KEYS_BEHIND);
-	if (run_bytes > 0)
-		order->buffers = fms_io_map(store->tape.io, nruns * run_bytes);
-	for (run = 0; run < nruns; run++)
-	{
-		char	   *buffer = order->buffers + run * run_bytes;
-
-		CHECK_FOR_INTERRUPTS();
-		order->runs[run].ahead =
-			fms_first_key_reader_open(store, first_keys[run],
-									  FMS_FIRST_KEYS_AHEAD, buffer);
-		if (by == FMS_ORDER_BY_FIRST_KEYS)
-			order->runs[run].behind =
-				fms_first_key_reader_open(store, first_keys[run],
-										  FMS_FIRST_KEYS_BEHIND,
-										  buffer + ahead_bytes);
-	}
+	order->prefix_decides = fms_keys_prefix_decides(store->keys);
+	order->batch = batch_for(nruns);
+	order->named = palloc(order->batch * sizeof(int));
 	for (run = 0; run < nruns; run++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		start_run(order, &order->runs[run], from ? &from[run] : NULL);
+		begin_run(order, run, first_keys[run], from ? &from[run] : NULL);
 	}
-	if (fms_keys_prefix_decides(store->keys))
-		begin_radix(order);
-	else
-		begin_tree(order);
+	fms_losertree_build(&order->tree, palloc(nruns * sizeof(FmsLoserNode)),
+						nruns, leaf_node,
+						order->prefix_decides ? NULL : tie_loser, order);
 	fms_count_us(counters, FMS_COUNT_ORDER_NS,
 				 fms_clock_since_us(start));
 	return order;
@@ -274,9 +220,6 @@ fms_read_order_end(FmsReadOrder *order)
 {
 	int			run;
 
-	/* first: it drains the readers' requests, which are in their structs */
-	if (order->buffers)
-		fms_io_unmap(order->store->tape.io, order->buffers);
 	for (run = 0; run < order->nruns; run++)
 	{
 		CHECK_FOR_INTERRUPTS();
@@ -284,13 +227,8 @@ fms_read_order_end(FmsReadOrder *order)
 		if (order->runs[run].behind)
 			fms_first_key_reader_close(order->runs[run].behind);
 	}
-	if (order->radix)
-		fms_radix_order_destroy(order->radix);
-	else
-	{
-		pfree(order->tree.nodes);
-		pfree(order->named_by_tree);
-	}
+	pfree(order->tree.nodes);
+	pfree(order->named);
 	pfree(order->runs);
 	pfree(order);
 }
@@ -336,9 +274,9 @@ prefetch_top(FmsReadOrder *order)
 		fms_first_key_reader_prefetch(leaves[i]->ahead);
 }
 
-/* Names the next batch; returns its length, 0 after the last block. */
-static int
-name_by_tree(FmsReadOrder *order)
+/* Names the next batch of blocks; an empty one after the last block. */
+static pg_attribute_always_inline void
+name_batch_by(FmsReadOrder *order, FmsTieLoser tie_loser)
 {
 	int			nnamed = 0;
 
@@ -352,25 +290,26 @@ name_by_tree(FmsReadOrder *order)
 		CHECK_FOR_INTERRUPTS();
 		if (leaf->upcoming == NULL)
 			break;
-		order->named_by_tree[nnamed++] = run;
+		order->named[nnamed++] = run;
 		if (--leaf->upcoming_nblocks > 0)
 			continue;
 		take_first_key(order, run);
 		fms_losertree_replay(&order->tree, leaf->node, tie_loser, order);
 	}
-	order->named = order->named_by_tree;
-	return nnamed;
+	order->nnamed = nnamed;
+	order->next_named = 0;
 }
 
+/* The same; tie_loser becomes a constant, for the compiler to inline. */
 static void
 name_batch(FmsReadOrder *order)
 {
 	instr_time	start = fms_clock_now();
 
-	order->nnamed = order->radix ?
-		fms_radix_order_next(order->radix, &order->named) :
-		name_by_tree(order);
-	order->next_named = 0;
+	if (order->prefix_decides)
+		name_batch_by(order, NULL);
+	else
+		name_batch_by(order, tie_loser);
 	fms_count_us(order->counters, FMS_COUNT_ORDER_NS,
 				 fms_clock_since_us(start));
 }

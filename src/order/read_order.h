@@ -58,10 +58,10 @@ fms_read_order_begin(FmsFirstKeyStore *store, FmsOrderBy by,
 					 const FmsFirstKeys *const *first_keys,
 					 const FmsPosition *from);
 
-/* Drains and frees the readers, and frees the order. */
+/* Frees the order. */
 extern void fms_read_order_end(FmsReadOrder *order);
 
-/* Memory of an order of nruns runs; it takes more if keys are long. */
+/* Memory of an order of nruns runs, in bytes. */
 extern Size fms_read_order_bytes(const FmsFirstKeyMemory *memory,
 								 FmsOrderBy by, int nruns);
 

@@ -78,7 +78,7 @@
 /* Parts of memory: output buffers (and of the expected input, too) */
 #define OUTPUT_FRACTION			8
 #define OUTPUT_EXPECTED_FRACTION	32
-/* ... first keys; the others go to a tape */
+/* ... first keys; the others go to a file */
 #define FIRST_KEYS_FRACTION		32
 /* ... assist blocks beside an in-memory run */
 #define READ_AHEAD_FRACTION		8
@@ -139,8 +139,7 @@ block_share(const FmsOptions *options, uint32 assist)
 		 options->expected_bytes / Max(run_bytes, memory / 4) : RUNS_UNKNOWN);
 
 	return (memory - runs * (RUN_OVERHEAD_BYTES +
-							 fms_first_keys_run_bytes(first_keys_bytes))) /
-		(runs + assist);
+							 fms_first_keys_run_bytes())) / (runs + assist);
 }
 
 /* Does the device read half as large a block nearly as fast? */
@@ -345,7 +344,7 @@ fms_sizing_merge(const FmsSizing *sizing, const FmsMergeInput *input,
 
 /*
  * Bytes that first keys need after one run more, which may send them to their
- * tape.
+ * file.
  */
 static Size
 first_keys_to_come(const FmsSizing *sizing,
@@ -354,10 +353,11 @@ first_keys_to_come(const FmsSizing *sizing,
 	Size		now = first_keys->memory_bytes;
 	Size		run = now / Max(nruns, 1);
 
-	if (first_keys->on_tape || now + 2 * run < sizing->first_keys_bytes)
+	if (first_keys->largest_bytes > 0 ||
+		now + 2 * run < sizing->first_keys_bytes)
 		return Max(now, sizing->first_keys_bytes);
-	return sizing->first_keys_bytes + fms_first_key_tape_bytes() +
-		(nruns + 1) * fms_first_keys_run_bytes(sizing->first_keys_bytes);
+	return sizing->first_keys_bytes + fms_first_key_file_bytes() +
+		(nruns + 1) * fms_first_keys_run_bytes();
 }
 
 /* Automatic l beside an in-memory run. */

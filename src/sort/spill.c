@@ -192,7 +192,7 @@ open_files(FmsSpill *spill, const FmsOptions *options)
 		choice.direct = false;
 		spill->facts.direct_fixed = true;
 	}
-	spill->first_keys = fms_first_keys_create(spill->keys, &spill->io,
+	spill->first_keys = fms_first_keys_create(spill->keys, counters,
 											  sizing->first_keys_bytes);
 	spill->writer = fms_run_writer_create(&spill->io, spill->tape,
 										  spill->first_keys,
@@ -621,7 +621,6 @@ fms_spill_tell(FmsSpill *spill, FmsPosition *positions)
 void
 fms_spill_count(FmsSpill *spill)
 {
-	fms_first_keys_count(spill->first_keys, spill->counters);
 	fms_count_set_us(spill->counters, FMS_COUNT_MERGING_NS,
 					 merging_us(spill));
 }

@@ -6,11 +6,10 @@
  *	  pieces --> [piece|piece|piece|..]  slot 0: being filled
  *	             [piece|piece|piece|..]  slot 1: being written
  *
- * A piece is what is read back: a block, or a chunk of first keys.  It may be
- * as small as 512 bytes, while writes should be large and of whole pages.  So
- * pieces lie back to back in a slot, its whole pages are written, and the part
- * of a page at its end moves to the next slot.  Only
- * fms_write_buffer_end_page() pads.
+ * A piece is what is read back: a block.  It may be as small as 512 bytes,
+ * while writes should be large and of whole pages.  So pieces lie back to back
+ * in a slot, its whole pages are written, and the part of a page at its end
+ * moves to the next slot.  Only fms_write_buffer_end_page() pads.
  *
  * A piece is contiguous on the tape.  If the tape's position does not hold it,
  * the buffer ends the page and moves on.  At the tape's end it moves on to a
@@ -102,18 +101,6 @@ fms_write_buffer_destroy(FmsWriteBuffer *buffer)
 {
 	fms_write_buffer_rest(buffer);
 	pfree(buffer);
-}
-
-void
-fms_write_buffer_forget(FmsWriteBuffer *buffer)
-{
-	pfree(buffer);
-}
-
-Size
-fms_write_buffer_bytes(const FmsWriteBuffer *buffer)
-{
-	return buffer->nslots * buffer->slot_bytes;
 }
 
 uint64

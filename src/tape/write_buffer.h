@@ -40,12 +40,6 @@ extern void fms_write_buffer_rest(FmsWriteBuffer *buffer);
 /* Likewise, and frees the write buffer. */
 extern void fms_write_buffer_destroy(FmsWriteBuffer *buffer);
 
-/* Frees it after the channel, and with it the buffers, has been closed. */
-extern void fms_write_buffer_forget(FmsWriteBuffer *buffer);
-
-/* Size of all its buffers. */
-extern Size fms_write_buffer_bytes(const FmsWriteBuffer *buffer);
-
 /*
  * Offset on the tape of the open piece or the next one, unless that moves on
  * to a free extent.

@@ -1,4 +1,4 @@
-/* links: order/ keys/packed merge/ merge/modes/ */
+/* links: order/ merge/ merge/modes/ */
 /* links: formation/run tape/compressed_chunk tape/write_buffer */
 /* links: tape/block tape/tape tape/temp_file tape/space base/checksum io/ */
 /*
@@ -112,6 +112,7 @@ close_files(void)
 {
 	while (nfiles > 0)
 		close(descriptors[nfiles--]);
+	shim_files_open = 0;
 }
 
 bool
@@ -257,7 +258,7 @@ write_runs(bool checksums, Size share_bytes)
 	plan.counters = counters;
 	plan.tape = fms_tape_open(&io, FMS_DIRECT_OFF, plan.block_bytes,
 							  checksums, counters);
-	plan.first_keys = fms_first_keys_create(NULL, &io, share_bytes);
+	plan.first_keys = fms_first_keys_create(NULL, counters, share_bytes);
 	writer = fms_run_writer_create(&io, plan.tape, plan.first_keys,
 								   plan.mode->order, counters,
 								   plan.block_bytes, 65536);
@@ -344,6 +345,19 @@ change_file(void)
 	changed = true;
 }
 
+/* Any byte of the first keys on disk. */
+static void
+change_first_keys(void)
+{
+	Size		count;
+	char	   *bytes = shim_file_bytes(&count);
+
+	if (bytes == NULL)
+		return;
+	bytes[shim_below(count)] = shim_random();
+	changed = true;
+}
+
 /* ---- reading them back ---- */
 
 /* Reads all of a record, which must lie in memory, and returns its key. */
@@ -399,7 +413,7 @@ static void
 scenario(void)
 {
 	bool		checksums = shim_below(2);
-	/* first keys in memory, or on tape */
+	/* first keys in memory, or in their file */
 	Size		share_bytes = shim_below(2) ? 1 << 20 : 0;
 	int			changes;
 
@@ -408,8 +422,10 @@ scenario(void)
 	{
 		if (shim_below(4))
 			change_block();
-		else
+		else if (shim_below(2))
 			change_file();
+		else
+			change_first_keys();
 	}
 	merge_runs();
 	fms_first_keys_destroy(plan.first_keys);

@@ -5,8 +5,8 @@
 #
 # Seen to fail with: fms_block_check() not asking for the checksum (13 of the 15
 # changes to blocks go unnoticed); the salt not compared (the block of an
-# earlier sort is taken); check_chunk() of first_key_tape.c not asking for the
-# checksum (the server crashes).
+# earlier sort is taken); fms_first_key_file_read() not asking for the checksum
+# (the server crashes).
 
 use strict;
 use warnings;
@@ -18,9 +18,8 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 my $BLOCK = 4096;
-my $CHUNK = 512;
 
-# FmsBlockHeader of tape/block.h, FmsFirstKeyChunk of order/first_key_tape.h
+# FmsBlockHeader of tape/block.h, FmsFirstKeyChunk of order/first_key_file.h
 my @HEADER =
   qw(checksum salt magic run number used_bytes continued_bytes records);
 my $HEADER_BYTES = 4 * @HEADER;
@@ -136,7 +135,33 @@ sub unread_block
 	return $last;
 }
 
-my $CORRUPTED = qr/ERROR:  XX001: sort temporary file "[^"]+" is corrupted\n/;
+# The last chunk of first keys: nobody has read it.
+sub unread_chunk
+{
+	my %victim = (number => -1);
+
+	foreach my $file (@_)
+	{
+		my $bytes = read_at($file, 0, -s $file);
+		my $magic = pack('L', $CHUNK_MAGIC);
+
+		while ($bytes =~ /\Q$magic\E/g)
+		{
+			my $at = $-[0] - 8;
+			my ($number, undef, $used) = unpack('L3', substr($bytes, $at + 12));
+
+			%victim = (
+				file => $file,
+				offset => $at,
+				number => $number,
+				used => $used) if $number > $victim{number};
+		}
+	}
+	die 'no block read order on disk' unless $victim{file};
+	return \%victim;
+}
+
+my $CORRUPTED = qr/ERROR:  XX001: (?:sort temporary file "[^"]+"|block read order in sort temporary file) is corrupted\n/;
 
 # changes(SESSION, NAME, HOW, EXPECTED): opens a cursor, changes its file, and
 # looks for the error.
@@ -253,34 +278,37 @@ foreach my $way (sort keys %ways)
 
 	# ---- the block read order, where it is on disk ----------------------------
 
-	foreach my $byte (0, 4, 8, 16, 20, 24, 28, 40, $CHUNK / 2, $CHUNK - 1)
+	# long keys and small blocks make a long order
+	$session->query('SET fmsort.block_size = 512');
+	my %places = (
+		(map { my $at = $_; ("byte $at" => sub { $at }) }
+			  0, 4, 8, 12, 16, 20, 24, 28, 40),
+		'its middle' => sub { int($_[0] / 2) },
+		'its last byte' => sub { $_[0] - 1 });
+	foreach my $place (sort keys %places)
 	{
-		# long keys and small blocks make a long order
-		$session->query('SET fmsort.block_size = 512');
-		noticed($session, "$way: a bit of the block read order, byte $byte",
+		noticed($session, "$way: a bit of the block read order, $place",
 			sub {
-				my $victim;
+				my $victim = unread_chunk(@_);
 
-				foreach my $file (@_)
-				{
-					my $most = 0;
-
-					for (my $at = 0; $at < -s $file; $at += $CHUNK)
-					{
-						my (undef, undef, undef, undef, $magic, $number) =
-						  unpack('L6', read_at($file, $at, 24));
-
-						next if $magic != $CHUNK_MAGIC || $number < $most;
-						$most = $number;
-						$victim = { file => $file, offset => $at };
-					}
-				}
-				die 'no block read order on disk' unless $victim;
-				flip($victim->{file}, $victim->{offset} + $byte);
+				flip($victim->{file}, $victim->{offset} +
+					$places{$place}->($victim->{used}));
 			},
 			'pay');
-		$session->query("SET fmsort.block_size = $BLOCK");
 	}
+	$messages = noticed(
+		$session,
+		"$way: a block read order cut off",
+		sub {
+			my $victim = unread_chunk(@_);
+
+			truncate $victim->{file}, $victim->{offset} + 16;
+		},
+		'pay');
+	like($messages,
+		qr/DETAIL:  The block read order's chunk \d+ is wrong: number \d+, magic \w+\./,
+		"$way: a block read order cut off: says where");
+	$session->query("SET fmsort.block_size = $BLOCK");
 
 	# ---- the session goes on ----------------------------------------------------
 

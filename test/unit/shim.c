@@ -12,6 +12,7 @@
 #include "base/compat.h"
 #include "miscadmin.h"
 #include "portability/instr_time.h"
+#include "storage/buffile.h"
 #include "storage/fd.h"
 #include "utils/memutils.h"
 
@@ -351,6 +352,83 @@ ExceptionalCondition(FMS_ASSERT_FAILED_PARAMS)
 		   lineNumber);
 	fflush(stdout);
 	abort();
+}
+
+/* ---- buffile.c: a file in memory ---- */
+
+#if PG_VERSION_NUM >= 160000
+#define WRITTEN const void
+#else
+#define WRITTEN void
+#endif
+
+struct BufFile
+{
+	char	   *bytes;
+	size_t		size;
+	size_t		end;
+	size_t		position;
+};
+
+int			shim_files_open = 0;
+static BufFile *newest_file;
+
+BufFile *
+BufFileCreateTemp(bool interXact)
+{
+	shim_files_open++;
+	return newest_file = palloc0(sizeof(BufFile));
+}
+
+char *
+shim_file_bytes(Size *count)
+{
+	*count = shim_files_open > 0 ? newest_file->end : 0;
+	return *count > 0 ? newest_file->bytes : NULL;
+}
+
+void
+BufFileClose(BufFile *file)
+{
+	shim_files_open--;
+	if (file->bytes)
+		pfree(file->bytes);
+	pfree(file);
+}
+
+int
+BufFileSeek(BufFile *file, int fileno, off_t offset, int whence)
+{
+	if (fileno != 0 || whence != SEEK_SET)
+		abort();
+	if (offset < 0 || (size_t) offset > file->end)
+		return EOF;
+	file->position = offset;
+	return 0;
+}
+
+void
+BufFileWrite(BufFile *file, WRITTEN *bytes, size_t size)
+{
+	if (file->size < file->position + size)
+	{
+		file->size = 2 * (file->position + size);
+		file->bytes = file->bytes ? repalloc(file->bytes, file->size) :
+			palloc(file->size);
+	}
+	memcpy(file->bytes + file->position, bytes, size);
+	file->position += size;
+	file->end = Max(file->end, file->position);
+}
+
+size_t
+BufFileRead(BufFile *file, void *bytes, size_t size)
+{
+	size_t		left = Min(size, file->end - file->position);
+
+	memcpy(bytes, file->bytes + file->position, left);
+	file->position += left;
+	return left;
 }
 
 /* ---- the rest ---- */

@@ -72,6 +72,10 @@ extern void shim_begin_catch(jmp_buf *catcher);
 /* Messages below ERROR that were logged so far. */
 extern int	shim_logged;
 
+/* BufFiles that are open, and the bytes of the one created last. */
+extern int	shim_files_open;
+extern char *shim_file_bytes(Size *count);
+
 /* Descriptors that AcquireExternalFD() has given out. */
 extern int	shim_external_fds;
 

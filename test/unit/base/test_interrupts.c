@@ -1,6 +1,5 @@
 /* links: keys/entries keys/packed keys/presorted formation/formation */
-/* links: formation/arena formation/piece order/ */
-/* links: tape/write_buffer base/checksum io/ */
+/* links: formation/arena formation/piece order/ base/checksum io/ */
 /* flags: -fsanitize-coverage=trace-pc */
 /* flags: -Wl,--wrap=memmove,--wrap=memcpy,--wrap=munmap,--wrap=madvise */
 /*
@@ -8,8 +7,7 @@
  * sorted, moved, selected, and put into block read order, and memory is given
  * back: never more than the bound, however many they are.
  *
- * keys.c, run.c and tape.c are replaced, and what of the executor formation.c
- * uses.
+ * keys.c and run.c are replaced, and what of the executor formation.c uses.
  *
  * Seen to fail without the check of each of these loops, one at a time:
  * ascending(), descending(), turn_round(), mend(), put_back() and both
@@ -17,9 +15,8 @@
  * and unpack_all() of packed.c; choose_buckets(), deal_entries(), all three,
  * load_prefixes(), both sort_ties() and both comparisons of entries.c;
  * pack_records(), write_entries() and forget_first(), both, of formation.c;
- * fill_all(), fms_radix_order_next(), both, and the comparison of
- * radix_order.c; all of read_order.c; fms_first_keys_forget();
- * fms_losertree_build(); fms_io_unmap().
+ * all of read_order.c; fms_first_keys_forget(); fms_losertree_build();
+ * fms_io_unmap().
  */
 #include "postgres.h"
 
@@ -30,7 +27,6 @@
 #include "keys/entry.h"
 #include "formation/formation.h"
 #include "order/read_order.h"
-#include "no_tape.h"
 #include "shim.h"
 #include "work.h"
 
@@ -406,7 +402,7 @@ test_order(int nruns, Size blocks, uint64 step, bool decides,
 	int			i;
 
 	prefix_decides = decides;
-	store = fms_first_keys_create(NULL, &io, (Size) 1 << 30);
+	store = fms_first_keys_create(NULL, counters, (Size) 1 << 30);
 	for (i = 0; i < nruns; i++)
 	{
 		note_first_keys(store, &runs[i], blocks, i, step, tuple_bytes);
@@ -467,9 +463,6 @@ main(void)
 	test_order(2, ENTRIES, 3, false, SizeofMinimalTupleHeader,
 			   "two long runs by long keys");
 	test_order(50000, 4, 3, true, SizeofMinimalTupleHeader, "many runs");
-	/* key and run do not fit into a word */
-	test_order(50000, 4, UINT64CONST(1) << 50, true,
-			   SizeofMinimalTupleHeader, "many runs by wide keys");
 	test_order(50000, 4, 3, false, SizeofMinimalTupleHeader,
 			   "many runs by long keys");
 	/* each in a chunk of its own */

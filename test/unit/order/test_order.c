@@ -1,29 +1,23 @@
-/* links: order/ keys/packed tape/write_buffer base/checksum io/ */
+/* links: order/ base/checksum */
 /*
  * The block read order against all first keys sorted by (key, run, position).
  *
  * keys.c is replaced: a key is three words here, of which the third stands
  * where a record has its tuple, so that all stages of a comparison are used.
- * tape.c is replaced by a plain file.  First keys are all in memory, some, or
- * none.
+ * The server's BufFile is replaced by memory (shim.c).  First keys are all in
+ * memory, some, or none.
  *
  * Seen to fail with: tie_loser() of read_order.c giving ties to the later run;
  * a chain counted as one block; enter_chunk() of first_key_reader.c not
- * looking for the next chunk in memory; read_large_chunk() reading from the
- * wrong offset; a reader freed while its read is in flight; skip_first_keys()
- * taking a chain for one block, or not counting a block that was entered;
- * check_chunk() not asking for the checksum; fms_first_key_pack() taking a
- * chain for a plain key, or the key of the chunk before for the one before;
- * fms_key_words_before_zeros() not seeing the last word; fill_all() of
- * radix_order.c taking the largest bound, or what is at the bound staying; a
- * chain named once, or once too often; take_from_chunk() forgetting the key,
- * or going on behind a chain; a chunk that has not been requested taken for
- * one that has.
+ * looking for the next chunk in memory; skip_first_keys() taking a chain for
+ * one block, or not counting a block that was entered;
+ * fms_first_key_file_read() not asking for the checksum; fms_first_key_pack()
+ * taking a chain for a plain key, or the key of the chunk before for the one
+ * before; fms_key_words_before_zeros() not seeing the last word.
  */
 #include "postgres.h"
 
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "order/first_key_reader.h"
 #include "order/read_order.h"
@@ -84,151 +78,6 @@ fms_keys_make_first_key(FmsKeys *keys, const FmsRecord *record)
 	return first_key;
 }
 
-/* ---- a small tape.c ---- */
-
-struct FmsTape
-{
-	FmsIo	   *io;
-	int			fd;
-	uint64		end_bytes;
-};
-
-#define SALT		0x5EA1ED
-
-static int	tapes_open = 0;
-static int	newest_fd;			/* of the tape opened last */
-
-FmsTape *
-fms_tape_open(FmsIo *io, FmsDirectChoice direct, uint32 block_bytes,
-			  bool checksums, FmsCounters *counters)
-{
-	const char *dir = getenv("TMPDIR");
-	FmsTape    *tape = palloc0(sizeof(FmsTape));
-	char		path[1024];
-
-	snprintf(path, sizeof(path), "%s/fmsort_order.XXXXXX",
-			 dir ? dir : "/tmp");
-	tape->io = io;
-	tape->fd = mkstemp(path);
-	if (tape->fd < 0)
-		abort();
-	unlink(path);
-	newest_fd = tape->fd;
-	tapes_open++;
-	return tape;
-}
-
-void
-fms_tape_close(FmsTape *tape)
-{
-	tapes_open--;
-	close(tape->fd);
-	pfree(tape);
-}
-
-void
-fms_tape_append(FmsTape *tape, FmsIoRequest *request, char *buffer,
-				uint32 length_bytes)
-{
-	request->is_write = true;
-	request->buffer = buffer;
-	request->length_bytes = length_bytes;
-	request->offset_bytes = tape->end_bytes;
-	tape->end_bytes += length_bytes;
-	request->fd = tape->fd;
-	fms_io_submit(tape->io, &request, 1);
-}
-
-const FmsTapeUse *
-fms_tape_use(const FmsTape *tape)
-{
-	static FmsTapeUse use;
-
-	return &use;
-}
-
-uint64
-fms_tape_end(const FmsTape *tape)
-{
-	return tape->end_bytes;
-}
-
-uint64
-fms_tape_position(const FmsTape *tape)
-{
-	return tape->end_bytes;
-}
-
-bool
-fms_tape_holds(const FmsTape *tape, Size bytes)
-{
-	return true;
-}
-
-bool
-fms_tape_has_free(const FmsTape *tape, Size bytes)
-{
-	return false;
-}
-
-void
-fms_tape_move_on(FmsTape *tape, Size bytes)
-{
-	abort();
-}
-
-void
-fms_tape_trim(FmsTape *tape)
-{
-}
-
-void
-fms_tape_read(FmsTape *tape, FmsIoRequest **requests, int n)
-{
-	int			i;
-
-	for (i = 0; i < n; i++)
-	{
-		requests[i]->fd = tape->fd;
-		requests[i]->is_write = false;
-	}
-	fms_io_submit(tape->io, requests, n);
-}
-
-void
-fms_tape_wait(FmsTape *tape, FmsIoRequest *request)
-{
-	while (request->state == FMS_IO_IN_FLIGHT)
-		(void) fms_io_wait(tape->io);
-	request->state = FMS_IO_IDLE;
-	if (request->result != (int) request->length_bytes)
-	{
-		shim_ok(false, "%u bytes at %llu: %d", request->length_bytes,
-				(unsigned long long) request->offset_bytes, request->result);
-		abort();
-	}
-}
-
-void
-fms_tape_set_checksum(const FmsTape *tape, FmsChecksum *piece, Size bytes)
-{
-	fms_checksum_set(piece, bytes, SALT, true);
-}
-
-bool
-fms_tape_checksum_holds(const FmsTape *tape, const FmsChecksum *piece,
-						Size bytes)
-{
-	return fms_checksum_holds(piece, bytes, SALT, true);
-}
-
-void
-fms_tape_report_corrupted(const FmsTape *tape, const char *detail)
-{
-	elog(ERROR, "%s", detail);
-	abort();
-}
-
 /* ---- runs and what to expect of them ---- */
 
 typedef struct Block
@@ -243,7 +92,6 @@ typedef struct Block
 
 static uint64 counts[1 + FMS_NCOUNTERS];
 static FmsCounters *counters = (FmsCounters *) counts;
-static FmsIo io;
 static FmsFirstKeyStore *store;
 static FmsFirstKeys first_keys[MAX_RUNS];
 static Block blocks[MAX_RUNS * MAX_BLOCKS];
@@ -337,7 +185,7 @@ make_runs(uint32 range, bool chains, bool long_keys, Size share_bytes)
 	prefix_decides = shim_below(3) == 0;
 	exact = !long_keys && shim_below(2) == 0;
 	memset(first_keys, 0, sizeof(first_keys));
-	store = fms_first_keys_create(NULL, &io, share_bytes);
+	store = fms_first_keys_create(NULL, counters, share_bytes);
 	for (run = 0; run < nruns; run++)
 	{
 		int			n = shim_below(5) == 0 ? (int) shim_below(3) :
@@ -369,7 +217,6 @@ make_runs(uint32 range, bool chains, bool long_keys, Size share_bytes)
 		fms_first_keys_finish(store, &first_keys[run]);
 		nblocks += n;
 	}
-	fms_first_keys_flush(store);
 	qsort(blocks, nblocks, sizeof(Block), compare_blocks);
 }
 
@@ -573,7 +420,7 @@ goes_well(uint32 range, bool chains, bool long_keys, Size share_bytes)
 
 	make_runs(range, chains, long_keys, share_bytes);
 	taken_bytes = fms_first_keys_memory(store).memory_bytes;
-	if (taken_bytes > share_bytes && tapes_open == 0)
+	if (taken_bytes > share_bytes && shim_files_open == 0)
 	{
 		shim_note("%zu bytes are more than the share of %zu", taken_bytes,
 				  share_bytes);
@@ -653,45 +500,56 @@ read_order(const FmsFirstKeys *const *all)
 	fms_read_order_end(order);
 }
 
-static void
-flip(uint64 offset_bytes)
-{
-	char		byte;
-
-	if (pread(newest_fd, &byte, 1, offset_bytes) != 1)
-		abort();
-	byte ^= 1 << shim_below(8);
-	if (pwrite(newest_fd, &byte, 1, offset_bytes) != 1)
-		abort();
-}
-
-/* Any bit of the first keys on tape, flipped, is an error. */
+/* Any bit of the first keys in the file, flipped, is an error. */
 static bool
-corruption_is_noticed(FmsIoChoice choice, bool long_keys)
+corruption_is_noticed(bool long_keys)
 {
 	const FmsFirstKeys *all[MAX_RUNS];
-	const FmsFirstKeys *victim;
+	char	   *bytes;
+	Size		count;
 	bool		raised;
 	int			i;
 
-	fms_io_open(&io, choice);
 	do
 	{
 		make_runs(50, false, long_keys, 0);
-		victim = &first_keys[shim_below(nruns)];
-		if (victim->tape_bytes == 0)
+		bytes = shim_file_bytes(&count);
+		if (bytes == NULL)
 			forget_runs();
-	} while (victim->tape_bytes == 0);
+	} while (bytes == NULL);
 	for (i = 0; i < nruns; i++)
 		all[i] = &first_keys[i];
 
-	flip(victim->tape_offset_bytes + shim_below(victim->tape_bytes));
+	bytes[shim_below(count)] ^= 1 << shim_below(8);
 	raised = SHIM_CATCH(read_order(all));
-	/* in the order of the server's clean-up: the channel, the memory */
-	fms_io_close(&io);
 	shim_forget_raised();
 	forget_runs();
 	return raised;
+}
+
+/* What is written, and read once, is counted. */
+static bool
+bytes_are_counted(void)
+{
+	FmsCounter	spilled = 1 + FMS_COUNT_SPILLED_BYTES;
+	FmsCounter	written = 1 + FMS_COUNT_WRITTEN_BYTES;
+	FmsCounter	read = 1 + FMS_COUNT_READ_BYTES;
+	uint64		before[1 + FMS_NCOUNTERS];
+	const FmsFirstKeys *all[MAX_RUNS];
+	Size		count;
+	Size		readers = by == FMS_ORDER_BY_FIRST_KEYS ? 2 : 1;
+	int			i;
+
+	memcpy(before, counts, sizeof(counts));
+	make_runs(50, false, true, 0);
+	for (i = 0; i < nruns; i++)
+		all[i] = &first_keys[i];
+	read_order(all);
+	(void) shim_file_bytes(&count);
+	forget_runs();
+	return counts[spilled] - before[spilled] == count &&
+		counts[written] - before[written] == count &&
+		counts[read] - before[read] == readers * count;
 }
 
 /* Its key often begins like the one before, or ends with zeros. */
@@ -743,7 +601,7 @@ stands_for(const FmsRecord *first_key, const FmsRecord *record)
 
 /* Keys of all lengths come back as they were noted. */
 static bool
-keys_come_back(Size share_bytes, FmsFirstKeyReading reading)
+keys_come_back(Size share_bytes)
 {
 	FmsFirstKeys run = {0};
 	FmsRecord  *records[1000];
@@ -751,24 +609,18 @@ keys_come_back(Size share_bytes, FmsFirstKeyReading reading)
 	FmsFirstKeyReader *reader;
 	const FmsRecord *first_key;
 	uint32		covered;
-	char	   *buffer = NULL;
 	int			same = 0;
 	int			i;
 
-	store = fms_first_keys_create(NULL, &io, share_bytes);
+	store = fms_first_keys_create(NULL, counters, share_bytes);
 	for (i = 0; i < n; i++)
 	{
 		records[i] = next_record(i > 0 ? records[i - 1] : NULL);
 		fms_first_keys_note(store, &run, records[i], 1 + i % 7 / 6);
 	}
 	fms_first_keys_finish(store, &run);
-	fms_first_keys_flush(store);
 
-	if (fms_first_key_reader_buffer_bytes(store, reading) > 0)
-		buffer = fms_io_map(&io, fms_first_key_reader_buffer_bytes(store,
-																   reading));
-	reader = fms_first_key_reader_open(store, &run, reading, buffer);
-	fms_first_key_reader_start(reader);
+	reader = fms_first_key_reader_open(store, &run);
 	for (i = 0; i < n; i++)
 	{
 		first_key = fms_first_key_reader_next(reader, &covered);
@@ -777,8 +629,6 @@ keys_come_back(Size share_bytes, FmsFirstKeyReading reading)
 	}
 	if (fms_first_key_reader_next(reader, &covered))
 		same = -1;
-	if (buffer)
-		fms_io_unmap(&io, buffer);
 	fms_first_key_reader_close(reader);
 	for (i = 0; i < n; i++)
 		pfree(records[i]);
@@ -794,20 +644,20 @@ name_of_order(void)
 }
 
 static void
-test_corruption(FmsIoChoice choice)
+test_corruption(void)
 {
 	int			noticed = 0;
 	int			round;
 
 	for (round = 0; round < 200; round++)
-		noticed += corruption_is_noticed(choice, round % 2);
+		noticed += corruption_is_noticed(round % 2);
 	shim_ok(noticed == 200,
 			"a flipped bit of the first keys by %s keys is an error: %d of 200",
 			name_of_order(), noticed);
 }
 
 static void
-test_method(FmsIoChoice choice, FmsOrderBy order)
+test_order(FmsOrderBy order)
 {
 	static const uint32 ranges[] = {1, 2, 50, 1000000000};
 	/* all in memory, some of them, none */
@@ -817,7 +667,6 @@ test_method(FmsIoChoice choice, FmsOrderBy order)
 	int			round;
 
 	by = order;
-	fms_io_open(&io, choice);
 	for (i = 0; i < (int) lengthof(ranges); i++)
 	{
 		for (j = 0; j < (int) lengthof(shares); j++)
@@ -828,46 +677,41 @@ test_method(FmsIoChoice choice, FmsOrderBy order)
 				passed = goes_well(ranges[i], round % 2, round % 10 == 9,
 								   shares[j]);
 			shim_ok(passed,
-					"%s: the order of all blocks by %s keys, %u different words, %zu bytes of memory",
-					io.method->name, name_of_order(), ranges[i], shares[j]);
+					"the order of all blocks by %s keys, %u different words, %zu bytes of memory",
+					name_of_order(), ranges[i], shares[j]);
 		}
 	}
 	for (j = 0; j < (int) lengthof(shares); j++)
-	{
-		bool		passed = true;
-
-		for (round = 0; round < ROUNDS && passed; round++)
-			passed = keys_come_back(shares[j], FMS_FIRST_KEYS_AHEAD) &&
-				keys_come_back(shares[j], FMS_FIRST_KEYS_BEHIND);
-		shim_ok(passed,
-				"%s: keys of all lengths come back, %zu bytes of memory",
-				io.method->name, shares[j]);
-	}
-	for (j = 0; j < (int) lengthof(shares); j++)
 		shim_ok(each_run_alone(shares[j]),
-				"%s: each run alone by %s keys, %zu bytes of memory",
-				io.method->name, name_of_order(), shares[j]);
-	fms_io_close(&io);
-	test_corruption(choice);
+				"each run alone by %s keys, %zu bytes of memory",
+				name_of_order(), shares[j]);
+	shim_ok(bytes_are_counted(), "what is written and read by %s keys is counted",
+			name_of_order());
+	test_corruption();
+}
+
+static void
+test_keys(Size share_bytes)
+{
+	bool		passed = true;
+	int			round;
+
+	for (round = 0; round < ROUNDS && passed; round++)
+		passed = keys_come_back(share_bytes);
+	shim_ok(passed, "keys of all lengths come back, %zu bytes of memory",
+			share_bytes);
 }
 
 int
 main(void)
 {
-	int			error = -fms_io_uring_method.open();
-
 	shim_seed();
-	test_method(FMS_IO_SYNC, FMS_ORDER_BY_FIRST_KEYS);
-	test_method(FMS_IO_SYNC, FMS_ORDER_BY_LAST_KEYS);
-	if (error == 0)
-	{
-		fms_io_uring_method.close();
-		test_method(FMS_IO_URING, FMS_ORDER_BY_FIRST_KEYS);
-		test_method(FMS_IO_URING, FMS_ORDER_BY_LAST_KEYS);
-	}
-	else
-		shim_skip(strerror(error), "all of this with io_uring");
-	shim_ok(tapes_open == 0 && shim_live_chunks == 0,
+	test_keys((Size) 1 << 30);
+	test_keys(20000);
+	test_keys(0);
+	test_order(FMS_ORDER_BY_FIRST_KEYS);
+	test_order(FMS_ORDER_BY_LAST_KEYS);
+	shim_ok(shim_files_open == 0 && shim_live_chunks == 0,
 			"nothing was left in memory or open");
 	return shim_done();
 }

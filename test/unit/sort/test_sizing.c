@@ -1,6 +1,6 @@
-/* links: order/ keys/packed sort/sizing merge/ merge/modes/ */
+/* links: order/ sort/sizing merge/ merge/modes/ */
 /* links: formation/run tape/compressed_chunk tape/write_buffer */
-/* links: io/ base/device */
+/* links: io/ base/device base/checksum */
 /*
  * The invariants of sizing.c over a grid of settings: no more memory than
  * there is, except for the least that any merge needs; nothing given away.
