@@ -31,7 +31,6 @@
 
 #include "base/interrupts.h"
 #include "keys/entry.h"
-#include "keys/packed.h"
 
 /* Number of buckets: limited by the L1 cache; fewer for few entries. */
 #define MAX_BUCKETS			2048
@@ -279,20 +278,11 @@ sort_part(FmsEntriesSort *sort, const FmsPart *part, const FmsEntry **taken)
 	CHECK_FOR_INTERRUPTS();
 	if (part->count < PACK_MIN_ENTRIES)
 		fms_entries_sort_by_key(part->entries, part->count, sort);
-	else
-	{
-		FmsPacking	packing = fms_packing_of(part->entries, part->count);
-
-		if (fms_packing_fits(&packing))
-		{
-			fms_packed_sort(&packing, part->entries, part->count,
-							part->in_arrival);
-			if (!sort->prefix_decides)
-				sort_all_ties(sort, part);
-		}
-		else
-			sort_buckets(sort, part, taken);
-	}
+	else if (!fms_entries_sort_packed(part->entries, part->count,
+									  part->in_arrival))
+		sort_buckets(sort, part, taken);
+	else if (!sort->prefix_decides)
+		sort_all_ties(sort, part);
 	if (taken && end - *taken >= TAKE_MIN_ENTRIES)
 		take_until(sort, taken, end);
 }

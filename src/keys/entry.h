@@ -123,6 +123,14 @@ extern void fms_entries_sort(FmsEntriesSort *sort, FmsEntry *entries,
 extern bool fms_entries_sort_presorted(const FmsEntriesSort *sort,
 									   FmsEntry *entries, Size count);
 
+/*
+ * Sorts two entries or more by fms_entry_key(), then by arrival, and returns
+ * true.  Returns false with the entries unchanged if they do not fit into
+ * words.  in_arrival: the entries are in order of arrival.  Runs no comparator.
+ */
+extern bool fms_entries_sort_packed(FmsEntry *entries, Size count,
+									bool in_arrival);
+
 /* Sort by comparing: by key, or by arrival. */
 extern void fms_entries_sort_by_key(FmsEntry *entries, Size count,
 									const FmsEntriesSort *sort);
