@@ -126,7 +126,8 @@ extern bool fms_entries_sort_presorted(const FmsEntriesSort *sort,
 /*
  * Sorts two entries or more by fms_entry_key(), then by arrival, and returns
  * true.  Returns false with the entries unchanged if they do not fit into
- * words.  in_arrival: the entries are in order of arrival.  Runs no comparator.
+ * words.  in_arrival: the entries are in order of arrival.  Runs no
+ * comparator.
  */
 extern bool fms_entries_sort_packed(FmsEntry *entries, Size count,
 									bool in_arrival);
