@@ -209,7 +209,7 @@ sorts(const Keys *keys, Shape shape, Size n)
 		memcmp(entries, expected, n * sizeof(FmsEntry)) != 0)
 		return false;
 
-	fms_entries_sort_by_arrival(entries, n);
+	fms_entries_sort_by_comparing(entries, n, NULL);
 	for (i = 0; i < n; i++)
 	{
 		if (fms_entry_offset(&entries[i]) != i * sizeof(Row))
