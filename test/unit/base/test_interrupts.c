@@ -1,5 +1,5 @@
 /* links: keys/entries keys/packed keys/presorted formation/formation */
-/* links: formation/arena formation/piece order/ base/checksum io/ */
+/* links: formation/arena formation/piece order/ io/ */
 /* flags: -fsanitize-coverage=trace-pc */
 /* flags: -Wl,--wrap=memmove,--wrap=memcpy,--wrap=munmap,--wrap=madvise */
 /*
