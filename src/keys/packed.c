@@ -35,29 +35,11 @@
 
 /* Bits of a digit: the L1 cache holds one line of each bucket. */
 #define DIGIT_BITS_MAX		11
-/* Fewer words than this are sorted by comparing. */
-#define DEAL_MIN_WORDS		32
 
 StaticAssertDecl(MAXIMUM_ALIGNOF == 1 << OFFSET_SHIFT,
 				 "an offset is a multiple of MAXIMUM_ALIGNOF");
 StaticAssertDecl(sizeof(FmsEntry) == 2 * sizeof(uint64),
 				 "packed entries leave room for as many words again");
-
-static inline int
-compare_numbers(const FmsEntry *a, const FmsEntry *b)
-{
-	CHECK_FOR_INTERRUPTS();
-	if (a->prefix != b->prefix)
-		return a->prefix < b->prefix ? -1 : 1;
-	return a->tail < b->tail ? -1 : a->tail > b->tail;
-}
-
-#define ST_SORT sort_numbers
-#define ST_ELEMENT_TYPE FmsEntry
-#define ST_COMPARE(a, b) compare_numbers(a, b)
-#define ST_SCOPE static
-#define ST_DEFINE
-#include "lib/sort_template.h"
 
 /* Number of bits of the number without its leading zeros. */
 static int
@@ -221,15 +203,10 @@ fms_packed_sort(const FmsPacking *packing, FmsEntry *entries, Size count,
 	uint64	   *words = (uint64 *) entries;
 	int			first_bit = in_arrival ? packing->offset_bits : 0;
 
-	Assert(fms_packing_fits(packing));
+	Assert(fms_packing_fits(packing) && count > 1);
 
 	if (in_arrival && packing->key_bits == 0)
 		return;
-	if (count < DEAL_MIN_WORDS)
-	{
-		sort_numbers(entries, count);
-		return;
-	}
 	pack(packing, entries, words, count);
 	words = deal_all(first_bit,
 					 packing->offset_bits + packing->key_bits - first_bit,

@@ -32,8 +32,8 @@ fms_packing_fits(const FmsPacking *packing)
 }
 
 /*
- * Sorts the entries in place by fms_entry_key(), then by arrival.  The packing
- * must fit.  in_arrival: the entries are in order of arrival.  Runs no
+ * Sorts two or more entries in place by fms_entry_key(), then by arrival.  The
+ * packing must fit.  in_arrival: the entries are in order of arrival.  Runs no
  * comparator; after an interrupt the entries are undefined.
  */
 extern void fms_packed_sort(const FmsPacking *packing, FmsEntry *entries,
