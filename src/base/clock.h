@@ -8,18 +8,13 @@
  * owner, whose calls it samples, and the other side, which has the rest.
  *
  *	  other  call  other [call] other  call  other [call] other
- *	                          ^                         ^
- *	                          |<---- whole: measured -->|
+ *	  |<--------------------- whole: measured --------------------->|
  *
- * About one call in 64 is timed, at irregular distances.  Each sampled call
- * ends a stretch.  The owner has of it the time that stopwatches have measured
- * within its calls (known), the sampled call, and as much for each call not
- * sampled, but at most the stretch.  So neither part is negative, and the sum
- * is the measured time.
- *
- * A call takes about as long as reading the clock (20 ns).  So the clock is
- * read twice before the call, and the difference taken off; and stores made
- * before are waited for, since they would delay the call's own.
+ * About one call in 64 is timed, at irregular distances, since the input may
+ * be periodic.  It stands for the calls since the last sample, too.  If it was
+ * interrupted, it counts once, and they wait for the next sample.  The owner's
+ * part is cut to the whole.  The first calls are not timed: a sort of three
+ * rows needs no clock.
  *
  *-------------------------------------------------------------------------
  */
@@ -31,13 +26,13 @@
 #include "port/atomics.h"
 #include "portability/instr_time.h"
 
-/* Mean distance of sampled calls, after the first ones. */
+/* Number of calls before the first sample. */
+#define FMS_SAMPLER_FIRST		7
+
+/* Mean distance of samples. */
 #define FMS_SAMPLER_REACH		64
 
-/*
- * A call that takes this multiple of a typical one was interrupted.  It counts
- * once, and not for the calls that were not sampled.
- */
+/* An interrupted call takes this multiple of a typical one, and of 1 us. */
 #define FMS_SAMPLER_INTERRUPTED 16
 
 /* Number of samples that the typical call is a mean of, about. */
@@ -46,21 +41,15 @@
 typedef struct FmsSampler
 {
 	uint32		calls_left;		/* until the next sampled call */
-	uint32		stretch_calls;	/* calls from the mark to that, inclusive */
-	uint32		reach;			/* mean distance of samples by now */
+	uint32		waiting;		/* calls that the next sample stands for */
+	uint32		samples;
 	uint32		seed;			/* of the distances; any value is valid */
-
-	uint32		samples;		/* up to FMS_SAMPLER_MEMORY */
 	double		typical_us;		/* of a call, without known parts */
-
-	instr_time	mark;			/* time until then has been divided */
-	double		mark_known_us;	/* known then */
-	instr_time	start;			/* of the present sample */
-	double		start_known_us;
+	double		own_us;			/* the owner's, without calls that wait and
+								 * what has become known since */
+	instr_time	begun;			/* the whole */
+	instr_time	start;			/* the present sample */
 	double		clock_us;		/* of reading the clock once */
-
-	double		whole_us;		/* time divided since the beginning */
-	double		own_us;			/* of that, the owner's; never more */
 } FmsSampler;
 
 static inline instr_time
@@ -86,126 +75,80 @@ fms_clock_since_us(instr_time start)
 }
 
 /*
- * Begins to divide the time from now on.  known_us: what stopwatches have
- * measured so far.  The typical call stays as learned.  Returns the time.
+ * Begins a whole.  known_us: what stopwatches have measured in the owner's
+ * calls so far.  The typical call stays as learned.
  */
-static inline instr_time
+static inline void
 fms_sampler_begin(FmsSampler *sampler, double known_us)
 {
-	sampler->whole_us = 0;
-	sampler->own_us = 0;
-	sampler->stretch_calls = sampler->calls_left + 1;
-	sampler->mark_known_us = known_us;
-	sampler->mark = fms_clock_now();
-	return sampler->mark;
+	if (INSTR_TIME_IS_ZERO(sampler->begun))
+		sampler->calls_left = FMS_SAMPLER_FIRST;
+	sampler->waiting = sampler->calls_left;
+	sampler->own_us = -known_us;
+	sampler->begun = fms_clock_now();
 }
 
-/*
- * Is this call sampled?  If so, fms_sampler_start() must come before it and
- * fms_sampler_add() after it.
- */
+/* Is this call sampled, that is between fms_sampler_start() and _add()? */
 static inline bool
 fms_sampler_due(FmsSampler *sampler)
 {
-	if (sampler->calls_left > 0)
-	{
-		sampler->calls_left--;
-		return false;
-	}
-	return true;
-}
-
-/* Divides a stretch: own_us is the estimate of the owner's part. */
-static inline void
-fms_sampler_divide(FmsSampler *sampler, instr_time now, double known_us,
-				   double own_us)
-{
-	double		whole_us = Max(0, fms_clock_between_us(sampler->mark, now));
-
-	own_us += known_us - sampler->mark_known_us;
-	sampler->whole_us += whole_us;
-	sampler->own_us += Min(Max(0, own_us), whole_us);
-	sampler->mark = now;
-	sampler->mark_known_us = known_us;
+	if (sampler->calls_left == 0)
+		return true;
+	sampler->calls_left--;
+	return false;
 }
 
 /*
- * Learns from a sampled call that took call_us.  Returns the estimate for a
- * call that was not sampled.
+ * A sampled call begins.  It may take as little as reading the clock (20 ns).
+ * So the clock is read twice, and the difference taken off; and earlier stores
+ * are waited for, since they would delay the call's own.
  */
-static inline double
-fms_sampler_learn(FmsSampler *sampler, double call_us)
-{
-	double		limit_us = FMS_SAMPLER_INTERRUPTED *
-		Max(sampler->typical_us, sampler->clock_us);
-	double		other_us = call_us;
-
-	if (sampler->samples > 0 && call_us > limit_us)
-	{
-		other_us = sampler->typical_us;
-		call_us = limit_us;
-	}
-	sampler->samples = Min(sampler->samples + 1, FMS_SAMPLER_MEMORY);
-	/* the first one may have been interrupted: the smaller of two */
-	if (sampler->samples == 1)
-		sampler->typical_us = call_us;
-	else if (sampler->samples == 2)
-		sampler->typical_us = Min(sampler->typical_us, call_us);
-	else
-		sampler->typical_us += (call_us - sampler->typical_us) /
-			sampler->samples;
-	return other_us;
-}
-
-/* A sampled call begins. */
 static inline void
-fms_sampler_start(FmsSampler *sampler, double known_us)
+fms_sampler_start(FmsSampler *sampler)
 {
 	instr_time	before;
 
-	sampler->start_known_us = known_us;
 	pg_memory_barrier();
 	before = fms_clock_now();
 	sampler->start = fms_clock_now();
 	sampler->clock_us = fms_clock_between_us(before, sampler->start);
 }
 
-/* It has ended: divides the stretch, and chooses the next call to sample. */
+/* It has ended.  known_us: what stopwatches have measured within it. */
 static inline void
 fms_sampler_add(FmsSampler *sampler, double known_us)
 {
-	instr_time	now = fms_clock_now();
-	double		call_us = Max(0, fms_clock_between_us(sampler->start, now) -
-							  (known_us - sampler->start_known_us) -
-							  sampler->clock_us);
-	double		other_us = fms_sampler_learn(sampler, call_us);
+	double		call_us = fms_clock_since_us(sampler->start) -
+		sampler->clock_us - known_us;
+	double		limit_us = FMS_SAMPLER_INTERRUPTED *
+		Max(1, sampler->typical_us);
 
-	fms_sampler_divide(sampler, now, known_us,
-					   call_us + other_us * (sampler->stretch_calls - 1));
+	call_us = Max(0, call_us);
+	sampler->own_us += call_us;
+	if (call_us <= limit_us)
+	{
+		sampler->own_us += call_us * sampler->waiting;
+		sampler->waiting = 0;
+	}
+	sampler->samples = Min(sampler->samples + 1, FMS_SAMPLER_MEMORY);
+	sampler->typical_us += (Min(call_us, limit_us) - sampler->typical_us) /
+		sampler->samples;
+
 	sampler->seed = sampler->seed * 1664525 + 1013904223;
-	/* the first calls are sampled more often, for a sort of a few tuples */
-	sampler->reach = Max(1, Min(2 * sampler->reach, FMS_SAMPLER_REACH));
-	sampler->calls_left = sampler->reach / 2 +
-		((sampler->seed >> 16) & (sampler->reach - 1));
-	sampler->stretch_calls = sampler->calls_left + 1;
+	sampler->calls_left = FMS_SAMPLER_REACH / 2 +
+		(sampler->seed >> 16) % FMS_SAMPLER_REACH;
+	sampler->waiting += sampler->calls_left;
 }
 
-/* Divides the time since the last sample, by the typical call. */
-static inline void
-fms_sampler_pause(FmsSampler *sampler, double known_us)
-{
-	uint32		calls = sampler->stretch_calls - 1 - sampler->calls_left;
-
-	fms_sampler_divide(sampler, fms_clock_now(), known_us,
-					   calls * sampler->typical_us);
-	sampler->stretch_calls = sampler->calls_left + 1;
-}
-
-/* The other's part of the time divided so far. */
+/* The owner's part of whole_us, the time since fms_sampler_begin(). */
 static inline double
-fms_sampler_other_us(const FmsSampler *sampler)
+fms_sampler_own_us(const FmsSampler *sampler, double whole_us,
+				   double known_us)
 {
-	return sampler->whole_us - sampler->own_us;
+	double		own_us = sampler->own_us + known_us +
+		(sampler->waiting - sampler->calls_left) * sampler->typical_us;
+
+	return Min(Max(0, own_us), whole_us);
 }
 
 #endif							/* FMS_CLOCK_H */

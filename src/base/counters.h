@@ -72,13 +72,12 @@ typedef enum FmsCompressReason
  * combination: the value of several groups of presorted input, or of several
  * sorts of a query: SUM, MAX, the LAST one that is not 0, or DERIVED from
  * other counters by fms_counters_complete().  line, label: the line of
- * EXPLAIN's text format, and the field's name in all formats.  column: the
- * name in the SQL functions.
+ * EXPLAIN's text format, and the field's name in all formats and in the log.
+ * column: the name in the SQL functions.
  */
 #define FMS_COUNTERS(COUNTER) \
 	/* the settings in force */ \
 	COUNTER(STARTED, TIMESTAMP, LAST, NONE, NULL, "started") \
-	COUNTER(MODE, MODE, LAST, MERGE, "Merge Mode", "merge_mode") \
 	COUNTER(WORK_MEM_BYTES, KB, LAST, NONE, NULL, "work_mem_kb") \
 	COUNTER(BOUND, IF_KNOWN, LAST, NONE, NULL, "bound") \
 	COUNTER(PRESORTED, YES_NO, LAST, NONE, NULL, "presorted") \
@@ -88,43 +87,47 @@ typedef enum FmsCompressReason
 	COUNTER(SET_ASSIST_BLOCKS, NUMBER, LAST, NONE, NULL, NULL) \
 	COUNTER(SET_IO_METHOD, NUMBER, LAST, NONE, NULL, NULL) \
 	COUNTER(SET_DIRECT_IO, NUMBER, LAST, NONE, NULL, NULL) \
-	/* the sort; GROUPS: of presorted input, else 1 */ \
+	/* the sort; SPACE: on disk or, if nothing is there, in memory */ \
 	COUNTER(PHASE, PHASE, LAST, NONE, NULL, "phase") \
-	COUNTER(METHOD, METHOD, MAX, NONE, NULL, "sort_method") \
-	COUNTER(GROUPS, NUMBER, SUM, NONE, NULL, NULL) \
+	COUNTER(METHOD, METHOD, MAX, METHOD, "Sort Method", "sort_method") \
+	COUNTER(SPACE_BYTES, KB, DERIVED, METHOD, "Sort Space Used", \
+			"sort_space_used_kb") \
+	COUNTER(SPACE_TYPE, SPACE_TYPE, DERIVED, METHOD, "Sort Space Type", \
+			"sort_space_type") \
+	/* of presorted input, else 0 */ \
+	COUNTER(GROUPS, IF_KNOWN, SUM, METHOD, "Groups", NULL) \
 	COUNTER(EARLIER_TUPLES, NUMBER, LAST, NONE, NULL, NULL) \
 	COUNTER(LAST_GROUP, NUMBER, LAST, NONE, NULL, NULL) \
-	COUNTER(TUPLES, NUMBER, SUM, NONE, NULL, "tuples") \
+	COUNTER(TUPLES, NUMBER, SUM, LOG, "Rows", "tuples") \
 	/* bytes of tuples and entries: in memory when the input ended; if */ \
 	/* memory had held them all; merged from memory, not written */ \
 	COUNTER(MEMORY_BYTES, NUMBER, MAX, NONE, NULL, NULL) \
 	COUNTER(INPUT_BYTES, NUMBER, SUM, NONE, NULL, NULL) \
 	COUNTER(KEPT_BYTES, NUMBER, SUM, NONE, NULL, "bytes_kept") \
+	COUNTER(MODE, MODE, LAST, MERGE, "Merge Mode", "merge_mode") \
 	/* runs written by run formation; passes: 1 = written once */ \
 	COUNTER(RUNS, NUMBER, SUM, MERGE, "Runs", "runs") \
 	COUNTER(MERGE_PASSES, NUMBER, MAX, MERGE, "Merge Passes", \
 			"merge_passes") \
-	/* before any merge; fan-in of the last merge; runs to be merged away */ \
-	/* before it; left when this merge began; in this merge */ \
-	COUNTER(FAN_IN, NUMBER, LAST, NONE, NULL, NULL) \
+	/* before any merge; to be merged away before the last one; left when */ \
+	/* this merge began; in this merge */ \
 	COUNTER(RUNS_AT_FIRST, NUMBER, LAST, NONE, NULL, NULL) \
 	COUNTER(RUNS_TOO_MANY, NUMBER, LAST, NONE, NULL, NULL) \
-	COUNTER(RUNS_LEFT, NUMBER, LAST, NONE, NULL, "runs_left") \
+	COUNTER(RUNS_LEFT, IF_KNOWN, LAST, NONE, NULL, "runs_left") \
 	COUNTER(MERGE_RUNS, NUMBER, LAST, NONE, NULL, NULL) \
 	/* of this merge: all blocks, and those asked for */ \
-	COUNTER(MERGE_BLOCKS, NUMBER, LAST, NONE, NULL, "blocks_total") \
-	COUNTER(MERGE_BLOCKS_DONE, NUMBER, LAST, NONE, NULL, "blocks_done") \
+	COUNTER(MERGE_BLOCKS, IF_KNOWN, LAST, NONE, NULL, "blocks_total") \
+	COUNTER(MERGE_BLOCKS_DONE, NUMBER, LAST, NONE, NULL, NULL) \
 	/* the least work_mem for one pass, and for a sort in memory */ \
-	COUNTER(ONE_PASS_BYTES, KB_IF_KNOWN, MAX, NONE, NULL, \
+	COUNTER(ONE_PASS_BYTES, KB_IF_KNOWN, MAX, LOG, "work_mem for One Pass", \
 			"one_pass_work_mem_kb") \
-	COUNTER(IN_MEMORY_BYTES, KB_IF_KNOWN, MAX, NONE, NULL, \
+	COUNTER(IN_MEMORY_BYTES, KB_IF_KNOWN, MAX, LOG, "work_mem in Memory", \
 			"in_memory_work_mem_kb") \
 	/* blocks of runs that run formation wrote */ \
 	COUNTER(BLOCKS, NUMBER, SUM, MERGE, "Blocks", "blocks") \
 	COUNTER(BLOCK_BYTES, NUMBER, MAX, MERGE, "Block Size", "block_size") \
 	COUNTER(ASSIST_BLOCKS, NUMBER, MAX, MERGE, "Assist Blocks", \
 			"assist_blocks") \
-	COUNTER(ASSIST_USED, NUMBER, MAX, NONE, NULL, NULL) \
 	COUNTER(IO_METHOD, IO_METHOD, LAST, IO, "I/O Method", "io_method") \
 	COUNTER(DIRECT_IO, YES_NO, MAX, IO, "Direct I/O", "direct_io") \
 	COUNTER(COMPRESSION, RATIO, DERIVED, IO, "Compression", "compression") \
@@ -153,9 +156,6 @@ typedef enum FmsCompressReason
 	COUNTER(MERGING_NS, NS, SUM, NONE, NULL, NULL) \
 	COUNTER(MERGE_NS, NS, DERIVED, MERGE_TIMES, "Merge Time", "merge_ms") \
 	COUNTER(BLOCKED_NS, NS, SUM, MERGE_TIMES, "Blocked Time", "blocked_ms") \
-	/* kB on disk or, if nothing is there, in memory */ \
-	COUNTER(SPACE_BYTES, KB, DERIVED, NONE, NULL, "sort_space_used_kb") \
-	COUNTER(SPACE_TYPE, SPACE_TYPE, DERIVED, NONE, NULL, "sort_space_type") \
 	/* what fmsort_stat adds up; the last three include sorts not ours */ \
 	COUNTER(SORTS, NUMBER, DERIVED, NONE, NULL, "sorts") \
 	COUNTER(SORTS_IN_MEMORY, NUMBER, DERIVED, NONE, NULL, \

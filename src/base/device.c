@@ -3,20 +3,14 @@
  * device.c
  *	  Profile of the device under a sort's temporary files.
  *
- * fmsort_calibrate() measures random reads on a grid of block sizes and queue
- * depths, their limits in the long run, and how fast runs are written.
- *
- * Pure arithmetic over numbers that may be nonsense.
+ * Pure arithmetic over the rates that fmsort_calibrate() measured.  Users may
+ * edit them, so they may be nonsense.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include <math.h>
-
 #include "base/device.h"
-
-#define DEPTH_MAX		FMS_DEVICE_DEPTH(FMS_DEVICE_DEPTHS - 1)
 
 /* MB/s; no device reaches it. */
 #define RATE_MAX_MB		1e6
@@ -24,28 +18,25 @@
 /* The fraction of the best rate that counts as the best. */
 #define NEARLY_ALL		0.95
 
-/* Two bounds within this factor give a rate. */
-#define BOUNDS_NEAR		3.0
-
-/* A profile that is wrong by more than this factor is another device's. */
-#define FAR_OUTSIDE		2.0
+/* MB/s of writing to a device that is not known. */
+#define USUAL_WRITE_MB	1000.0
 
 const char *const fms_pattern_names[FMS_PATTERNS] = {
-	"SR", "RR", "SW", "RW", "RR lasting", "append"
+	"SR", "RR", "SW", "RW", "append"
 };
 
-int
-fms_device_pattern_index(const char *name)
+FmsPattern
+fms_device_pattern(const char *name)
 {
 	for (int i = 0; i < FMS_PATTERNS; i++)
 	{
 		if (pg_strcasecmp(name, fms_pattern_names[i]) == 0)
 			return i;
 	}
-	return -1;
+	return FMS_PATTERNS;
 }
 
-/* The i with first << i == value. */
+/* The i with first << i == value; -1: none. */
 static int
 index_of(int64 value, int64 first, int n)
 {
@@ -55,18 +46,6 @@ index_of(int64 value, int64 first, int n)
 			return i;
 	}
 	return -1;
-}
-
-int
-fms_device_block_index(int64 block_bytes)
-{
-	return index_of(block_bytes, FMS_DEVICE_BLOCK_BYTES(0), FMS_DEVICE_BLOCKS);
-}
-
-int
-fms_device_depth_index(int64 depth)
-{
-	return index_of(depth, FMS_DEVICE_DEPTH(0), FMS_DEVICE_DEPTHS);
 }
 
 static bool
@@ -80,60 +59,41 @@ void
 fms_device_note(FmsDevice *device, FmsPattern pattern, int64 block_bytes,
 				int64 depth, double mb)
 {
-	int			block_index = fms_device_block_index(block_bytes);
-	int			depth_index = fms_device_depth_index(depth);
+	int			block = index_of(block_bytes, FMS_DEVICE_BLOCK_BYTES(0),
+								 FMS_DEVICE_BLOCKS);
+	int			i = index_of(depth, FMS_DEVICE_DEPTH(0), FMS_DEVICE_DEPTHS);
 
-	if (block_index < 0 || depth_index < 0 || !is_rate(mb))
+	if (block < 0 || i < 0 || !is_rate(mb))
 		return;
 	if (pattern == FMS_PATTERN_RR)
-		device->read_mb[block_index][depth_index] = mb;
-	else if (pattern == FMS_PATTERN_RR_LASTING)
-	{
-		device->lasting_mb = Max(device->lasting_mb, mb);
-		device->lasting_requests = Max(device->lasting_requests,
-									   mb / block_bytes);
-	}
+		device->read_mb[block][i] = mb;
 	else if (pattern == FMS_PATTERN_APPEND)
 		device->write_mb = mb;
-	device->known |= pattern == FMS_PATTERN_RR ||
-		pattern == FMS_PATTERN_APPEND;
+	else
+		return;
+	device->known = true;
 }
 
 /*
- * The best rate of a measured block size with at most that depth: disturbances
- * only slow a measurement down.
- */
-static double
-rate_at(const FmsDevice *device, int block_index, uint32 depth)
-{
-	double		best = device->read_mb[block_index][0];
-
-	for (int i = 1; i < FMS_DEVICE_DEPTHS && FMS_DEVICE_DEPTH(i) <= depth; i++)
-		best = Max(best, device->read_mb[block_index][i]);
-	return best;
-}
-
-/*
- * A block size that was not measured counts as the next smaller one that was,
- * or else as a part of the next larger one.
+ * The best rate with at most that depth: disturbances only slow a measurement
+ * down.  A block size that was not measured counts as the next smaller one.
  */
 double
 fms_device_read_mb(const FmsDevice *device, uint32 block_bytes, uint32 depth)
 {
-	double		lasting = Min(device->lasting_mb,
-							  (double) device->lasting_requests * block_bytes);
 	double		mb = 0;
-	int			i;
 
-	for (i = FMS_DEVICE_BLOCKS - 1; i >= 0 && mb <= 0; i--)
+	for (int i = FMS_DEVICE_BLOCKS - 1; i >= 0 && mb <= 0; i--)
 	{
-		if (FMS_DEVICE_BLOCK_BYTES(i) <= block_bytes)
-			mb = rate_at(device, i, depth);
+		if (FMS_DEVICE_BLOCK_BYTES(i) > block_bytes)
+			continue;
+		for (int j = 0; j < FMS_DEVICE_DEPTHS; j++)
+		{
+			if (FMS_DEVICE_DEPTH(j) <= depth)
+				mb = Max(mb, device->read_mb[i][j]);
+		}
 	}
-	for (i = 0; i < FMS_DEVICE_BLOCKS && mb <= 0; i++)
-		mb = rate_at(device, i, depth) * block_bytes /
-			FMS_DEVICE_BLOCK_BYTES(i);
-	return lasting > 0 ? Min(mb, lasting) : mb;
+	return mb;
 }
 
 uint32
@@ -145,7 +105,7 @@ fms_device_enough_depth(const FmsDevice *device, uint32 block_bytes)
 	/* every sort asks, however small */
 	if (!device->known)
 		return 0;
-	best = fms_device_read_mb(device, block_bytes, DEPTH_MAX);
+	best = fms_device_read_mb(device, block_bytes, FMS_DEVICE_DEPTH_MAX);
 	if (best <= 0)
 		return 0;
 	while (fms_device_read_mb(device, block_bytes, depth) < NEARLY_ALL * best)
@@ -157,9 +117,9 @@ double
 fms_device_round_trip_mb(const FmsDevice *device, uint32 block_bytes,
 						 bool async_reads)
 {
+	uint32		depth = async_reads ? FMS_DEVICE_DEPTH_MAX : 1;
 	double		write_mb = device->write_mb;
-	double		read_mb = fms_device_read_mb(device, block_bytes,
-											 async_reads ? DEPTH_MAX : 1);
+	double		read_mb = fms_device_read_mb(device, block_bytes, depth);
 
 	if (write_mb <= 0)
 		return 0;
@@ -168,24 +128,11 @@ fms_device_round_trip_mb(const FmsDevice *device, uint32 block_bytes,
 	return 1 / (1 / write_mb + 1 / read_mb);
 }
 
-/* Multiplies all rates. */
-static void
-scale(FmsDevice *device, double factor)
-{
-	device->write_mb *= factor;
-	device->lasting_mb *= factor;
-	device->lasting_requests *= factor;
-	for (int i = 0; i < FMS_DEVICE_BLOCKS; i++)
-	{
-		for (int j = 0; j < FMS_DEVICE_DEPTHS; j++)
-			device->read_mb[i][j] *= factor;
-	}
-}
-
 /*
- * No other load can falsify the bounds bytes / elapsed <= rate <= bytes /
- * blocked.  A write rate outside moves to the nearer bound, and all other
- * rates in proportion.  If it is far outside, the profile is forgotten.
+ * The bounds bytes / elapsed <= rate <= bytes / blocked hold whatever else
+ * loads the device or the sort.  A write rate outside, or USUAL_WRITE_MB if
+ * it is not known, moves to the nearer bound, and the rates of reads move in
+ * proportion.
  */
 bool
 fms_device_correct(FmsDevice *device, const FmsSeen *seen)
@@ -195,24 +142,17 @@ fms_device_correct(FmsDevice *device, const FmsSeen *seen)
 		seen->bytes / seen->elapsed_us : 0;
 	double		most = seen->blocked_us > 0 ?
 		seen->bytes / seen->blocked_us : RATE_MAX_MB;
-	bool		forgotten;
+	double		before = device->write_mb > 0 ? device->write_mb :
+		USUAL_WRITE_MB;
+	double		after = Max(least, Min(before, most));
 
-	if (!is_rate(least) || !is_rate(most) || least > most)
+	if (!is_rate(least) || !is_rate(most) || after == before)
 		return false;
-	forgotten = device->write_mb > most * FAR_OUTSIDE ||
-		(device->write_mb > 0 && device->write_mb * FAR_OUTSIDE < least);
-	if (forgotten)
-		memset(device, 0, sizeof(*device));
-	if (device->write_mb <= 0)
+	device->write_mb = after;
+	for (int i = 0; i < FMS_DEVICE_BLOCKS; i++)
 	{
-		if (most > least * BOUNDS_NEAR)
-			return forgotten;
-		device->write_mb = sqrt(least * most);
-		return true;
+		for (int j = 0; j < FMS_DEVICE_DEPTHS; j++)
+			device->read_mb[i][j] *= after / before;
 	}
-	if (device->write_mb >= least && device->write_mb <= most)
-		return false;
-	scale(device, (device->write_mb < least ? least : most) /
-		  device->write_mb);
 	return true;
 }

@@ -16,6 +16,7 @@
 
 #define FMS_DEVICE_BLOCK_BYTES(i)	((uint32) 512 << (i))
 #define FMS_DEVICE_DEPTH(i)			((uint32) 1 << (i))
+#define FMS_DEVICE_DEPTH_MAX		FMS_DEVICE_DEPTH(FMS_DEVICE_DEPTHS - 1)
 
 /*
  * Rates in MB/s of 1,000,000 bytes; 0: unknown.  No pointers, since sorts copy
@@ -23,16 +24,9 @@
  */
 typedef struct FmsDevice
 {
-	bool		known;			/* a rate of a read or of writing is known */
-
-	/* random reads, in short measurements, by block size and depth */
-	float		read_mb[FMS_DEVICE_BLOCKS][FMS_DEVICE_DEPTHS];
-
-	/* limits of random reads in longer measurements, for all sizes */
-	float		lasting_mb;		/* MB/s */
-	float		lasting_requests;	/* millions a second */
-
-	float		write_mb;		/* writing runs */
+	bool		known;			/* some rate is */
+	float		read_mb[FMS_DEVICE_BLOCKS][FMS_DEVICE_DEPTHS];	/* random */
+	float		write_mb;		/* of runs */
 } FmsDevice;
 
 /* What fmsort_calibrate() measures; names in SQL: fms_pattern_names. */
@@ -42,26 +36,19 @@ typedef enum FmsPattern
 	FMS_PATTERN_RR,				/* random reads */
 	FMS_PATTERN_SW,				/* sequential overwrites */
 	FMS_PATTERN_RW,				/* random overwrites */
-	FMS_PATTERN_RR_LASTING,		/* the second half of a longer RR */
-	FMS_PATTERN_APPEND			/* writing at the file's end, as runs are */
+	FMS_PATTERN_APPEND,			/* writing at the file's end, as runs are */
+	FMS_PATTERNS
 } FmsPattern;
-
-#define FMS_PATTERNS	(FMS_PATTERN_APPEND + 1)
 
 extern const char *const fms_pattern_names[FMS_PATTERNS];
 
-/* Indexes of what is measured; -1: no such pattern, block size or depth. */
-extern int	fms_device_pattern_index(const char *name);
-extern int	fms_device_block_index(int64 block_bytes);
-extern int	fms_device_depth_index(int64 depth);
+/* FMS_PATTERNS if there is no such pattern. */
+extern FmsPattern fms_device_pattern(const char *name);
 
 /* Finds the device under the session's temporary files.  May ERROR. */
 typedef void (*FmsFindDevice) (FmsDevice *device);
 
-/*
- * Adds a measured rate, MB/s.  Ignores impossible values: users may edit the
- * table that it comes from.
- */
+/* Adds a measured rate, MB/s.  Ignores values that cannot be. */
 extern void fms_device_note(FmsDevice *device, FmsPattern pattern,
 							int64 block_bytes, int64 depth, double mb);
 
@@ -88,7 +75,7 @@ typedef struct FmsSeen
 	double		blocked_us;		/* of that, waiting for writes */
 } FmsSeen;
 
-/* Corrects the profile by that.  True if it was wrong or missing. */
+/* Corrects the rates by that.  True if the rate of writing was wrong. */
 extern bool fms_device_correct(FmsDevice *device, const FmsSeen *seen);
 
 #endif							/* FMS_DEVICE_H */

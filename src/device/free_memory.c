@@ -24,7 +24,7 @@ typedef struct Memory
 	uint64		dirty_bytes;	/* waiting to be written, or being written */
 } Memory;
 
-/* What the kernel calls it: files, and entries of the last of them. */
+/* The kernel's names: files in a directory, and entries of the file stat. */
 typedef struct Names
 {
 	const char *mount;
@@ -33,35 +33,23 @@ typedef struct Names
 	const char *stat;
 	const char *available[2];
 	const char *dirty[2];
-	uint32		unit_bytes;
 } Names;
 
 static const Names machine_names = {
-	.mount = "/proc",
-	.stat = "meminfo",
-	.available = {"MemAvailable", ""},
-	.dirty = {"Dirty", "Writeback"},
-	.unit_bytes = 1024
+	"/proc", NULL, NULL, "meminfo",
+	{"MemAvailable", ""}, {"Dirty", "Writeback"}
 };
 
 static const Names version_1_names = {
-	.mount = "/sys/fs/cgroup/memory",
-	.limit = "memory.limit_in_bytes",
-	.usage = "memory.usage_in_bytes",
-	.stat = "memory.stat",
-	.available = {"total_inactive_file", "total_active_file"},
-	.dirty = {"total_dirty", "total_writeback"},
-	.unit_bytes = 1
+	"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
+	"memory.stat",
+	{"total_inactive_file", "total_active_file"},
+	{"total_dirty", "total_writeback"}
 };
 
 static const Names version_2_names = {
-	.mount = "/sys/fs/cgroup",
-	.limit = "memory.max",
-	.usage = "memory.current",
-	.stat = "memory.stat",
-	.available = {"inactive_file", "active_file"},
-	.dirty = {"file_dirty", "file_writeback"},
-	.unit_bytes = 1
+	"/sys/fs/cgroup", "memory.max", "memory.current", "memory.stat",
+	{"inactive_file", "active_file"}, {"file_dirty", "file_writeback"}
 };
 
 static FILE *
@@ -110,24 +98,26 @@ read_stat(const Names *names, const char *directory)
 	{
 		if (sscanf(line, "%63[^: ]%*[: ]%llu", name, &number) != 2)
 			continue;
+		if (strstr(line, " kB"))
+			number *= 1024;
 		if (is_one_of(name, names->available))
-			memory.available_bytes += number * names->unit_bytes;
+			memory.available_bytes += number;
 		else if (is_one_of(name, names->dirty))
-			memory.dirty_bytes += number * names->unit_bytes;
+			memory.dirty_bytes += number;
 	}
 	FreeFile(file);
 	return memory;
 }
 
 /*
- * Looks at a group and those it is in.  True if one has less available memory
- * than *smallest; it replaces *smallest.
+ * The memory of a group or one that it is in, whichever has the least
+ * available; `most` if none has less.
  */
-static bool
-read_groups(const Names *names, const char *group, Memory *smallest)
+static Memory
+read_groups(const Names *names, const char *group, Memory most)
 {
+	Memory		least = most;
 	char		directory[MAXPGPATH];
-	bool		found = false;
 
 	snprintf(directory, sizeof(directory), "%s%s", names->mount, group);
 	while (strlen(directory) >= strlen(names->mount))
@@ -135,22 +125,19 @@ read_groups(const Names *names, const char *group, Memory *smallest)
 		uint64		limit = read_number(directory, names->limit);
 		uint64		usage = read_number(directory, names->usage);
 
-		if (limit < smallest->available_bytes)
+		if (limit < least.available_bytes)
 		{
 			Memory		memory = read_stat(names, directory);
 
 			if (usage < limit)
 				memory.available_bytes += limit - usage;
 			memory.available_bytes = Min(memory.available_bytes, limit);
-			if (memory.available_bytes < smallest->available_bytes)
-			{
-				*smallest = memory;
-				found = true;
-			}
+			if (memory.available_bytes < least.available_bytes)
+				least = memory;
 		}
 		*strrchr(directory, '/') = '\0';
 	}
-	return found;
+	return least;
 }
 
 /* Dirty bytes at which the kernel begins to write. */
@@ -169,8 +156,9 @@ FmsFreeMemory
 fms_free_memory(void)
 {
 	Memory		machine = read_stat(&machine_names, machine_names.mount);
-	Memory		limited = machine;	/* by control groups */
-	Memory		flushed = machine;	/* whose dirty pages have a limit */
+	Memory		version_1 = machine;
+	Memory		version_2 = machine;
+	Memory		least;
 	FILE	   *file = AllocateFile("/proc/self/cgroup", "r");
 	char		line[MAXPGPATH];
 	uint64		background;
@@ -181,21 +169,20 @@ fms_free_memory(void)
 
 		line[strcspn(line, "\n")] = '\0';
 		if (strncmp(line, "0::", 3) == 0)
-		{
-			if (read_groups(&version_2_names, group + 1, &limited))
-				flushed = limited;
-		}
+			version_2 = read_groups(&version_2_names, group + 1, machine);
 		else if (group && strstr(line, ":memory:"))
-			(void) read_groups(&version_1_names, group + 1, &limited);
+			version_1 = read_groups(&version_1_names, group + 1, machine);
 	}
 	if (file)
 		FreeFile(file);
-	background = background_bytes(flushed.available_bytes);
+	least = version_1.available_bytes < version_2.available_bytes ?
+		version_1 : version_2;
+	background = background_bytes(version_2.available_bytes);
 	return (FmsFreeMemory) {
 		.machine_bytes = machine.available_bytes,
-		.available_bytes = limited.available_bytes,
-		.dirty_bytes = limited.dirty_bytes,
-		.writeback_bytes = background > flushed.dirty_bytes ?
-			background - flushed.dirty_bytes : 0
+		.available_bytes = least.available_bytes,
+		.dirty_bytes = least.dirty_bytes,
+		.writeback_bytes = background > version_2.dirty_bytes ?
+			background - version_2.dirty_bytes : 0
 	};
 }

@@ -11,55 +11,51 @@
  *	  completed       ###|##########################|########
  *	                ramp |        counted           | drained
  *
- * Errors of measurement are avoided as follows.  Caches of the device take the
- * first bytes faster: of the file and of lasting rates, only the second half
- * counts.  The device may compress: the file is random, and each page that is
- * written gets a new number.  Blocks that were never written are not read from
- * the device: the file is written first.
+ * The device may compress: the file is random, and each page that is written
+ * gets a new number.  Blocks that were never written are not read from the
+ * device: the file is written first.
  *
- * On ERROR, a reset callback of the probe's memory context drains and closes
+ * On ERROR, a reset callback of the caller's memory context drains and closes
  * the channel, and the resource owner deletes the file.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
+#include <unistd.h>
+
+#include "catalog/pg_tablespace.h"
 #include "commands/tablespace.h"
 #include "common/pg_prng.h"
 #include "miscadmin.h"
 #include "storage/fd.h"
 #include "utils/memutils.h"
-#include "utils/timestamp.h"
 #include "utils/wait_event.h"
 
 #include "base/clock.h"
 #include "device/probe.h"
-#include "device/temp_tablespace.h"
 #include "tape/tape.h"
 
 /* Bytes of all buffers. */
 #define BUFFERS_BYTES	((uint32) 32 * 1024 * 1024)
 
-#define DEPTH_MAX	FMS_DEVICE_DEPTH(FMS_DEVICE_DEPTHS - 1)
+/* Temporary tablespaces of a session beyond this number are forgotten. */
+#define TABLESPACES_MAX	1024
 
 StaticAssertDecl(FMS_BLOCK_MAX_BYTES <= BUFFERS_BYTES,
 				 "a buffer must hold any block");
 
 struct FmsProbe
 {
-	MemoryContext context;
 	MemoryContextCallback on_reset;
 	FmsIo		io;
 	FmsTape    *tape;
 	bool		direct;
 	uint32		sector_bytes;	/* size of the smallest request */
 	char	   *buffers;
-	FmsIoRequest requests[DEPTH_MAX];
+	FmsIoRequest requests[FMS_DEVICE_DEPTH_MAX];
 	uint64		next;			/* number of a sequential pattern's block */
-	pg_prng_state random;
 };
-
-/* ---- the file ---- */
 
 static void
 close_io(void *arg)
@@ -67,71 +63,102 @@ close_io(void *arg)
 	fms_io_close(&((FmsProbe *) arg)->io);
 }
 
+/* Raises an error if fd.c fell back silently to another tablespace. */
 static void
-open_tape(void *arg)
+check_place(const FmsProbe *probe, Oid tablespace)
 {
-	FmsProbe   *probe = arg;
+	char		directory[MAXPGPATH];
 
-	probe->tape = fms_tape_open(&probe->io, probe->direct ? FMS_DIRECT_AUTO :
-								FMS_DIRECT_OFF, probe->sector_bytes, false,
-								NULL);
+	TempTablespacePath(directory, tablespace);
+	if (path_is_prefix_of_path(directory, fms_tape_path(probe->tape)))
+		return;
+	if ((MakePGDirectory(directory) == 0 || errno == EEXIST) &&
+		access(directory, W_OK | X_OK) == 0)
+		errno = EIO;
+	ereport(ERROR,
+			(errcode_for_file_access(),
+			 errmsg("could not create a temporary file in tablespace \"%s\": %m",
+					get_tablespace_name(tablespace)),
+			 errdetail("The directory is \"%s\".", directory)));
+}
+
+/*
+ * Opens a tape in the tablespace: meanwhile it is the only one of fd.c's list.
+ * fd.c keeps the pointer to a list for the transaction.
+ */
+static void
+open_tape(FmsProbe *probe, Oid tablespace)
+{
+	Oid		   *chosen = MemoryContextAlloc(TopTransactionContext,
+											sizeof(Oid));
+	Oid		   *before = MemoryContextAlloc(TopTransactionContext,
+											TABLESPACES_MAX * sizeof(Oid));
+	int			nbefore;
+
+	PrepareTempTablespaces();
+	nbefore = GetTempTablespaces(before, TABLESPACES_MAX);
+	*chosen = tablespace == MyDatabaseTableSpace ? InvalidOid : tablespace;
+	SetTempTablespaces(chosen, 1);
+	PG_TRY();
+	{
+		/* nobody reads these counters */
+		probe->tape = fms_tape_open(&probe->io, probe->direct ?
+									FMS_DIRECT_AUTO : FMS_DIRECT_OFF,
+									probe->sector_bytes, false,
+									palloc0(FMS_COUNTERS_BYTES));
+	}
+	PG_FINALLY();
+	{
+		SetTempTablespaces(before, nbefore);
+	}
+	PG_END_TRY();
+	check_place(probe, tablespace);
 }
 
 FmsProbe *
 fms_probe_open(Oid tablespace, FmsIoChoice io_method, bool direct)
 {
-	static const uint32 sectors[] = {FMS_BLOCK_QUANTUM_BYTES,
-	FMS_IO_ALIGN_BYTES};
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
-												  "fmsort probe",
-												  ALLOCSET_DEFAULT_SIZES);
-	MemoryContext caller = MemoryContextSwitchTo(context);
 	FmsProbe   *probe = palloc0(sizeof(FmsProbe));
 
-	probe->context = context;
 	probe->direct = direct;
 	probe->on_reset.func = close_io;
 	probe->on_reset.arg = probe;
-	MemoryContextRegisterResetCallback(context, &probe->on_reset);
+	MemoryContextRegisterResetCallback(CurrentMemoryContext, &probe->on_reset);
 	fms_io_open(&probe->io, io_method);
 	probe->buffers = fms_io_map(&probe->io, BUFFERS_BYTES);
-	pg_prng_seed(&probe->random, (uint64) GetCurrentTimestamp() ^ MyProcPid);
 	for (uint32 i = 0; i < BUFFERS_BYTES; i += sizeof(uint64))
-		*(uint64 *) (probe->buffers + i) = pg_prng_uint64(&probe->random);
+		*(uint64 *) (probe->buffers + i) =
+			pg_prng_uint64(&pg_global_prng_state);
 
 	/* some devices have sectors of 4 kB */
-	for (int i = 0; i < (int) lengthof(sectors) && probe->tape == NULL; i++)
+	probe->sector_bytes = FMS_BLOCK_QUANTUM_BYTES;
+	open_tape(probe, tablespace);
+	if (direct && !fms_tape_is_direct(probe->tape))
 	{
-		probe->sector_bytes = sectors[i];
-		fms_temp_tablespace_call(tablespace, open_tape, probe);
-		fms_temp_tablespace_check(tablespace, fms_tape_path(probe->tape));
-		if (direct && !fms_tape_is_direct(probe->tape))
-		{
-			fms_tape_close(probe->tape);
-			probe->tape = NULL;
-		}
+		fms_tape_close(probe->tape);
+		probe->sector_bytes = FMS_IO_ALIGN_BYTES;
+		open_tape(probe, tablespace);
 	}
-	if (probe->tape == NULL)
+	if (direct && !fms_tape_is_direct(probe->tape))
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("the file system of tablespace \"%s\" has no direct I/O",
 						get_tablespace_name(tablespace)),
 				 errdetail("Without it the page cache would be measured, not a device."),
 				 errhint("To measure that, pass direct_io => false; sorts there need no profile.")));
-	MemoryContextSwitchTo(caller);
 	return probe;
 }
 
 uint64
 fms_probe_file_bytes(const FmsProbe *probe)
 {
-	return fms_tape_end(probe->tape);
+	return probe->tape->end_bytes;
 }
 
-bool
-fms_probe_uses_uring(const FmsProbe *probe)
+const char *
+fms_probe_io_method(const FmsProbe *probe)
 {
-	return probe->io.method == &fms_io_uring_method;
+	return probe->io.method->name;
 }
 
 void
@@ -140,25 +167,14 @@ fms_probe_close(FmsProbe *probe)
 	/* nothing may be in flight when the file goes */
 	fms_io_close(&probe->io);
 	fms_tape_close(probe->tape);
-	MemoryContextDelete(probe->context);
 }
-
-/* ---- measuring ---- */
 
 bool
 fms_probe_can(const FmsProbe *probe, const FmsProbePoint *point)
 {
 	return point->block_bytes >= probe->sector_bytes &&
-		point->block_bytes <= fms_tape_end(probe->tape) &&
+		point->block_bytes <= probe->tape->end_bytes &&
 		(point->depth == 1 || !probe->io.method->submit_blocks);
-}
-
-/* Gives each page of a buffer a new number before it is written. */
-static void
-renew(FmsProbe *probe, char *buffer, uint32 bytes)
-{
-	for (uint32 i = 0; i < bytes; i += FMS_IO_ALIGN_BYTES)
-		*(uint64 *) (buffer + i) = pg_prng_uint64(&probe->random);
 }
 
 static bool
@@ -174,7 +190,7 @@ prepare(FmsProbe *probe, const FmsProbePoint *point, uint32 index)
 {
 	FmsIoRequest *request = &probe->requests[index];
 	uint32		bytes = point->block_bytes;
-	uint64		nblocks = fms_tape_end(probe->tape) / bytes;
+	uint64		nblocks = probe->tape->end_bytes / bytes;
 	uint32		room = BUFFERS_BYTES / bytes;
 
 	request->length_bytes = bytes;
@@ -184,10 +200,13 @@ prepare(FmsProbe *probe, const FmsProbePoint *point, uint32 index)
 		request->offset_bytes = bytes * (probe->next++ % nblocks);
 	else if (point->pattern != FMS_PATTERN_APPEND)
 		request->offset_bytes = bytes *
-			pg_prng_uint64_range(&probe->random, 0, nblocks - 1);
+			pg_prng_uint64_range(&pg_global_prng_state, 0, nblocks - 1);
 	/* file systems' checksums fail if a page changes while it is written */
-	if (writes(point->pattern) && point->depth <= room)
-		renew(probe, request->buffer, bytes);
+	if (!writes(point->pattern) || point->depth > room)
+		return;
+	for (uint32 i = 0; i < bytes; i += FMS_IO_ALIGN_BYTES)
+		*(uint64 *) (request->buffer + i) =
+			pg_prng_uint64(&pg_global_prng_state);
 }
 
 /*
@@ -197,7 +216,7 @@ prepare(FmsProbe *probe, const FmsProbePoint *point, uint32 index)
 static void
 refill(FmsProbe *probe, const FmsProbePoint *point, uint32 batch)
 {
-	FmsIoRequest *ready[DEPTH_MAX];
+	FmsIoRequest *ready[FMS_DEVICE_DEPTH_MAX];
 	uint32		first = batch;
 
 	for (uint32 i = 0; i < point->depth && first > 0; i++)
@@ -221,64 +240,20 @@ refill(FmsProbe *probe, const FmsProbePoint *point, uint32 batch)
 		fms_tape_read(probe->tape, &ready[first], batch - first);
 }
 
-/* Waits until at least one request is done. */
-static void
-wait_for_any(FmsProbe *probe)
+/* Takes the requests that are done; returns their number. */
+static uint32
+collect(FmsProbe *probe, uint32 depth)
 {
-	uint32		before = probe->io.in_flight;
+	uint32		n = 0;
 
-	CHECK_FOR_INTERRUPTS();
-	fms_io_poll(&probe->io);
-	pgstat_report_wait_start(WAIT_EVENT_BUFFILE_READ);
-	while (probe->io.in_flight > 0 && probe->io.in_flight == before)
-	{
-		if (!fms_io_wait(&probe->io))
-		{
-			pgstat_report_wait_end();
-			CHECK_FOR_INTERRUPTS();
-			pgstat_report_wait_start(WAIT_EVENT_BUFFILE_READ);
-		}
-	}
-	pgstat_report_wait_end();
-}
-
-/* Progress of a measurement; times since its start. */
-typedef struct Progress
-{
-	double		half_us;		/* the ramp ends at this time, */
-	uint64		half_done;		/* ... or after this number of requests, */
-	uint64		ramp_done;		/* ... but not before this number */
-	double		stop_us;		/* submitting ends at this time, */
-	uint64		counted_min;	/* ... but not before this number counted */
-	uint64		done;			/* requests so far */
-	uint64		counted;		/* of them, between ramp and drain */
-	double		ramp_us;		/* end of the ramp */
-	double		last_us;		/* when the last request counted was done */
-} Progress;
-
-/* Takes the requests that are done. */
-static void
-collect(FmsProbe *probe, uint32 depth, Progress *progress, double now_us)
-{
 	for (uint32 i = 0; i < depth; i++)
 	{
 		if (probe->requests[i].state != FMS_IO_DONE)
 			continue;
 		fms_tape_wait(probe->tape, &probe->requests[i]);
-		progress->done++;
-		if (progress->done <= progress->ramp_done ||
-			(now_us < progress->half_us &&
-			 progress->done <= progress->half_done))
-			progress->ramp_us = now_us;
-		/* requests done together with the last of the ramp are part of it */
-		else if (now_us > progress->ramp_us &&
-				 (now_us < progress->stop_us ||
-				  progress->counted < progress->counted_min))
-		{
-			progress->counted++;
-			progress->last_us = now_us;
-		}
+		n++;
 	}
+	return n;
 }
 
 void
@@ -288,37 +263,47 @@ fms_probe_measure(FmsProbe *probe, double seconds, uint64 file_bytes,
 	uint32		depth = point->depth;
 	uint32		batch = fms_io_batch(depth);
 	bool		appends = point->pattern == FMS_PATTERN_APPEND;
-	Progress	progress = {.stop_us = seconds * 1e6, .ramp_done = depth,
-	.counted_min = (depth + 3) / 4};
+	uint64		ramp = 0;		/* requests until the queue was full once */
+	uint64		counted = 0;	/* ... after that */
+	double		ramp_us = 0;	/* end of the ramp, since the start */
+	double		now_us = 0;
 	instr_time	start = fms_clock_now();
-	bool		over;
 
 	Assert(appends || fms_probe_can(probe, point));
-	if (appends || point->pattern == FMS_PATTERN_RR_LASTING)
-	{
-		progress.half_us = progress.stop_us / 2;
-		progress.half_done = appends ? file_bytes / point->block_bytes / 2 :
-			PG_UINT64_MAX;
-	}
 	probe->next = 0;
-	do
+	while ((now_us < seconds * 1e6 || counted < (depth + 3) / 4) &&
+		   !(appends && probe->tape->end_bytes >= file_bytes))
 	{
+		uint32		done;
+
 		CHECK_FOR_INTERRUPTS();
-		over = (fms_clock_since_us(start) >= progress.stop_us &&
-				progress.counted >= progress.counted_min) ||
-			(appends && fms_tape_end(probe->tape) >= file_bytes);
-		if (!over)
+		if (probe->io.in_flight <= depth - batch)
 			refill(probe, point, batch);
-		/* a synchronous method has done them by now */
-		collect(probe, depth, &progress, fms_clock_since_us(start));
-		while (probe->io.in_flight > (over ? 0 : depth - batch))
+		else
 		{
-			wait_for_any(probe);
-			collect(probe, depth, &progress, fms_clock_since_us(start));
+			pgstat_report_wait_start(WAIT_EVENT_BUFFILE_READ);
+			(void) fms_io_wait(&probe->io);
+			pgstat_report_wait_end();
 		}
-	} while (!over);
+		done = collect(probe, depth);
+		if (done == 0)
+			continue;
+		now_us = fms_clock_since_us(start);
+		if (ramp < depth)
+		{
+			ramp += done;
+			ramp_us = now_us;
+		}
+		else
+			counted += done;
+	}
+	point->mb_per_s = (double) counted * point->block_bytes /
+		Max(now_us - ramp_us, 1);
+	for (uint32 i = 0; i < depth; i++)
+	{
+		if (probe->requests[i].state != FMS_IO_IDLE)
+			fms_tape_wait(probe->tape, &probe->requests[i]);
+	}
 	if (appends)
 		fms_tape_trim(probe->tape);
-	point->mb_per_s = (double) progress.counted * point->block_bytes /
-		Max(progress.last_us - progress.ramp_us, 1);
 }

@@ -27,8 +27,8 @@ typedef struct FmsProbe FmsProbe;
 /*
  * Makes an empty temporary file in a temporary tablespace or the database's
  * own, under the current resource owner.  Raises an error if that fails, or if
- * direct I/O is requested and the file system has none.  Memory is a child of
- * the current context.  On ERROR the probe may be forgotten.
+ * direct I/O is requested and the file system has none.  Memory comes from the
+ * current context.  On ERROR the probe may be forgotten.
  */
 extern FmsProbe *fms_probe_open(Oid tablespace, FmsIoChoice io_method,
 								bool direct);
@@ -38,14 +38,14 @@ extern bool fms_probe_can(const FmsProbe *probe, const FmsProbePoint *point);
 
 /*
  * Measures a point for `seconds`, or longer if 5/4 of point->depth requests
- * take longer.  FMS_PATTERN_APPEND comes first and once, and writes
- * no more than file_bytes.
+ * take longer.  FMS_PATTERN_APPEND stops when the file has file_bytes; the
+ * other patterns need a file.
  */
 extern void fms_probe_measure(FmsProbe *probe, double seconds,
 							  uint64 file_bytes, FmsProbePoint *point);
 
 extern uint64 fms_probe_file_bytes(const FmsProbe *probe);
-extern bool fms_probe_uses_uring(const FmsProbe *probe);
+extern const char *fms_probe_io_method(const FmsProbe *probe);
 extern void fms_probe_close(FmsProbe *probe);
 
 #endif							/* FMS_PROBE_H */

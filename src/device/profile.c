@@ -10,49 +10,46 @@
  *							 FmsDevice, in this process --> a sort's options
  *
  * A profile belongs to a tablespace's OID, location, file system and host.  If
- * one of them differs, as on a standby, the profile is ignored; null matches
- * anything.
+ * one of them differs, as on a standby, the profile is ignored; null or ''
+ * matches anything.
  *
  * Reading happens within a user's query, in parallel workers, too.  It takes a
  * lock only if the lock is free, and releases it at once.  It scans with
- * SnapshotAny and tests each row against the latest snapshot: so both tables
- * are read as of one moment, and a serializable transaction takes no predicate
- * lock.  The tables' statement trigger invalidates what sessions remember.
+ * SnapshotAny and tests each row against the latest snapshot, so a
+ * serializable transaction takes no predicate lock.  The tables' statement
+ * trigger invalidates what sessions remember.
  *
- * Writing bypasses the executor, as for catalogs: a user who may calibrate
- * needs no right to write the tables.
+ * Writing is SQL that runs as the tables' owner: a user who may calibrate
+ * needs no right to write them.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
+#include <sys/statvfs.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include "access/genam.h"
 #include "access/relation.h"
 #include "access/relscan.h"
 #include "access/table.h"
 #include "access/tableam.h"
-#include "access/xact.h"
-#include "catalog/indexing.h"
 #include "catalog/pg_extension.h"
-#include "catalog/pg_type.h"
 #include "commands/tablespace.h"
 #include "commands/trigger.h"
+#include "executor/spi.h"
 #include "miscadmin.h"
 #include "storage/fd.h"
 #include "storage/lmgr.h"
 #include "utils/fmgroids.h"
-#include "utils/guc.h"
 #include "utils/inval.h"
+#include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
-#include "utils/timestamp.h"
 
 #include "base/compat.h"
-#include "base/sql_version.h"
 #include "device/profile.h"
-#include "device/temp_tablespace.h"
 
 /*
  * A measurement that omitted points replaces a profile if it has this fraction
@@ -60,21 +57,17 @@
  */
 #define ENOUGH_PART		0.75
 
-/* Columns of the tables, from 0; see the SQL definitions. */
-enum
+/* Columns of fmsort_device_profile that identify the device. */
+static const char *const place_columns[] = {"location", "device", "host"};
+
+typedef struct Reading
 {
-	PROFILE_LOCATION = 1, PROFILE_DEVICE, PROFILE_HOST, PROFILE_COLUMNS = 10,
-	RATE_PATTERN = 1, RATE_BLOCK_BYTES, RATE_DEPTH, RATE_MB, RATE_COLUMNS
-};
-
-static const Oid profile_types[PROFILE_COLUMNS] = {
-	OIDOID, TEXTOID, TEXTOID, TEXTOID, TIMESTAMPTZOID, TEXTOID, TEXTOID,
-	TEXTOID, FLOAT8OID, INT8OID
-};
-
-static const Oid rate_types[RATE_COLUMNS] = {
-	OIDOID, TEXTOID, INT4OID, INT4OID, FLOAT8OID
-};
+	Oid			tablespace;
+	char		place[lengthof(place_columns)][MAXPGPATH];	/* "": unknown */
+	bool		matches;		/* there is a profile of that place */
+	int			nrates;
+	FmsDevice	device;
+} Reading;
 
 /* The remembered profile. */
 static bool remembered = false;
@@ -86,20 +79,12 @@ static Oid	rate_relation = InvalidOid;
 
 PG_FUNCTION_INFO_V1(fmsort_profile_changed);
 
-/* ---- forgetting ---- */
-
 static void
 forget_relation(Datum arg, Oid relation)
 {
 	if (relation == InvalidOid || relation == profile_relation ||
 		relation == rate_relation || rate_relation == InvalidOid)
 		changed = true;
-}
-
-static void
-forget_tablespace(Datum arg, int cache, uint32 hash)
-{
-	changed = true;
 }
 
 /* The tables' statement trigger. */
@@ -114,11 +99,11 @@ fmsort_profile_changed(PG_FUNCTION_ARGS)
 	return PointerGetDatum(NULL);
 }
 
-/* ---- finding the tables ---- */
+/* ---- reading ---- */
 
-/* The extension's schema; InvalidOid: this database has no extension. */
-static Oid
-extension_schema(void)
+/* Sets the tables' OIDs; InvalidOid: this database has no extension. */
+static void
+find_tables(void)
 {
 	Relation	extensions = table_open(ExtensionRelationId, AccessShareLock);
 	ScanKeyData key;
@@ -135,150 +120,111 @@ extension_schema(void)
 		schema = ((Form_pg_extension) GETSTRUCT(tuple))->extnamespace;
 	systable_endscan(scan);
 	table_close(extensions, AccessShareLock);
-	return schema;
-}
-
-static void
-find_tables(void)
-{
-	Oid			schema = extension_schema();
-
 	profile_relation = get_relname_relid("fmsort_device_profile", schema);
 	rate_relation = get_relname_relid("fmsort_device_rate", schema);
 }
 
-/*
- * Opens a table for reading; *table is NULL if there is none, or if it is
- * another version's.  False if it is locked.
- */
-static bool
-open_table(Oid relation, const Oid *types, int ncolumns, Relation *table)
+/* What identifies the device under the tablespace. */
+static void
+find_place(Reading *reading)
 {
-	TupleDesc	desc;
-	bool		fits;
+	char		directory[MAXPGPATH] = "base";
+	struct statvfs system;
 
-	*table = NULL;
-	if (!OidIsValid(relation))
-		return true;
-	if (!ConditionalLockRelationOid(relation, AccessShareLock))
-		return false;
-	*table = try_relation_open(relation, NoLock);
-	if (*table == NULL)
+	if (reading->tablespace != DEFAULTTABLESPACE_OID)
 	{
-		UnlockRelationOid(relation, AccessShareLock);
-		return true;
+		snprintf(directory, MAXPGPATH, "pg_tblspc/%u", reading->tablespace);
+		if (readlink(directory, reading->place[0], MAXPGPATH - 1) < 0)
+			reading->place[0][0] = '\0';
 	}
-	desc = RelationGetDescr(*table);
-	fits = (*table)->rd_rel->relkind == RELKIND_RELATION &&
-		desc->natts == ncolumns;
-	for (int i = 0; fits && i < ncolumns; i++)
-		fits = TupleDescAttr(desc, i)->atttypid == types[i];
-	if (!fits)
-	{
-		relation_close(*table, AccessShareLock);
-		*table = NULL;
-	}
-	return true;
+	/* a device's number would change when the machine starts again */
+	if (statvfs(directory, &system) == 0 && system.f_fsid != 0)
+		snprintf(reading->place[1], MAXPGPATH, "%lx",
+				 (unsigned long) system.f_fsid);
+	if (gethostname(reading->place[2], MAXPGPATH - 1) != 0)
+		reading->place[2][0] = '\0';
 }
 
-/* ---- reading ---- */
-
-typedef struct Reading
+/* A column as text; "" if it is null or missing, as owners may alter tables. */
+static const char *
+get_column(HeapTuple tuple, TupleDesc desc, const char *name)
 {
-	Oid			tablespace;
-	FmsTempTablespace location;
-	bool		matches;		/* there is a profile of that location */
-	int			nrates;
-	FmsDevice	device;
-} Reading;
+	char	   *value = SPI_getvalue(tuple, desc, SPI_fnumber(desc, name));
 
-/* Calls reader for the tablespace's rows; it is the tables' first column. */
-static void
-read_rows(Relation table, Snapshot snapshot, Reading *reading,
-		  void (*reader) (const Datum *, const bool *, Reading *))
-{
-	SysScanDesc scan = systable_beginscan(table, InvalidOid, false,
-										  SnapshotAny, 0, NULL);
-	Datum		values[PROFILE_COLUMNS];
-	bool		nulls[PROFILE_COLUMNS];
-	HeapTuple	tuple;
-
-	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
-	{
-		if (!table_tuple_satisfies_snapshot(table, scan->slot, snapshot))
-			continue;
-		heap_deform_tuple(tuple, RelationGetDescr(table), values, nulls);
-		if (!nulls[0] && DatumGetObjectId(values[0]) == reading->tablespace)
-			reader(values, nulls, reading);
-	}
-	systable_endscan(scan);
+	return value ? value : "";
 }
 
 static void
-read_profile_row(const Datum *values, const bool *nulls, Reading *reading)
+read_profile_row(HeapTuple tuple, TupleDesc desc, Reading *reading)
 {
-	const char *here[] = {reading->location.path, reading->location.device,
-	reading->location.host};
-
 	reading->matches = true;
-	for (int i = 0; i < (int) lengthof(here); i++)
+	for (int i = 0; i < (int) lengthof(place_columns); i++)
 	{
-		if (!nulls[PROFILE_LOCATION + i] &&
-			strcmp(TextDatumGetCString(values[PROFILE_LOCATION + i]),
-				   here[i]) != 0)
+		const char *place = get_column(tuple, desc, place_columns[i]);
+
+		if (place[0] != '\0' && strcmp(place, reading->place[i]) != 0)
 			reading->matches = false;
 	}
 }
 
 static void
-read_rate_row(const Datum *values, const bool *nulls, Reading *reading)
+read_rate_row(HeapTuple tuple, TupleDesc desc, Reading *reading)
 {
-	int			pattern;
-
-	/* owners may change the columns */
-	for (int i = 0; i < RATE_COLUMNS; i++)
-	{
-		if (nulls[i])
-			return;
-	}
+	fms_device_note(&reading->device,
+					fms_device_pattern(get_column(tuple, desc, "pattern")),
+					atoi(get_column(tuple, desc, "block_bytes")),
+					atoi(get_column(tuple, desc, "queue_depth")),
+					strtod(get_column(tuple, desc, "mb_per_s"), NULL));
 	reading->nrates++;
-	pattern =
-		fms_device_pattern_index(TextDatumGetCString(values[RATE_PATTERN]));
-	if (pattern >= 0)
-		fms_device_note(&reading->device, pattern,
-						DatumGetInt32(values[RATE_BLOCK_BYTES]),
-						DatumGetInt32(values[RATE_DEPTH]),
-						DatumGetFloat8(values[RATE_MB]));
+}
+
+/*
+ * Calls reader for the tablespace's rows of one of the tables.  False if it is
+ * locked.
+ */
+static bool
+read_rows(Oid relation, Reading *reading,
+		  void (*reader) (HeapTuple, TupleDesc, Reading *))
+{
+	Relation	table;
+
+	if (!ConditionalLockRelationOid(relation, AccessShareLock))
+		return false;
+	table = try_relation_open(relation, NoLock);
+	if (table && table->rd_rel->relkind == RELKIND_RELATION)
+	{
+		TupleDesc	desc = RelationGetDescr(table);
+		Snapshot	snapshot = RegisterSnapshot(GetCatalogSnapshot(relation));
+		SysScanDesc scan = systable_beginscan(table, InvalidOid, false,
+											  SnapshotAny, 0, NULL);
+		HeapTuple	tuple;
+
+		while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+		{
+			if (table_tuple_satisfies_snapshot(table, scan->slot, snapshot) &&
+				atooid(get_column(tuple, desc, "tablespace")) ==
+				reading->tablespace)
+				reader(tuple, desc, reading);
+		}
+		systable_endscan(scan);
+		UnregisterSnapshot(snapshot);
+	}
+	if (table)
+		relation_close(table, NoLock);
+	UnlockRelationOid(relation, AccessShareLock);
+	return true;
 }
 
 /* Reads a tablespace's profile.  False: a table is locked. */
 static bool
 read_profile(Reading *reading)
 {
-	Relation	profiles;
-	Relation	rates = NULL;
-	bool		readable;
-
-	find_tables();
-	readable = open_table(profile_relation, profile_types, PROFILE_COLUMNS,
-						  &profiles) &&
-		open_table(rate_relation, rate_types, RATE_COLUMNS, &rates);
-	if (profiles && rates)
-	{
-		Snapshot	snapshot =
-			RegisterSnapshot(GetCatalogSnapshot(rate_relation));
-
-		fms_temp_tablespace_find(reading->tablespace, &reading->location);
-		read_rows(profiles, snapshot, reading, read_profile_row);
-		if (reading->matches)
-			read_rows(rates, snapshot, reading, read_rate_row);
-		UnregisterSnapshot(snapshot);
-	}
-	if (profiles)
-		relation_close(profiles, AccessShareLock);
-	if (rates)
-		relation_close(rates, AccessShareLock);
-	return readable;
+	if (!OidIsValid(profile_relation) || !OidIsValid(rate_relation))
+		return true;
+	find_place(reading);
+	return read_rows(profile_relation, reading, read_profile_row) &&
+		(!reading->matches ||
+		 read_rows(rate_relation, reading, read_rate_row));
 }
 
 /* The tablespace of the next temporary file. */
@@ -296,21 +242,26 @@ void
 fms_profile_device(FmsDevice *device)
 {
 	static bool registered = false;
-	Reading		reading = {.tablespace = current_tablespace()};
+	Oid			tablespace = current_tablespace();
 
 	if (!registered)
-	{
 		CacheRegisterRelcacheCallback(forget_relation, (Datum) 0);
-		CacheRegisterSyscacheCallback(TABLESPACEOID, forget_tablespace,
-									  (Datum) 0);
-		registered = true;
-	}
-	if (!remembered || changed || remembered_tablespace != reading.tablespace)
+	registered = true;
+	if (!remembered || changed || remembered_tablespace != tablespace)
 	{
+		Reading		reading = {.tablespace = tablespace};
+		MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+													  "fmsort profile",
+													  ALLOCSET_SMALL_SIZES);
+		MemoryContext caller = MemoryContextSwitchTo(context);
+
 		changed = remembered = false;
+		find_tables();
 		remembered = read_profile(&reading);
-		remembered_tablespace = reading.tablespace;
+		remembered_tablespace = tablespace;
 		remembered_device = reading.device;
+		MemoryContextSwitchTo(caller);
+		MemoryContextDelete(context);
 	}
 	*device = remembered_device;
 }
@@ -338,97 +289,66 @@ fms_profile_tablespace(const char *name)
 
 /* ---- writing ---- */
 
-void
-fms_profile_require_tables(void)
-{
-	Relation	table;
-	bool		readable;
-
-	find_tables();
-	readable = open_table(profile_relation, profile_types, PROFILE_COLUMNS,
-						  &table);
-	if (table)
-		relation_close(table, AccessShareLock);
-	else if (readable)
-		fms_refuse_version();
-}
-
-/* Deletes a tablespace's rows. */
+/* Replaces the profile of that place, as the tables' owner. */
 static void
-delete_rows(Relation table, Oid tablespace)
+write_profile(const Reading *place, const FmsProfileFacts *facts,
+			  const FmsProbePoint *points, int npoints, Oid owner)
 {
-	SysScanDesc scan = systable_beginscan(table, InvalidOid, false, NULL, 0,
-										  NULL);
-	HeapTuple	tuple;
+	Oid			namespace = get_rel_namespace(profile_relation);
+	const char *schema = quote_identifier(get_namespace_name(namespace));
+	struct utsname system = {.release = "unknown"};
+	StringInfoData sql;
+	Oid			user;
+	int			security;
 
-	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
-	{
-		bool		isnull;
-		Datum		value = heap_getattr(tuple, 1, RelationGetDescr(table),
-										 &isnull);
-
-		if (!isnull && DatumGetObjectId(value) == tablespace)
-			CatalogTupleDelete(table, &tuple->t_self);
-	}
-	systable_endscan(scan);
-}
-
-static void
-insert_row(Relation table, Datum *values)
-{
-	bool		nulls[PROFILE_COLUMNS] = {false};
-	HeapTuple	tuple = heap_form_tuple(RelationGetDescr(table), values,
-										nulls);
-
-	CatalogTupleInsert(table, tuple);
-	heap_freetuple(tuple);
+	(void) uname(&system);
+	initStringInfo(&sql);
+	/* the rates of the old profile go with it */
+	appendStringInfo(&sql, "DELETE FROM %s.fmsort_device_profile "
+					 "WHERE tablespace OPERATOR(pg_catalog.=) '%u'; "
+					 "INSERT INTO %s.fmsort_device_profile VALUES ('%u'",
+					 schema, facts->tablespace, schema, facts->tablespace);
+	for (int i = 0; i < (int) lengthof(place_columns); i++)
+		appendStringInfo(&sql, ", %s", quote_literal_cstr(place->place[i]));
+	appendStringInfo(&sql, ", pg_catalog.clock_timestamp(), %s, "
+					 "pg_catalog.current_setting('server_version'), '%s', "
+					 "'%.17g', " UINT64_FORMAT "); "
+					 "INSERT INTO %s.fmsort_device_rate VALUES ",
+					 quote_literal_cstr(system.release), facts->io_method,
+					 facts->seconds, facts->file_bytes, schema);
+	for (int i = 0; i < npoints; i++)
+		appendStringInfo(&sql, "%s('%u', '%s', %u, %u, '%.17g')",
+						 i > 0 ? ", " : "", facts->tablespace,
+						 fms_pattern_names[points[i].pattern],
+						 points[i].block_bytes, points[i].depth,
+						 points[i].mb_per_s);
+	GetUserIdAndSecContext(&user, &security);
+	SetUserIdAndSecContext(owner, security | SECURITY_LOCAL_USERID_CHANGE |
+						   SECURITY_RESTRICTED_OPERATION);
+	SPI_connect();
+	if (SPI_execute(sql.data, false, 0) != SPI_OK_INSERT)
+		elog(ERROR, "could not store the profile");
+	SPI_finish();
+	SetUserIdAndSecContext(user, security);
 }
 
 bool
 fms_profile_store(const FmsProfileFacts *facts, const FmsProbePoint *points,
 				  int npoints)
 {
-	Datum		tablespace = ObjectIdGetDatum(facts->tablespace);
-	struct utsname system = {.release = "unknown"};
 	Reading		old = {.tablespace = facts->tablespace};
 	Relation	profiles;
-	Relation	rates;
+	bool		enough;
 
-	fms_profile_require_tables();
+	find_tables();
 	/* calibrations take turns; readers do not wait */
 	profiles = table_open(profile_relation, ShareRowExclusiveLock);
-	rates = table_open(rate_relation, RowExclusiveLock);
 	(void) read_profile(&old);
-	if (!facts->complete && npoints < old.nrates * ENOUGH_PART)
-	{
-		table_close(rates, RowExclusiveLock);
-		table_close(profiles, ShareRowExclusiveLock);
-		return false;
-	}
-	delete_rows(rates, facts->tablespace);
-	delete_rows(profiles, facts->tablespace);
-	(void) uname(&system);
-	insert_row(profiles, (Datum[PROFILE_COLUMNS]) {
-		tablespace, CStringGetTextDatum(old.location.path),
-		CStringGetTextDatum(old.location.device),
-		CStringGetTextDatum(old.location.host),
-		TimestampTzGetDatum(GetCurrentTimestamp()),
-		CStringGetTextDatum(system.release),
-		CStringGetTextDatum(GetConfigOption("server_version", false, false)),
-		CStringGetTextDatum(fms_io_method_name(facts->uses_uring ?
-											   FMS_IO_URING : FMS_IO_SYNC)),
-		Float8GetDatum(facts->seconds), Int64GetDatum(facts->file_bytes)
-	});
-	for (int i = 0; i < npoints; i++)
-		insert_row(rates, (Datum[RATE_COLUMNS]) {
-			tablespace,
-			CStringGetTextDatum(fms_pattern_names[points[i].pattern]),
-			Int32GetDatum(points[i].block_bytes),
-			Int32GetDatum(points[i].depth), Float8GetDatum(points[i].mb_per_s)
-		});
-	CacheInvalidateRelcache(rates);
-	table_close(rates, NoLock);
-	table_close(profiles, NoLock);
-	CommandCounterIncrement();
-	return true;
+	enough = npoints > 0 &&
+		(facts->complete || npoints >= old.nrates * ENOUGH_PART);
+	if (enough)
+		write_profile(&old, facts, points, npoints,
+					  profiles->rd_rel->relowner);
+	table_close(profiles, enough ? NoLock : ShareRowExclusiveLock);
+	return enough;
 }

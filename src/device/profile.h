@@ -19,16 +19,14 @@ typedef struct FmsProfileFacts
 	Oid			tablespace;
 	double		seconds;
 	uint64		file_bytes;
-	bool		uses_uring;
+	const char *io_method;
 	bool		complete;		/* no point was omitted for lack of time */
 } FmsProfileFacts;
 
-/* Raises an error if the tables are missing. */
-extern void fms_profile_require_tables(void);
-
 /*
  * Replaces the tablespace's profile, in the current transaction.  False, and
- * nothing changes, if points were omitted and the old profile has many more.
+ * nothing changes, if points were omitted and the old profile has many more,
+ * or if there are none.
  */
 extern bool fms_profile_store(const FmsProfileFacts *facts,
 							  const FmsProbePoint *points, int npoints);

@@ -43,8 +43,8 @@
 
 /* Bytes of room that make the page cache worth while. */
 #define ROOM_MIN_BYTES			((uint64) 4 * 1024 * 1024)
-/* Memory is read again after 1/8 of the room: other sorts take some, too. */
-#define LOOK_FRACTION			8
+/* Memory is read again after these bytes: other sorts take some, too. */
+#define MEMORY_EVERY_BYTES		((uint64) 8 * 1024 * 1024)
 
 /* Direct runs of fewer bytes say nothing about the device. */
 #define SEEN_MIN_BYTES			((uint64) 2 * 1024 * 1024)
@@ -114,13 +114,6 @@ is_too_large(const FmsSpillFacts *facts, const Situation *now, double bytes)
 		(!now->very_slow && !memory_holds(facts, now, bytes));
 }
 
-/* Bytes that the page cache may still take. */
-static uint64
-cache_bytes(const Situation *now)
-{
-	return now->slow ? now->memory_bytes : now->room_bytes;
-}
-
 static void
 set_direct(FmsSpillChoice *choice, bool direct, FmsDirectReason reason)
 {
@@ -144,7 +137,8 @@ choose_direct(const FmsSpillFacts *facts, const Situation *now,
 	else if (now->device_mb > FAST_MB)
 		set_direct(choice, true, FMS_DIRECT_FAST);
 	else if (is_too_large(facts, now, facts->expected_bytes) ||
-			 cache_bytes(now) < ROOM_MIN_BYTES)
+			 (now->slow ? now->memory_bytes : now->room_bytes) <
+			 ROOM_MIN_BYTES)
 		set_direct(choice, true, FMS_DIRECT_NO_ROOM);
 	else
 		set_direct(choice, false, FMS_DIRECT_ROOM);
@@ -170,17 +164,6 @@ choose_compressed(const FmsSpillFacts *facts, const Situation *now,
 	return FMS_COMPRESS_NO_NEED;
 }
 
-/* See FmsSpillChoice; direct runs need no memory. */
-static uint64
-read_memory_bytes(const FmsSpillFacts *facts, const Situation *now,
-				  const FmsSpillChoice *choice)
-{
-	if (choice->direct)
-		return PG_UINT64_MAX;
-	return facts->memory_at_bytes +
-		Max(cache_bytes(now) / LOOK_FRACTION, ROOM_MIN_BYTES);
-}
-
 FmsSpillChoice
 fms_spill_policy_choose(const FmsSpillFacts *facts,
 						const FmsSpillChoice *previous)
@@ -193,29 +176,38 @@ fms_spill_policy_choose(const FmsSpillFacts *facts,
 											   choice.direct);
 	choice.compressed = choice.compress_reason == FMS_COMPRESS_SLOW ||
 		facts->compression == FMS_COMPRESS_ON;
-	choice.read_memory_bytes = read_memory_bytes(facts, &now, &choice);
 	return choice;
 }
 
-void
-fms_spill_policy_read_memory(FmsSpillFacts *facts)
+/* Reads memory if any choice may depend on it. */
+static void
+read_memory(FmsSpillFacts *facts)
 {
+	if (facts->direct_io != FMS_DIRECT_AUTO &&
+		facts->compression != FMS_COMPRESS_AUTO)
+		return;
 	facts->memory = fms_free_memory();
 	facts->memory_at_bytes = facts->written_bytes;
 }
 
-bool
-fms_spill_policy_observe(FmsSpillFacts *facts, double bytes,
+void
+fms_spill_policy_observe(FmsSpillFacts *facts, bool direct, double bytes,
 						 double elapsed_us, double blocked_us)
 {
-	facts->seen.bytes += bytes;
-	facts->seen.elapsed_us += Max(elapsed_us, blocked_us);
-	facts->seen.blocked_us += blocked_us;
-	if (facts->seen.bytes < SEEN_MIN_BYTES ||
-		!fms_device_correct(&facts->device, &facts->seen))
-		return false;
-	facts->device_seen = true;
-	return true;
+	bool		due = !direct && facts->written_bytes >=
+		facts->memory_at_bytes + MEMORY_EVERY_BYTES;
+
+	if (direct)
+	{
+		facts->seen.bytes += bytes;
+		facts->seen.elapsed_us += Max(elapsed_us, blocked_us);
+		facts->seen.blocked_us += blocked_us;
+		due = facts->seen.bytes >= SEEN_MIN_BYTES &&
+			fms_device_correct(&facts->device, &facts->seen);
+		facts->device_seen |= due;
+	}
+	if (due)
+		read_memory(facts);
 }
 
 /*
@@ -240,7 +232,5 @@ fms_spill_policy_begin(FmsSpillFacts *facts, const FmsOptions *options,
 	};
 	if (facts->compression == FMS_COMPRESS_AUTO && !may_compress)
 		facts->compression = FMS_COMPRESS_OFF;
-	if (facts->direct_io == FMS_DIRECT_AUTO ||
-		facts->compression == FMS_COMPRESS_AUTO)
-		fms_spill_policy_read_memory(facts);
+	read_memory(facts);
 }

@@ -49,8 +49,6 @@ typedef struct FmsSpillChoice
 	FmsDirectReason direct_reason;
 	FmsCompressReason compress_reason;
 	double		device_mb;		/* round trip; 0: unknown */
-	uint64		read_memory_bytes;	/* read memory again when written_bytes
-									 * reaches this */
 } FmsSpillChoice;
 
 /* Sets the facts before the first run.  Reads memory if that matters. */
@@ -58,16 +56,14 @@ extern void fms_spill_policy_begin(FmsSpillFacts *facts,
 								   const FmsOptions *options,
 								   uint32 block_bytes, bool async_reads);
 
-/* Reads memory; due when the choice says so. */
-extern void fms_spill_policy_read_memory(FmsSpillFacts *facts);
-
 /*
- * Notes that a direct run of `bytes` has been written.  Returns true if the
- * run showed another rate of the device than known; memory must then be read
- * again, too.
+ * Notes that a run of `bytes` has been written, direct or not, which is part
+ * of written_bytes.  Reads memory again if other sorts may have taken some
+ * meanwhile, or if direct runs show another rate of the device than known.
  */
-extern bool fms_spill_policy_observe(FmsSpillFacts *facts, double bytes,
-									 double elapsed_us, double blocked_us);
+extern void fms_spill_policy_observe(FmsSpillFacts *facts, bool direct,
+									 double bytes, double elapsed_us,
+									 double blocked_us);
 
 /*
  * Decides about the next run.  A pure function; previous is all zero before

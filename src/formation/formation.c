@@ -239,7 +239,7 @@ shrink(FmsFormation *formation)
 	formation->count = formation->bound;
 	set_cutoff(formation, record_of(formation,
 									&entries[formation->count - 1]));
-	fms_entries_sort_by_arrival(entries, formation->count);
+	fms_entries_sort_by_comparing(entries, formation->count, NULL);
 	pack_records(formation);
 	formation->shrink_us += fms_clock_since_us(start);
 }

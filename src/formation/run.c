@@ -255,7 +255,8 @@ close_block(FmsRunWriter *writer)
 	/* earlier contents of the buffer must not get into the file */
 	memset((char *) block + block->used_bytes, 0,
 		   writer->block_bytes - block->used_bytes);
-	fms_tape_set_checksum(writer->tape, &block->checksum, writer->block_bytes);
+	fms_checksum_set(&block->checksum, writer->block_bytes,
+					 writer->tape->salt, writer->tape->checksums);
 	fms_write_buffer_done(writer->buffer, writer->block_bytes);
 	writer->block = NULL;
 }

@@ -3,13 +3,10 @@
  * calibrate.c
  *	  fmsort_calibrate(): measures the device under a tablespace.
  *
- * A measurement is a point of the grid pattern x block size x depth, some 390
- * in all.  Each point gets an equal share of the time that is left.  Patterns
+ * A measurement is a point of the grid block size x depth x pattern, some 390
+ * in all.  A third of the time is for writing the file; then each point gets
+ * an equal share of what is left.  Important points come first, and patterns
  * take turns, so that a slow moment affects each of them a little.
- *
- *	  the file	what lasts	important points		other points
- *	  |---------|-----------|-----------------------|--------------|
- *	  a third	a tenth		4, 16, 64, 256 kB, 1 MB at depths 1, 8, 32
  *
  * On ERROR the probe cleans up.
  *
@@ -24,7 +21,6 @@
 #include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
-#include "utils/lsyscache.h"
 #include "utils/tuplestore.h"
 
 #include "base/clock.h"
@@ -42,45 +38,46 @@
 #define FILE_MIN_MB		16
 #define FILE_MAX_MB		(1024 * 1024)
 
-/* Fractions of the time: for the file, for each of two lasting rates. */
-#define FILL_FRACTION		0.33
-#define LASTING_FRACTION	0.05
+/* The fraction of the time for the file. */
+#define FILL_FRACTION	0.33
 /* The least time of a point. */
 #define POINT_MIN_SECONDS	0.002
 
 /* A point is omitted if it would take this multiple of its share. */
 #define PATIENCE		4.0
 
-/* NOTICEs of progress in all. */
-#define NOTICES			5
-
 /* Bytes of a write that appends to the file; runs are written similarly. */
 #define APPEND_BYTES	262144
 #define APPEND_DEPTH	4
 
+/* Important points: 4, 16, 64, 256 kB, 1 MB at depths 1, 8, 32. */
+#define IMPORTANT_BLOCKS	0x155000
+#define IMPORTANT_DEPTHS	(1 | 8 | 32)
+
 /* Patterns of the grid: SR, RR, SW, RW. */
-#define GRID_PATTERNS	FMS_PATTERN_RR_LASTING
-/* The grid, two lasting rates and the file. */
-#define POINTS_MAX \
-	(GRID_PATTERNS * FMS_DEVICE_BLOCKS * FMS_DEVICE_DEPTHS + 3)
+#define GRID_PATTERNS	FMS_PATTERN_APPEND
+#define GRID_POINTS		(FMS_DEVICE_BLOCKS * FMS_DEVICE_DEPTHS * GRID_PATTERNS)
+
+/* A set of powers of two that was not restricted. */
+#define ALL				PG_UINT32_MAX
 
 typedef struct Calibration
 {
 	/* arguments */
-	Oid			tablespace;
 	double		seconds;
 	uint64		file_bytes;
 	bool		keep;
 	bool		direct;
-	bool		patterns[FMS_PATTERNS];
-	bool		blocks[FMS_DEVICE_BLOCKS];
-	bool		depths[FMS_DEVICE_DEPTHS];
+	uint32		patterns;		/* set of 1 << FmsPattern */
+	uint32		blocks;			/* set of bytes */
+	uint32		depths;			/* set of depths */
 
 	FmsProbe   *probe;
 	instr_time	start;
-	int			notices;		/* given so far */
+	double		last_mb[FMS_PATTERNS];	/* MB/s of a pattern's last point */
+	FmsProfileFacts facts;
 	int			npoints;
-	FmsProbePoint points[POINTS_MAX];	/* rate 0: not measured */
+	FmsProbePoint points[GRID_POINTS + 1];	/* rate 0: not measured */
 } Calibration;
 
 PG_FUNCTION_INFO_V1(fmsort_calibrate);
@@ -88,41 +85,38 @@ PG_FUNCTION_INFO_V1(fmsort_calibrate);
 /* ---- arguments ---- */
 
 /*
- * Marks the elements of an array argument, by their indexes.  True: null, and
- * all n are chosen.  index_of is for integers; patterns have none.
+ * The set of an array argument's elements, powers of two from least to most; a
+ * pattern is 1 << its number.  ALL if the argument is null.
  */
-static bool
-choose(FunctionCallInfo fcinfo, int argument, const char *name,
-	   int (*index_of) (int64), bool *chosen, int n)
+static uint32
+choose(FunctionCallInfo fcinfo, int argument, const char *name, int64 least,
+	   int64 most)
 {
-	Datum	   *values;
-	bool	   *nulls;
-	int			nvalues;
+	ArrayType  *array;
+	ArrayIterator iterator;
+	Datum		value;
+	bool		isnull;
+	uint32		chosen = 0;
 
-	memset(chosen, PG_ARGISNULL(argument), n * sizeof(bool));
 	if (PG_ARGISNULL(argument))
-		return true;
-	if (index_of == NULL)
-		deconstruct_array(PG_GETARG_ARRAYTYPE_P(argument), TEXTOID, -1, false,
-						  TYPALIGN_INT, &values, &nulls, &nvalues);
-	else
-		deconstruct_array(PG_GETARG_ARRAYTYPE_P(argument), INT4OID,
-						  sizeof(int32), true, TYPALIGN_INT, &values, &nulls,
-						  &nvalues);
-	for (int i = 0; i < nvalues; i++)
+		return ALL;
+	array = PG_GETARG_ARRAYTYPE_P(argument);
+	iterator = array_create_iterator(array, 0, NULL);
+	while (array_iterate(iterator, &value, &isnull))
 	{
-		int			index = nulls[i] ? -1 :
-			index_of ? index_of(DatumGetInt32(values[i])) :
-			fms_device_pattern_index(TextDatumGetCString(values[i]));
+		int64		element = isnull ? 0 :
+			ARR_ELEMTYPE(array) == INT4OID ? DatumGetInt32(value) :
+			(int64) 1 << fms_device_pattern(TextDatumGetCString(value));
 
-		if (index < 0)
+		if (element < least || element > most ||
+			(element & (element - 1)) != 0)
 			ereport(ERROR,
 					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 					 errmsg("invalid value in argument \"%s\"", name),
-					 errhint("Patterns are SR, RR, SW, RW, \"RR lasting\" and append, block sizes powers of two from 512 to 4194304, queue depths from 1 to 64.")));
-		chosen[index] = true;
+					 errhint("Patterns are SR, RR, SW, RW and append, block sizes powers of two from 512 to 4194304, queue depths from 1 to 64.")));
+		chosen |= element;
 	}
-	return false;
+	return chosen;
 }
 
 /* The arguments in the order of the SQL definition. */
@@ -130,7 +124,6 @@ static void
 read_arguments(FunctionCallInfo fcinfo, Calibration *calibration)
 {
 	int			file_mb = PG_GETARG_INT32(2);
-	bool		complete;
 
 	if (PG_ARGISNULL(1) || PG_ARGISNULL(2) || PG_ARGISNULL(3) ||
 		PG_ARGISNULL(4))
@@ -138,225 +131,142 @@ read_arguments(FunctionCallInfo fcinfo, Calibration *calibration)
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
 				 errmsg("\"seconds\", \"size_mb\", \"keep\" and \"direct_io\" must not be null")));
 	calibration->seconds = PG_GETARG_FLOAT8(1);
+	/* false for NaN, too */
 	if (!(calibration->seconds >= SECONDS_MIN &&
-		  calibration->seconds <= SECONDS_MAX))
+		  calibration->seconds <= SECONDS_MAX) ||
+		file_mb < FILE_MIN_MB || file_mb > FILE_MAX_MB)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("\"seconds\" is out of range"),
-				 errhint("The least is %g, the most %g.", SECONDS_MIN,
-						 SECONDS_MAX)));
-	if (file_mb < FILE_MIN_MB || file_mb > FILE_MAX_MB)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("\"size_mb\" must be between %d and %d", FILE_MIN_MB,
-						FILE_MAX_MB)));
+				 errmsg("\"seconds\" must be between %g and %g, \"size_mb\" between %d and %d",
+						SECONDS_MIN, SECONDS_MAX, FILE_MIN_MB, FILE_MAX_MB)));
 	calibration->file_bytes = (uint64) file_mb * 1024 * 1024;
-	calibration->tablespace =
+	calibration->facts.tablespace =
 		fms_profile_tablespace(PG_ARGISNULL(0) ? NULL :
 							   NameStr(*PG_GETARG_NAME(0)));
 	calibration->direct = PG_GETARG_BOOL(4);
-	complete = choose(fcinfo, 5, "patterns", NULL, calibration->patterns,
-					  FMS_PATTERNS);
-	complete &= choose(fcinfo, 6, "block_sizes", fms_device_block_index,
-					   calibration->blocks, FMS_DEVICE_BLOCKS);
-	complete &= choose(fcinfo, 7, "queue_depths", fms_device_depth_index,
-					   calibration->depths, FMS_DEVICE_DEPTHS);
-	calibration->keep = PG_GETARG_BOOL(3) && complete && calibration->direct;
+	calibration->patterns = choose(fcinfo, 5, "patterns", 1,
+								   1 << (FMS_PATTERNS - 1));
+	calibration->blocks = choose(fcinfo, 6, "block_sizes",
+								 FMS_DEVICE_BLOCK_BYTES(0),
+								 FMS_BLOCK_MAX_BYTES);
+	calibration->depths = choose(fcinfo, 7, "queue_depths",
+								 1, FMS_DEVICE_DEPTH_MAX);
+	calibration->keep = PG_GETARG_BOOL(3) && calibration->direct &&
+		(calibration->patterns & calibration->blocks &
+		 calibration->depths) == ALL;
 	if (calibration->keep)
-	{
 		PreventCommandIfReadOnly("fmsort_calibrate() with keep => true");
-		fms_profile_require_tables();
-	}
 }
 
 /* ---- measuring ---- */
 
-static void
-add_point(Calibration *calibration, FmsPattern pattern, uint32 block_bytes,
-		  uint32 depth)
-{
-	FmsProbePoint *point = &calibration->points[calibration->npoints];
-
-	*point = (FmsProbePoint) {pattern, block_bytes, depth, 0};
-	/* the I/O method may allow one request at a time only */
-	if (pattern == FMS_PATTERN_RR_LASTING &&
-		!fms_probe_can(calibration->probe, point))
-		point->depth = 1;
-	if (calibration->patterns[pattern] &&
-		fms_probe_can(calibration->probe, point))
-		calibration->npoints++;
-}
-
-/* Adds points in the order of measuring, important ones first. */
+/* The chosen points of the grid. */
 static void
 add_points(Calibration *calibration)
 {
-	add_point(calibration, FMS_PATTERN_RR_LASTING, 4096, 64);
-	add_point(calibration, FMS_PATTERN_RR_LASTING, 1048576, 8);
-	for (int i = 0; i < 2 * FMS_DEVICE_BLOCKS * FMS_DEVICE_DEPTHS; i++)
+	for (int i = 0; i < GRID_POINTS; i++)
 	{
-		bool		first_turn = i < FMS_DEVICE_BLOCKS * FMS_DEVICE_DEPTHS;
-		int			block = i / FMS_DEVICE_DEPTHS % FMS_DEVICE_BLOCKS;
-		int			depth = i % FMS_DEVICE_DEPTHS;
-		uint32		block_bytes = FMS_DEVICE_BLOCK_BYTES(block);
-		bool		important = block_bytes >= 4096 &&
-			block_bytes <= 1048576 && block % 2 == 1 &&
-			(depth == 0 || depth == 3 || depth == 5);
+		FmsProbePoint *point = &calibration->points[calibration->npoints];
+		int			block = i / GRID_PATTERNS / FMS_DEVICE_DEPTHS;
+		int			depth = i / GRID_PATTERNS % FMS_DEVICE_DEPTHS;
 
-		if (important != first_turn || !calibration->blocks[block] ||
-			!calibration->depths[depth])
-			continue;
-		for (int pattern = 0; pattern < GRID_PATTERNS; pattern++)
-			add_point(calibration, pattern, block_bytes,
-					  FMS_DEVICE_DEPTH(depth));
+		*point = (FmsProbePoint) {
+			i % GRID_PATTERNS, FMS_DEVICE_BLOCK_BYTES(block),
+			FMS_DEVICE_DEPTH(depth), 0
+		};
+		if ((calibration->patterns & (1 << point->pattern)) &&
+			(calibration->blocks & point->block_bytes) &&
+			(calibration->depths & point->depth) &&
+			fms_probe_can(calibration->probe, point))
+			calibration->npoints++;
 	}
 }
 
+/* Measures a point if there is time for it; `left` have not had their turn. */
 static void
-notify_progress(Calibration *calibration, int turn, double spent)
+measure_point(Calibration *calibration, FmsProbePoint *point, int left)
 {
-	double		interval = calibration->seconds / NOTICES;
+	double		left_seconds = calibration->seconds -
+		fms_clock_since_us(calibration->start) / 1e6;
+	double		seconds = Max(left_seconds / left, POINT_MIN_SECONDS);
+	double	   *last_mb = &calibration->last_mb[point->pattern];
 
-	if (spent < (calibration->notices + 1) * interval)
+	if (left_seconds <= 0 ||
+		(*last_mb > 0 && (double) point->block_bytes * point->depth >
+		 PATIENCE * seconds * *last_mb * 1e6))
 		return;
-	calibration->notices = spent / interval;
-	ereport(NOTICE,
-			(errmsg("fmsort_calibrate: %d of %d measurements, %.1f of %.0f s",
-					turn, calibration->npoints, spent,
-					calibration->seconds)));
-}
-
-/* Measures the points from `first` on, at least one, while time is left. */
-static void
-measure_points(Calibration *calibration, int first, double written_mb)
-{
-	double		last_mb[FMS_PATTERNS] = {0};	/* rate of the last point */
-
-	last_mb[FMS_PATTERN_RR_LASTING] = written_mb;
-	for (int i = first; i < calibration->npoints; i++)
-	{
-		FmsProbePoint *point = &calibration->points[i];
-		double		spent = fms_clock_since_us(calibration->start) / 1e6;
-		double		left = calibration->seconds - spent;
-		double		seconds = Max(left / (calibration->npoints - i),
-								  POINT_MIN_SECONDS);
-
-		if (point->pattern == FMS_PATTERN_RR_LASTING)
-			seconds = calibration->seconds * LASTING_FRACTION;
-		if (left <= 0 && i > first)
-			break;
-		notify_progress(calibration, i, spent);
-		if (last_mb[point->pattern] > 0 &&
-			(double) point->block_bytes * point->depth >
-			PATIENCE * seconds * last_mb[point->pattern] * 1e6)
-			continue;
-		fms_probe_measure(calibration->probe, seconds, 0, point);
-		last_mb[point->pattern] = point->mb_per_s;
-	}
+	fms_probe_measure(calibration->probe, seconds, 0, point);
+	*last_mb = point->mb_per_s;
 }
 
 static void
-measure(Calibration *calibration, FmsProfileFacts *facts)
+measure(Calibration *calibration)
 {
 	FmsOptions	options;
-	FmsProbePoint written = {FMS_PATTERN_APPEND, APPEND_BYTES, APPEND_DEPTH,
-	0};
-	int			first;
+	FmsProbePoint append = {
+		FMS_PATTERN_APPEND, APPEND_BYTES, APPEND_DEPTH, 0
+	};
+	int			left;
 
 	fms_settings_snapshot(&options, 0);
 	calibration->start = fms_clock_now();
-	calibration->probe = fms_probe_open(calibration->tablespace,
+	calibration->probe = fms_probe_open(calibration->facts.tablespace,
 										options.io_method,
 										calibration->direct);
-	fms_probe_measure(calibration->probe,
-					  calibration->seconds * FILL_FRACTION,
-					  calibration->file_bytes, &written);
-	if (calibration->patterns[FMS_PATTERN_APPEND])
-		calibration->points[calibration->npoints++] = written;
-	first = calibration->npoints;
+	/* the second half counts: caches take the first bytes faster */
+	for (int half = 1; half <= 2; half++)
+		fms_probe_measure(calibration->probe,
+						  calibration->seconds * FILL_FRACTION / 2,
+						  calibration->file_bytes / 2 * half, &append);
 	add_points(calibration);
-	measure_points(calibration, first, written.mb_per_s);
-	facts->tablespace = calibration->tablespace;
-	facts->file_bytes = fms_probe_file_bytes(calibration->probe);
-	facts->uses_uring = fms_probe_uses_uring(calibration->probe);
-	facts->seconds = fms_clock_since_us(calibration->start) / 1e6;
+	left = calibration->npoints;
+	for (int turn = 0; turn < 2; turn++)
+	{
+		for (int i = 0; i < calibration->npoints; i++)
+		{
+			FmsProbePoint *point = &calibration->points[i];
+			bool		important = (point->block_bytes & IMPORTANT_BLOCKS) &&
+				(point->depth & IMPORTANT_DEPTHS);
+
+			if (important == (turn == 0))
+				measure_point(calibration, point, left--);
+		}
+	}
+	if (calibration->patterns & (1 << FMS_PATTERN_APPEND))
+		calibration->points[calibration->npoints++] = append;
+	calibration->facts.file_bytes = fms_probe_file_bytes(calibration->probe);
+	calibration->facts.io_method = fms_probe_io_method(calibration->probe);
+	calibration->facts.seconds = fms_clock_since_us(calibration->start) / 1e6;
 	fms_probe_close(calibration->probe);
 }
 
 /* ---- results ---- */
 
+/* Returns the points that were measured and moves them to the front. */
 static int
-compare_points(const void *a, const void *b)
-{
-	const FmsProbePoint *x = a;
-	const FmsProbePoint *y = b;
-
-	return x->pattern != y->pattern ? (int) x->pattern - (int) y->pattern :
-		x->block_bytes != y->block_bytes ?
-		(int) x->block_bytes - (int) y->block_bytes :
-		(int) x->depth - (int) y->depth;
-}
-
-/* Moves the points that were measured to the front, sorted; their number. */
-static int
-sort_points(Calibration *calibration)
+return_points(Calibration *calibration, ReturnSetInfo *result)
 {
 	int			n = 0;
 
 	for (int i = 0; i < calibration->npoints; i++)
 	{
-		if (calibration->points[i].mb_per_s > 0)
-			calibration->points[n++] = calibration->points[i];
+		const FmsProbePoint *point = &calibration->points[i];
+		bool		nulls[RESULT_COLUMNS] = {false};
+		Datum		values[RESULT_COLUMNS] = {
+			CStringGetTextDatum(fms_pattern_names[point->pattern]),
+			Int32GetDatum(point->block_bytes),
+			Int32GetDatum(point->depth),
+			Float8GetDatum(point->mb_per_s),
+			Float8GetDatum(point->mb_per_s * 1e6 / point->block_bytes)
+		};
+
+		if (point->mb_per_s <= 0)
+			continue;
+		tuplestore_putvalues(result->setResult, result->setDesc, values,
+							 nulls);
+		calibration->points[n++] = *point;
 	}
-	qsort(calibration->points, n, sizeof(FmsProbePoint), compare_points);
 	return n;
-}
-
-static void
-return_row(ReturnSetInfo *result, const FmsProbePoint *point)
-{
-	Datum		values[RESULT_COLUMNS] = {
-		CStringGetTextDatum(fms_pattern_names[point->pattern]),
-		Int32GetDatum(point->block_bytes),
-		Int32GetDatum(point->depth),
-		Float8GetDatum(point->mb_per_s),
-		Float8GetDatum(point->mb_per_s * 1e6 / point->block_bytes)
-	};
-	bool		nulls[RESULT_COLUMNS] = {false};
-
-	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
-}
-
-static void
-notify_end(const Calibration *calibration, int nmeasured, uint64 file_bytes,
-		   bool kept)
-{
-	const char *name = get_tablespace_name(calibration->tablespace);
-	int			missing = calibration->npoints - nmeasured;
-
-	if (file_bytes < calibration->file_bytes)
-		ereport(NOTICE,
-				(errmsg("fmsort_calibrate: the file has %llu MB and not %llu, because writing it took %.1f s",
-						(unsigned long long) (file_bytes >> 20),
-						(unsigned long long) (calibration->file_bytes >> 20),
-						calibration->seconds * FILL_FRACTION)));
-	if (missing > 0)
-		ereport(NOTICE,
-				(errmsg("fmsort_calibrate: %d of %d measurements were left out, as there was no time for them",
-						missing, calibration->npoints),
-				 errhint("Give it more \"seconds\".")));
-	if (calibration->keep && !kept)
-		ereport(WARNING,
-				(errmsg("fmsort_calibrate: the profile of tablespace \"%s\" stays as it was",
-						name),
-				 errdetail("There was time for %d measurements, and the profile has more of them.",
-						   nmeasured),
-				 errhint("Give it more \"seconds\".")));
-	else if (!kept)
-		ereport(NOTICE,
-				(errmsg("fmsort_calibrate: this measurement is not kept as the profile of tablespace \"%s\"",
-						name),
-				 errdetail("Kept is a complete one with direct I/O, where \"keep\" is true.")));
 }
 
 Datum
@@ -364,20 +274,29 @@ fmsort_calibrate(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
 	Calibration *calibration = palloc0(sizeof(Calibration));
-	FmsProfileFacts facts = {0};
+	FmsProfileFacts *facts = &calibration->facts;
 	bool		kept;
 	int			n;
 
 	InitMaterializedSRF(fcinfo, 0);
 	fms_require_columns(result->setDesc, RESULT_COLUMNS);
 	read_arguments(fcinfo, calibration);
-	measure(calibration, &facts);
-	n = sort_points(calibration);
-	facts.complete = n == calibration->npoints;
+	measure(calibration);
+	n = return_points(calibration, result);
+	facts->complete = n == calibration->npoints;
 	kept = calibration->keep &&
-		fms_profile_store(&facts, calibration->points, n);
-	for (int i = 0; i < n; i++)
-		return_row(result, &calibration->points[i]);
-	notify_end(calibration, n, facts.file_bytes, kept);
+		fms_profile_store(facts, calibration->points, n);
+	if (kept && facts->complete &&
+		facts->file_bytes == calibration->file_bytes)
+		return (Datum) 0;
+	ereport(calibration->keep && !kept ? WARNING : NOTICE,
+			(errmsg(kept ? "fmsort_calibrate: the profile of tablespace \"%s\" is incomplete" :
+					"fmsort_calibrate: the profile of tablespace \"%s\" stays as it was",
+					get_tablespace_name(facts->tablespace)),
+			 errdetail("There was time for %d of %d measurements, and for %llu of the file's %llu MB.",
+					   n, calibration->npoints,
+					   (unsigned long long) (facts->file_bytes >> 20),
+					   (unsigned long long) (calibration->file_bytes >> 20)),
+			 calibration->keep ? errhint("Give it more \"seconds\".") : 0));
 	return (Datum) 0;
 }

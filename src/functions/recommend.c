@@ -63,53 +63,6 @@ positive(int64 value, const char *name)
 	return value;
 }
 
-/*
- * Merge passes over *runs runs, if at most `most` are merged into a run and
- * at most `last` at the end.  fms_spill_reduce() merges the smallest runs
- * first: those that have been through fewer passes.  Sets *runs to the number
- * that the last merge takes.
- */
-static int
-count_passes(int64 *runs, int most, int last)
-{
-	int64		fresh = *runs;	/* merged once less often than the others */
-	int64		merged = 0;
-	int			passes = 0;		/* that `fresh` has been through */
-	int			deepest = 0;
-
-	while (fresh + merged > last)
-	{
-		int64		surplus = fresh + merged - last;
-		int64		full = Min(fresh / most, surplus / (most - 1));
-
-		/* as many full merges as `fresh` has runs for, else one merge */
-		if (full > 0)
-		{
-			fresh -= full * most;
-			merged += full;
-			deepest = Max(deepest, passes + 1);
-		}
-		else
-		{
-			int64		n = Min(most, surplus + 1);
-			int64		small = Min(n, fresh);
-
-			deepest = Max(deepest, passes + 1 + (n > small ? 1 : 0));
-			fresh -= small;
-			merged -= n - small;
-			merged++;
-		}
-		if (fresh == 0)
-		{
-			fresh = merged;
-			merged = 0;
-			passes++;
-		}
-	}
-	*runs = fresh + merged;
-	return deepest + 1;
-}
-
 /* kB of work_mem; null if no work_mem is as large. */
 static Datum
 kilobytes(Size bytes, bool *isnull)
@@ -132,17 +85,21 @@ make_row(TupleDesc desc, const FmsOptions *options, double input_bytes)
 	FmsAdvice	advice =
 		fms_sizing_advise(&fms_mode_fmsort, options, &input,
 						  (uint64) Min(input_bytes, INPUT_MAX_BYTES));
-	int64		left = forecast.runs;
 	int			passes = 0;
 	uint32		assist = 0;
 
 	if (forecast.runs > 0)
 	{
+		int			last;
+
 		input.in_memory_run_bytes = forecast.in_memory_run_bytes;
-		passes = count_passes(&left, fms_sizing_fan_in(&sizing, &input, true),
-							  fms_sizing_fan_in(&sizing, &input, false));
-		assist = fms_sizing_merge(&sizing, &input, (int) left,
+		last = fms_sizing_fan_in(&sizing, &input, false);
+		assist = fms_sizing_merge(&sizing, &input, Min(forecast.runs, last),
 								  false).assist_blocks;
+		/* runs that so many passes can merge */
+		passes = 1;
+		for (double runs = last; runs < forecast.runs; passes++)
+			runs *= fms_sizing_fan_in(&sizing, &input, true);
 	}
 	values[0] = Int64GetDatum(forecast.runs);
 	values[1] = Int32GetDatum(passes);

@@ -4,9 +4,8 @@
  *	  The alignment that direct transfers need.
  *
  * open() accepts O_DIRECT, but a transfer that is not aligned to the device's
- * sectors and the file system's demands fails with EINVAL.  Linux 6.1 reports
- * the alignment for some file systems (statx()).  Otherwise, reads of growing
- * size find it:
+ * sectors and the file system's demands fails with EINVAL.  Reads of growing
+ * size find the alignment:
  *
  *	  |........ hole .........|page|
  *							    ^ read here
@@ -17,32 +16,11 @@
  */
 #include "postgres.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "io/io.h"
 #include "io/io_direct.h"
 #include "base/options.h"
-
-/* Asks the kernel; false: it does not say. */
-static bool
-ask_kernel(int fd, uint32 *alignment)
-{
-#ifdef STATX_DIOALIGN
-	struct statx about;
-
-	memset(&about, 0, sizeof(about));
-	if (statx(fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &about) == 0 &&
-		(about.stx_mask & STATX_DIOALIGN) != 0)
-	{
-		*alignment = about.stx_dio_offset_align == 0 ? 0 :
-			Max(about.stx_dio_offset_align, about.stx_dio_mem_align);
-		return true;
-	}
-#endif
-	return false;
-}
 
 /* Does a read succeed that is aligned to this and not to more? */
 static bool
@@ -70,11 +48,6 @@ fms_io_direct_alignment(int fd, uint64 page_offset_bytes)
 
 	Assert(page_offset_bytes % FMS_IO_ALIGN_BYTES == 0);
 
-	if (ask_kernel(fd, &alignment))
-	{
-		errno = EINVAL;
-		return alignment <= FMS_IO_ALIGN_BYTES ? alignment : 0;
-	}
 	for (alignment = FMS_BLOCK_QUANTUM_BYTES; alignment <= FMS_IO_ALIGN_BYTES;
 		 alignment *= 2)
 	{

@@ -64,8 +64,6 @@ load_block(FmsLeaves *leaves, int run)
 	leaf->frame = plan->mode->next(&leaves->input, run);
 	leaf->blocks_left--;
 	fms_count(plan->counters, FMS_COUNT_MERGE_BLOCKS_DONE, 1);
-	fms_count_set(plan->counters, FMS_COUNT_ASSIST_USED,
-				  leaves->input.assist_used);
 	header = block_header(leaf);
 	leaf->bytes = leaf->frame->block;
 	leaf->at_bytes = sizeof(FmsBlockHeader);
@@ -78,7 +76,7 @@ load_block(FmsLeaves *leaves, int run)
 
 /*
  * Frees the file space of the run's blocks up to number, which have been
- * read: in pieces of fms_tape_free_bytes(), or up to the end of an extent.
+ * read: in pieces of FMS_TAPE_FREE_BYTES, or up to the end of an extent.
  * The last merge frees nothing, since it writes nothing and may begin again.
  */
 static void
@@ -91,7 +89,7 @@ free_blocks(FmsLeaves *leaves, int run_number, uint32 number)
 	Size		bytes = (Size) n * plan->block_bytes;
 
 	if (!plan->frees ||
-		(bytes < fms_tape_free_bytes(plan->tape) &&
+		(bytes < FMS_TAPE_FREE_BYTES &&
 		 n < fms_run_contiguous_blocks(run, leaf->blocks_freed)))
 		return;
 	fms_tape_free(plan->tape,

@@ -13,7 +13,7 @@
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
-#include "funcapi.h"
+#include "executor/spi.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
@@ -68,11 +68,80 @@ fms_counter_name(const FmsCounters *counters, FmsCounter counter)
 		case FMS_UNIT_METHOD:
 			return methods[value];
 		case FMS_UNIT_IO_METHOD:
-			return value == 0 ? NULL : fms_io_method_name(value);
+			return fms_io_method_name(value);
 		case FMS_UNIT_SPACE_TYPE:
 			return value ? "Disk" : "Memory";
+		case FMS_UNIT_YES_NO:
+			return value == FMS_YES ? "true" : "false";
 		default:
 			return NULL;
+	}
+}
+
+FmsNumber
+fms_counter_number(const FmsCounters *counters, FmsCounter counter)
+{
+	uint64		value = fms_counter(counters, counter);
+
+	switch (fms_counter_info[counter].unit)
+	{
+		case FMS_UNIT_NS:
+			return (FmsNumber) {value / 1e6, 3, "ms"};
+		case FMS_UNIT_RATIO:
+			return (FmsNumber) {value == 0 ? 1 :
+				(double) value / FMS_RATIO_ONE, 2, NULL};
+		case FMS_UNIT_KB:
+		case FMS_UNIT_KB_IF_KNOWN:
+			return (FmsNumber) {(value + 1023) / 1024, 0, "kB"};
+		default:
+			return (FmsNumber) {value, 0, NULL};
+	}
+}
+
+/* Otherwise it is null. */
+static bool
+is_known(const FmsCounters *counters, FmsCounter counter)
+{
+	return fms_counter(counters, counter) != 0 ||
+		fms_counter_info[counter].unit < FMS_UNIT_IF_KNOWN;
+}
+
+bool
+fms_counter_shown(const FmsCounters *counters, FmsCounter counter,
+				  FmsLine from, FmsLine to)
+{
+	const FmsCounterInfo *info = &fms_counter_info[counter];
+
+	if (info->line < from || info->line > to ||
+		(info->line >= FMS_LINE_MERGE_TIMES &&
+		 !fms_counters_external(counters)))
+		return false;
+	return is_known(counters, counter) &&
+		(info->unit != FMS_UNIT_RATIO || fms_counter(counters, counter) != 0);
+}
+
+void
+fms_counters_append(StringInfo text, const FmsCounters *counters,
+					FmsLine from, FmsLine to)
+{
+	const char *gap = "";
+	int			i;
+
+	for (i = 0; i < FMS_NCOUNTERS; i++)
+	{
+		const char *name = fms_counter_name(counters, i);
+		FmsNumber	number = fms_counter_number(counters, i);
+
+		if (!fms_counter_shown(counters, i, from, to))
+			continue;
+		appendStringInfo(text, "%s%s: ", gap, fms_counter_info[i].label);
+		if (name)
+			appendStringInfoString(text, name);
+		else
+			appendStringInfo(text, "%.*f%s%s", number.digits, number.value,
+							 number.unit ? " " : "",
+							 number.unit ? number.unit : "");
+		gap = "  ";
 	}
 }
 
@@ -169,65 +238,26 @@ fms_counters_limit(FmsCounters *counters, double elapsed_us)
 
 /* ---- rows ---- */
 
-/* In a column of that type; false: null. */
-static bool
-to_datum(const FmsCounters *counters, FmsCounter counter, Oid type,
-		 Datum *datum)
+static Datum
+to_datum(const FmsCounters *counters, FmsCounter counter, Oid type)
 {
 	uint64		value = fms_counter(counters, counter);
-	FmsUnit		unit = fms_counter_info[counter].unit;
-	const char *name;
+	FmsNumber	number = fms_counter_number(counters, counter);
 
-	if (value == 0 && (unit == FMS_UNIT_IF_KNOWN ||
-					   unit == FMS_UNIT_KB_IF_KNOWN ||
-					   unit == FMS_UNIT_TIMESTAMP ||
-					   unit == FMS_UNIT_YES_NO))
-		return false;
-	switch (unit)
+	switch (type)
 	{
-		case FMS_UNIT_NUMBER:
-		case FMS_UNIT_IF_KNOWN:
-			*datum = type == INT4OID ? Int32GetDatum(value) :
-				Int64GetDatum(value);
-			return true;
-		case FMS_UNIT_KB:
-		case FMS_UNIT_KB_IF_KNOWN:
-			*datum = Int64GetDatum(fms_counter_kb(counters, counter));
-			return true;
-		case FMS_UNIT_NS:
-			*datum = Float8GetDatum(fms_counter_ms(counters, counter));
-			return true;
-		case FMS_UNIT_RATIO:
-			*datum = Float8GetDatum(value == 0 ? 1 :
-									(double) value / FMS_RATIO_ONE);
-			return true;
-		case FMS_UNIT_TIMESTAMP:
-			*datum = TimestampTzGetDatum(value);
-			return true;
-		case FMS_UNIT_YES_NO:
-			*datum = BoolGetDatum(value == FMS_YES);
-			return true;
-		default:
-			name = fms_counter_name(counters, counter);
-			if (name)
-				*datum = CStringGetTextDatum(name);
-			return name != NULL;
+		case TEXTOID:
+			return CStringGetTextDatum(fms_counter_name(counters, counter));
+		case BOOLOID:
+			return BoolGetDatum(value == FMS_YES);
+		case FLOAT8OID:
+			return Float8GetDatum(number.value);
+		case INT4OID:
+			return Int32GetDatum(value);
+		default:				/* bigint or timestamptz; only kB are scaled */
+			return Int64GetDatum(number.unit ? (int64) number.value :
+								 (int64) value);
 	}
-}
-
-/* The counter of that column; FMS_NCOUNTERS: none. */
-static FmsCounter
-counter_of(const char *column)
-{
-	int			i;
-
-	for (i = 0; i < FMS_NCOUNTERS; i++)
-	{
-		if (fms_counter_info[i].column &&
-			strcmp(fms_counter_info[i].column, column) == 0)
-			break;
-	}
-	return i;
 }
 
 void
@@ -249,54 +279,42 @@ fms_row_begin(ReturnSetInfo *result, const FmsCounters *counters)
 	FmsRow		row = {
 		.result = result,
 		.values = palloc0(desc->natts * sizeof(Datum)),
-		.nulls = palloc0(desc->natts * sizeof(bool))
+		.nulls = palloc(desc->natts * sizeof(bool))
 	};
 	int			i;
 
-	for (i = 0; i < desc->natts; i++)
+	memset(row.nulls, true, desc->natts * sizeof(bool));
+	for (i = 0; i < FMS_NCOUNTERS; i++)
 	{
-		Form_pg_attribute column = TupleDescAttr(desc, i);
-		FmsCounter	counter = counter_of(NameStr(column->attname));
+		const char *column = fms_counter_info[i].column;
+		int			number = column ? SPI_fnumber(desc, column) : 0;
 
-		row.nulls[i] = counter == FMS_NCOUNTERS ||
-			!to_datum(counters, counter, column->atttypid, &row.values[i]);
+		if (number > 0 && is_known(counters, i))
+			fms_row_set(&row, column,
+						to_datum(counters, i, SPI_gettypeid(desc, number)));
 	}
 	return row;
-}
-
-/* The number of that column; -1: none. */
-static int
-column_number(const FmsRow *row, const char *column)
-{
-	TupleDesc	desc = row->result->setDesc;
-	int			i;
-
-	for (i = 0; i < desc->natts; i++)
-	{
-		if (strcmp(NameStr(TupleDescAttr(desc, i)->attname), column) == 0)
-			return i;
-	}
-	return -1;
 }
 
 void
 fms_row_set(FmsRow *row, const char *column, Datum value)
 {
-	int			i = column_number(row, column);
+	int			number = SPI_fnumber(row->result->setDesc, column);
 
-	if (i < 0)
-		return;
-	row->values[i] = value;
-	row->nulls[i] = false;
+	if (number > 0)
+	{
+		row->values[number - 1] = value;
+		row->nulls[number - 1] = false;
+	}
 }
 
 void
 fms_row_set_null(FmsRow *row, const char *column)
 {
-	int			i = column_number(row, column);
+	int			number = SPI_fnumber(row->result->setDesc, column);
 
-	if (i >= 0)
-		row->nulls[i] = true;
+	if (number > 0)
+		row->nulls[number - 1] = true;
 }
 
 void

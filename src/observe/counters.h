@@ -14,7 +14,7 @@
 
 #include "postgres.h"
 
-#include "access/tupdesc.h"
+#include "lib/stringinfo.h"
 #include "nodes/execnodes.h"
 
 #include "base/counters.h"
@@ -32,37 +32,40 @@ StaticAssertDecl(sizeof(FmsCounters) == FMS_COUNTERS_BYTES,
 typedef enum FmsUnit
 {
 	FMS_UNIT_NUMBER,
-	FMS_UNIT_IF_KNOWN,			/* number; 0: null */
 	FMS_UNIT_KB,				/* bytes, printed in kB */
-	FMS_UNIT_KB_IF_KNOWN,		/* likewise; 0: null */
 	FMS_UNIT_NS,				/* nanoseconds, printed in milliseconds */
 	FMS_UNIT_RATIO,				/* 1 / FMS_RATIO_ONE; 0: no ratio, as 1 */
-	FMS_UNIT_TIMESTAMP,			/* TimestampTz; 0: null */
-	FMS_UNIT_YES_NO,			/* FMS_YES, FMS_NO; 0: null */
-	FMS_UNIT_MODE,				/* names from here on */
+	FMS_UNIT_MODE,				/* names */
 	FMS_UNIT_PHASE,
 	FMS_UNIT_METHOD,
-	FMS_UNIT_IO_METHOD,			/* 0: null */
-	FMS_UNIT_SPACE_TYPE
+	FMS_UNIT_SPACE_TYPE,
+	FMS_UNIT_IF_KNOWN,			/* number; from here on, 0 is null */
+	FMS_UNIT_KB_IF_KNOWN,		/* bytes, printed in kB */
+	FMS_UNIT_TIMESTAMP,			/* TimestampTz */
+	FMS_UNIT_YES_NO,			/* FMS_YES, FMS_NO */
+	FMS_UNIT_IO_METHOD			/* name */
 } FmsUnit;
 
 #define FMS_RATIO_ONE	1000000
 
 /* The line of EXPLAIN's text format that a counter is in. */
-typedef enum FmsExplainLine
+typedef enum FmsLine
 {
 	FMS_LINE_NONE,
-	FMS_LINE_MERGE,				/* lines of sorts that spill */
-	FMS_LINE_IO,
+	FMS_LINE_METHOD,
+	FMS_LINE_LOG,				/* not in EXPLAIN, but in the log */
 	FMS_LINE_TIMES,				/* with TIMING */
-	FMS_LINE_MERGE_TIMES		/* the same line, of sorts that spill */
-} FmsExplainLine;
+	FMS_LINE_MERGE_TIMES,		/* the same line; from here on, of sorts that
+								 * spill */
+	FMS_LINE_MERGE,
+	FMS_LINE_IO
+} FmsLine;
 
 typedef struct FmsCounterInfo
 {
 	FmsUnit		unit;
-	FmsExplainLine line;
-	const char *label;			/* in EXPLAIN, or NULL */
+	FmsLine		line;
+	const char *label;			/* in EXPLAIN and the log, or NULL */
 	const char *column;			/* in SQL functions, or NULL */
 } FmsCounterInfo;
 
@@ -74,21 +77,28 @@ fms_counter(const FmsCounters *counters, FmsCounter counter)
 	return counters->values[counter];
 }
 
-static inline double
-fms_counter_ms(const FmsCounters *counters, FmsCounter counter)
-{
-	return fms_counter(counters, counter) / 1e6;
-}
-
-static inline uint64
-fms_counter_kb(const FmsCounters *counters, FmsCounter counter)
-{
-	return (fms_counter(counters, counter) + 1023) / 1024;
-}
-
 /* The name that the value stands for; NULL: none, or not a name. */
 extern const char *fms_counter_name(const FmsCounters *counters,
 									FmsCounter counter);
+
+/* A number in the unit that reports print, and with so many decimals. */
+typedef struct FmsNumber
+{
+	double		value;
+	int			digits;
+	const char *unit;			/* or NULL */
+} FmsNumber;
+
+extern FmsNumber fms_counter_number(const FmsCounters *counters,
+									FmsCounter counter);
+
+/* Do reports of the lines from..to show the counter of such a sort? */
+extern bool fms_counter_shown(const FmsCounters *counters, FmsCounter counter,
+							  FmsLine from, FmsLine to);
+
+/* Appends these counters: "Label: value  Label: value". */
+extern void fms_counters_append(StringInfo text, const FmsCounters *counters,
+								FmsLine from, FmsLine to);
 
 /* Adds another sort's counters; fms_counters_complete() must follow. */
 extern void fms_counters_add(FmsCounters *total, const FmsCounters *one);

@@ -104,62 +104,6 @@ fms_explain_keys(PlanState *planstate, const FmsKeySpec *spec,
 		ExplainPropertyList("Presorted Key", presorted_keys, es);
 }
 
-static void
-append_counter(StringInfo text, const FmsCounters *counters,
-			   FmsCounter counter)
-{
-	uint64		value = fms_counter(counters, counter);
-
-	switch (fms_counter_info[counter].unit)
-	{
-		case FMS_UNIT_NS:
-			appendStringInfo(text, "%.3f ms", fms_counter_ms(counters, counter));
-			break;
-		case FMS_UNIT_RATIO:
-			appendStringInfo(text, "%.2f", (double) value / FMS_RATIO_ONE);
-			break;
-		case FMS_UNIT_YES_NO:
-			appendStringInfoString(text, value == FMS_YES ? "true" : "false");
-			break;
-		case FMS_UNIT_NUMBER:
-			appendStringInfo(text, UINT64_FORMAT, value);
-			break;
-		default:
-			appendStringInfoString(text, fms_counter_name(counters, counter));
-			break;
-	}
-}
-
-static void
-explain_counter(const FmsCounters *counters, FmsCounter counter,
-				ExplainState *es)
-{
-	const char *label = fms_counter_info[counter].label;
-	uint64		value = fms_counter(counters, counter);
-
-	switch (fms_counter_info[counter].unit)
-	{
-		case FMS_UNIT_NS:
-			ExplainPropertyFloat(label, "ms",
-								 fms_counter_ms(counters, counter), 3, es);
-			break;
-		case FMS_UNIT_RATIO:
-			ExplainPropertyFloat(label, NULL,
-								 (double) value / FMS_RATIO_ONE, 2, es);
-			break;
-		case FMS_UNIT_YES_NO:
-			ExplainPropertyBool(label, value == FMS_YES, es);
-			break;
-		case FMS_UNIT_NUMBER:
-			ExplainPropertyUInteger(label, NULL, value, es);
-			break;
-		default:
-			ExplainPropertyText(label, fms_counter_name(counters, counter),
-								es);
-			break;
-	}
-}
-
 /* Begins a line of text; a worker's line names the worker. */
 static void
 begin_line(ExplainState *es, int worker)
@@ -169,96 +113,91 @@ begin_line(ExplainState *es, int worker)
 		appendStringInfo(es->str, "Worker %d:  ", worker);
 }
 
-/* Prints the counters of a line, if there are any. */
+/* In a structured format. */
 static void
-explain_line(const FmsCounters *counters, int worker, FmsExplainLine line,
-			 FmsExplainLine more, ExplainState *es)
+explain_property(const FmsCounters *counters, FmsCounter counter,
+				 ExplainState *es)
 {
-	bool		text = es->format == EXPLAIN_FORMAT_TEXT;
-	bool		first = true;
-	int			i;
+	const char *label = fms_counter_info[counter].label;
+	const char *name = fms_counter_name(counters, counter);
+	FmsNumber	number = fms_counter_number(counters, counter);
 
-	for (i = 0; i < FMS_NCOUNTERS; i++)
-	{
-		const FmsCounterInfo *info = &fms_counter_info[i];
-
-		if (info->line == FMS_LINE_NONE ||
-			(info->line != line && info->line != more) ||
-			(info->unit == FMS_UNIT_RATIO && fms_counter(counters, i) == 0))
-			continue;
-		if (!text)
-		{
-			explain_counter(counters, i, es);
-			continue;
-		}
-		if (first)
-			begin_line(es, worker);
-		appendStringInfo(es->str, "%s%s: ", first ? "" : "  ", info->label);
-		append_counter(es->str, counters, i);
-		first = false;
-	}
-	if (!first)
-		appendStringInfoChar(es->str, '\n');
+	if (fms_counter_info[counter].unit == FMS_UNIT_YES_NO)
+		ExplainPropertyBool(label, number.value == FMS_YES, es);
+	else if (name)
+		ExplainPropertyText(label, name, es);
+	else
+		ExplainPropertyFloat(label, number.unit, number.value, number.digits,
+							 es);
 }
 
-/* What kind of sort it was, and its space. */
+/* Prints the counters of the lines from..to, on one line of text. */
+static void
+explain_lines(const FmsCounters *counters, int worker, FmsLine from,
+			  FmsLine to, ExplainState *es)
+{
+	StringInfoData line;
+	int			i;
+
+	if (es->format != EXPLAIN_FORMAT_TEXT)
+	{
+		for (i = 0; i < FMS_NCOUNTERS; i++)
+		{
+			if (fms_counter_shown(counters, i, from, to))
+				explain_property(counters, i, es);
+		}
+		return;
+	}
+	initStringInfo(&line);
+	fms_counters_append(&line, counters, from, to);
+	if (line.len > 0)
+	{
+		begin_line(es, worker);
+		appendStringInfo(es->str, "%s\n", line.data);
+	}
+}
+
+/* What kind of sort it was, and its space, in text: as PostgreSQL's Sort. */
 static void
 explain_method(const FmsCounters *counters, int worker, ExplainState *es)
 {
-	const char *method = fms_counter_name(counters, FMS_COUNT_METHOD);
-	const char *type = fms_counter_name(counters, FMS_COUNT_SPACE_TYPE);
-	uint64		kb = fms_counter_kb(counters, FMS_COUNT_SPACE_BYTES);
 	uint64		groups = fms_counter(counters, FMS_COUNT_GROUPS);
 
-	if (es->format != EXPLAIN_FORMAT_TEXT)
-	{
-		ExplainPropertyText("Sort Method", method, es);
-		ExplainPropertyUInteger("Sort Space Used", "kB", kb, es);
-		ExplainPropertyText("Sort Space Type", type, es);
-		if (groups > 1)
-			ExplainPropertyUInteger("Groups", NULL, groups, es);
-		return;
-	}
 	begin_line(es, worker);
-	appendStringInfo(es->str, "Sort Method: %s  %s: " UINT64_FORMAT "kB",
-					 method, type, kb);
-	if (groups > 1)
+	appendStringInfo(es->str, "Sort Method: %s  %s: %.0fkB",
+					 fms_counter_name(counters, FMS_COUNT_METHOD),
+					 fms_counter_name(counters, FMS_COUNT_SPACE_TYPE),
+					 fms_counter_number(counters,
+										FMS_COUNT_SPACE_BYTES).value);
+	if (groups > 0)
 		appendStringInfo(es->str, "  Groups: " UINT64_FORMAT, groups);
 	appendStringInfoChar(es->str, '\n');
-}
-
-static void
-explain_why(const FmsCounters *counters, int worker, ExplainState *es)
-{
-	if (es->format != EXPLAIN_FORMAT_TEXT)
-	{
-		ExplainPropertyText("Why", fms_why(counters), es);
-		return;
-	}
-	begin_line(es, worker);
-	appendStringInfo(es->str, "Why: %s\n", fms_why(counters));
 }
 
 /* One sort, of the node itself (worker: -1) or of a worker. */
 static void
 explain_sort(const FmsCounters *counters, int worker, ExplainState *es)
 {
-	bool		text = es->format == EXPLAIN_FORMAT_TEXT;
-	bool		external = fms_counters_external(counters);
+	const char *why = es->verbose ? fms_why(counters) : NULL;
 
-	explain_method(counters, worker, es);
-	if (external)
-	{
-		explain_line(counters, worker, FMS_LINE_MERGE, FMS_LINE_NONE, es);
-		explain_line(counters, worker, FMS_LINE_IO, FMS_LINE_NONE, es);
-	}
-	if (es->verbose && !text)
-		explain_why(counters, worker, es);
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+		explain_method(counters, worker, es);
+	else
+		explain_lines(counters, worker, FMS_LINE_METHOD, FMS_LINE_METHOD, es);
+	explain_lines(counters, worker, FMS_LINE_MERGE, FMS_LINE_MERGE, es);
+	explain_lines(counters, worker, FMS_LINE_IO, FMS_LINE_IO, es);
 	if (es->timing)
-		explain_line(counters, worker, FMS_LINE_TIMES,
-					 external ? FMS_LINE_MERGE_TIMES : FMS_LINE_NONE, es);
-	if (es->verbose && text)
-		explain_why(counters, worker, es);
+		explain_lines(counters, worker, FMS_LINE_TIMES, FMS_LINE_MERGE_TIMES,
+					  es);
+	if (why == NULL)
+		return;
+	if (es->format != EXPLAIN_FORMAT_TEXT)
+		ExplainPropertyText("Why", why, es);
+	else
+	{
+		begin_line(es, worker);
+		appendStringInfo(es->str, "Why: %s\n", why);
+	}
 }
 
 void

@@ -81,15 +81,17 @@ fmsort_last_sort(PG_FUNCTION_ARGS)
 	{
 		const FmsCounters *counters = &kept[(first_kept() + i) % KEPT_SORTS];
 		FmsRow		row = fms_row_begin(result, counters);
+		char	   *why = fms_why(counters);
 
 		fms_row_set(&row, "sort", Int32GetDatum(first_kept() + i + 1));
-		fms_row_set(&row, "why", CStringGetTextDatum(fms_why(counters)));
+		if (why)
+			fms_row_set(&row, "why", CStringGetTextDatum(why));
 		fms_row_end(&row);
 	}
 	return (Datum) 0;
 }
 
-/* The next sort is the first one, even in the middle of a statement. */
+/* fmsort_compare_merges() tells its runs apart, which are one statement. */
 Datum
 fmsort_last_sort_clear(PG_FUNCTION_ARGS)
 {

@@ -222,7 +222,7 @@ static void
 add_row(ReturnSetInfo *result, FmsProgressSlot *slot)
 {
 	const FmsCounters *counters = &slot->counters;
-	FmsPhase	phase = fms_counter(counters, FMS_COUNT_PHASE);
+	uint64		blocks = fms_counter(counters, FMS_COUNT_MERGE_BLOCKS);
 	TimestampTz now = GetCurrentTimestamp();
 	double		elapsed_us = Max(0, now - (TimestampTz)
 								 fms_counter(counters, FMS_COUNT_STARTED));
@@ -242,20 +242,15 @@ add_row(ReturnSetInfo *result, FmsProgressSlot *slot)
 					TimestampTzGetDatum(now + (int64) left_us));
 	fms_row_set(&row, "tuples",
 				Int64GetDatum(fms_estimate_tuples_in(counters)));
-	fms_row_set(&row, "blocks_done",
-				Int64GetDatum(Min(fms_counter(counters,
-											  FMS_COUNT_MERGE_BLOCKS_DONE),
-								  fms_counter(counters,
-											  FMS_COUNT_MERGE_BLOCKS))));
 	if (fms_counter(counters, FMS_COUNT_BLOCK_BYTES) == 0)
 		fms_row_set_null(&row, "block_size");
-	if (phase != FMS_PHASE_PASSES && phase != FMS_PHASE_MERGING)
-	{
-		fms_row_set_null(&row, "runs_left");
-		fms_row_set_null(&row, "blocks_done");
-		fms_row_set_null(&row, "blocks_total");
+	if (blocks == 0)			/* no merge yet */
 		fms_row_set_null(&row, "assist_blocks");
-	}
+	else
+		fms_row_set(&row, "blocks_done",
+					Int64GetDatum(Min(fms_counter(counters,
+												  FMS_COUNT_MERGE_BLOCKS_DONE),
+									  blocks)));
 	fms_row_end(&row);
 }
 

@@ -81,7 +81,7 @@ extern void fms_slow_log(const FmsCounters *counters, int limit_ms);
 
 /* ---- why.c ---- */
 
-/* One line, in the current context. */
+/* One line, in the current context; NULL if there is nothing to say. */
 extern char *fms_why(const FmsCounters *counters);
 
 #endif							/* FMS_REPORTS_H */

@@ -191,12 +191,6 @@ half_of(uint32 block_bytes)
 
 /* ---- merges ---- */
 
-static Size
-memory_of(const FmsSizing *sizing, const FmsMergeInput *input)
-{
-	return sizing->memory_bytes - input->refused_bytes;
-}
-
 /* Assist blocks that a fan-in may not go below. */
 static uint32
 assist_floor(const FmsSizing *sizing)
@@ -233,7 +227,7 @@ fits(const FmsSizing *sizing, const FmsMergeInput *input, int nruns,
 	 uint32 assist, bool writes)
 {
 	return merge_bytes(sizing, input, nruns, assist, writes) <=
-		memory_of(sizing, input);
+		sizing->memory_bytes;
 }
 
 FmsSizing
@@ -306,7 +300,7 @@ assist_blocks(const FmsSizing *sizing, const FmsMergeInput *input, int nruns,
 	if (sizing->assist_wanted > 0)
 		return sizing->assist_wanted;
 	if (sizing->mode->fills_memory)
-		most = Max(most, Min(memory_of(sizing, input) / sizing->block_bytes,
+		most = Max(most, Min(sizing->memory_bytes / sizing->block_bytes,
 							 FILL_ASSIST_MAX));
 	return most_that_fit(sizing, input, nruns, writes, 1, most + 1);
 }
@@ -327,7 +321,7 @@ fms_sizing_merge(const FmsSizing *sizing, const FmsMergeInput *input,
 	uint32		assist = assist_blocks(sizing, input, nruns, writes);
 	uint32		first = Max(AUTO_ASSIST_FEW,
 							FIRST_READ_AHEAD_BYTES / sizing->block_bytes);
-	Size		memory = memory_of(sizing, input);
+	Size		memory = sizing->memory_bytes;
 	Size		taken = merge_bytes(sizing, input, nruns, assist, writes);
 	FmsMergeSize size = {
 		.assist_blocks = assist,
@@ -393,7 +387,7 @@ Size
 fms_sizing_in_memory_run(const FmsSizing *sizing, const FmsMergeInput *input,
 						 int nruns)
 {
-	Size		memory = memory_of(sizing, input);
+	Size		memory = sizing->memory_bytes;
 	uint32		assist = sizing->assist_wanted > 0 ? sizing->assist_wanted :
 		assist_beside_tuples(sizing);
 	Size		taken;
@@ -435,7 +429,7 @@ fms_sizing_forecast(const FmsSizing *sizing, const FmsMergeInput *input,
 					double input_bytes)
 {
 	FmsForecast forecast = {0};
-	Size		memory = fms_sizing_formation_bytes(sizing);
+	Size		memory = fms_sizing_formation_bytes(sizing, 0);
 	double		left = input_bytes - memory;
 	double		part = 0;
 	Size		held;
@@ -480,7 +474,7 @@ suffices(Size memory_bytes, const FmsMode *mode, const FmsOptions *options,
 	/* as if the planner had known */
 	with.expected_bytes = (double) input_bytes;
 	sizing = fms_sizing_choose(mode, &with);
-	if (input_bytes <= fms_sizing_formation_bytes(&sizing))
+	if (input_bytes <= fms_sizing_formation_bytes(&sizing, 0))
 		return true;
 	if (!one_pass)
 		return false;
@@ -524,7 +518,6 @@ fms_sizing_advise(const FmsMode *mode, const FmsOptions *options,
 	FmsAdvice	advice;
 
 	all_on_disk.in_memory_run_bytes = 0;
-	all_on_disk.refused_bytes = 0;
 	advice.one_pass_bytes = least_memory(mode, options, &all_on_disk,
 										 input_bytes, true);
 	advice.in_memory_bytes = least_memory(mode, options, &all_on_disk,

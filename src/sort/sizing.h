@@ -33,7 +33,6 @@ typedef struct FmsMergeInput
 {
 	FmsFirstKeyMemory first_keys;
 	Size		in_memory_run_bytes;	/* tuples merged from memory */
-	Size		refused_bytes;	/* of work_mem that the system does not give */
 	uint32		largest_bytes;	/* of any record */
 	bool		compressed;		/* some blocks hold compressed chunks */
 } FmsMergeInput;
@@ -65,12 +64,13 @@ typedef struct FmsAdvice
 extern FmsSizing fms_sizing_choose(const FmsMode *mode,
 								   const FmsOptions *options);
 
-/* Bytes for tuples and entries while runs are being formed. */
+/* Bytes for tuples and entries while runs are formed; `runs` are on disk. */
 static inline Size
-fms_sizing_formation_bytes(const FmsSizing *sizing)
+fms_sizing_formation_bytes(const FmsSizing *sizing, int runs)
 {
 	Size		memory = sizing->memory_bytes;
-	Size		taken = sizing->writer_bytes + sizing->first_keys_bytes;
+	Size		taken = sizing->writer_bytes + sizing->first_keys_bytes +
+		runs * FMS_RUN_BYTES;
 
 	return Max(memory / 4, memory > taken ? memory - taken : 0);
 }

@@ -52,14 +52,14 @@ struct FmsSort
 	uint64		tuples;			/* put into it */
 	uint64		input_bytes;	/* of them, where they are not in memory */
 	int			runs;			/* written by run formation */
+	Size		budget_bytes;	/* for tuples and entries */
 	TimestampTz started;
-	instr_time	began;
 	FmsPhase	phase;
 	FmsKeys    *keys;
 	FmsSizing	sizing;
 
 	FmsSampler	putting;		/* divides loading between us and the input */
-	double		writing_us;		/* all time in write_run() */
+	double		writing_us;		/* all time in make_room() */
 
 	FmsFormation *formation;	/* its memory is given back before merging */
 	FmsSpill   *spill;			/* NULL: nothing was spilled */
@@ -137,7 +137,7 @@ announce(const FmsSort *sort)
 				  options->presorted ? FMS_YES : FMS_NO);
 	fms_count_set(counters, FMS_COUNT_EARLIER_TUPLES,
 				  options->earlier_tuples);
-	fms_count_set(counters, FMS_COUNT_GROUPS, 1);
+	fms_count_set(counters, FMS_COUNT_GROUPS, options->presorted);
 	fms_counters_end_change(counters);
 }
 
@@ -161,9 +161,10 @@ start(FmsSort *sort, const FmsOptions *options)
 	sort->mark_at_end = false;
 	fms_formation_set_bound(sort->formation, options->bound);
 	sort->sizing = fms_sizing_choose(mode_of(options->mode), options);
+	sort->budget_bytes = fms_sizing_formation_bytes(&sort->sizing, 0);
 	fms_formation_want_head(sort->formation,
 							FMS_IO_ROOM_BYTES(sort->sizing.writer_bytes));
-	sort->began = fms_sampler_begin(&sort->putting, measured_us(sort));
+	fms_sampler_begin(&sort->putting, measured_us(sort));
 }
 
 FmsSort *
@@ -232,11 +233,11 @@ publish(FmsSort *sort)
 	fms_count_set(sort->counters, FMS_COUNT_TUPLES, sort->tuples);
 }
 
+/* Writes the oldest tuples as a run, so that at least `bytes` become free. */
 static void
 write_run(FmsSort *sort, Size bytes)
 {
 	Size		before = fms_formation_memory_bytes(sort->formation);
-	instr_time	start = fms_clock_now();
 
 	publish(sort);
 	if (sort->spill == NULL)
@@ -246,6 +247,26 @@ write_run(FmsSort *sort, Size bytes)
 	sort->count -= fms_formation_count(sort->formation);
 	sort->runs++;
 	sort->input_bytes += before - fms_formation_memory_bytes(sort->formation);
+}
+
+/* Memory is full: writes a run, and merges runs if they are too many. */
+static void
+make_room(FmsSort *sort)
+{
+	instr_time	start = fms_clock_now();
+
+	write_run(sort, fms_sizing_run_bytes(
+				  &sort->sizing, sort->runs,
+				  fms_formation_memory_bytes(sort->formation)));
+	if (fms_spill_is_crowded(sort->spill))
+	{
+		if (fms_formation_count(sort->formation) > 0)
+			write_run(sort, fms_formation_memory_bytes(sort->formation));
+		fms_formation_give_back(sort->formation);
+		fms_spill_merge_early(sort->spill);
+	}
+	sort->budget_bytes =
+		fms_sizing_formation_bytes(&sort->sizing, fms_spill_runs(sort->spill));
 	sort->writing_us += fms_clock_since_us(start);
 }
 
@@ -255,11 +276,8 @@ put(FmsSort *sort, TupleTableSlot *slot)
 	MemoryContext caller = MemoryContextSwitchTo(sort->context);
 
 	Assert(sort->phase == FMS_PHASE_LOADING);
-	while (!fms_formation_put(sort->formation, slot,
-							  fms_sizing_formation_bytes(&sort->sizing)))
-		write_run(sort, fms_sizing_run_bytes(
-					  &sort->sizing, sort->runs,
-					  fms_formation_memory_bytes(sort->formation)));
+	while (!fms_formation_put(sort->formation, slot, sort->budget_bytes))
+		make_room(sort);
 	if (sort->tuples++ % PUBLISH_TUPLES == 0)
 		publish(sort);
 	MemoryContextSwitchTo(caller);
@@ -268,11 +286,11 @@ put(FmsSort *sort, TupleTableSlot *slot)
 static pg_noinline void
 put_timed(FmsSort *sort, TupleTableSlot *slot)
 {
-	fms_sampler_start(&sort->putting, measured_us(sort));
+	double		known_us = measured_us(sort);
+
+	fms_sampler_start(&sort->putting);
 	put(sort, slot);
-	fms_sampler_add(&sort->putting, measured_us(sort));
-	fms_count_set_us(sort->counters, FMS_COUNT_INPUT_NS,
-					 fms_sampler_other_us(&sort->putting));
+	fms_sampler_add(&sort->putting, measured_us(sort) - known_us);
 }
 
 void
@@ -299,7 +317,7 @@ finish_in_memory(FmsSort *sort)
 				  fms_formation_has_cutoff(sort->formation) ?
 				  FMS_METHOD_TOP_N : FMS_METHOD_IN_MEMORY);
 	fms_count_set_us(sort->counters, FMS_COUNT_FORMATION_NS,
-					 fms_clock_since_us(sort->began));
+					 fms_clock_since_us(sort->putting.begun));
 	set_phase(sort, FMS_PHASE_IN_MEMORY);
 }
 
@@ -339,7 +357,8 @@ finish_spilling(FmsSort *sort)
 
 	fms_spill_flush(sort->spill);
 	fms_count_set_us(sort->counters, FMS_COUNT_FORMATION_NS,
-					 fms_clock_since_us(sort->began));
+					 fms_clock_since_us(sort->putting.begun) -
+					 fms_spill_early_us(sort->spill));
 	fms_spill_reduce(sort->spill, in_memory_run, sort->input_bytes);
 	if (sort->options.backward || sort->options.marks)
 		sort->history = fms_history_create(sort->spill,
@@ -356,11 +375,12 @@ void
 fms_sort_perform(FmsSort *sort)
 {
 	MemoryContext caller = MemoryContextSwitchTo(sort->context);
+	double		loading_us = fms_clock_since_us(sort->putting.begun);
 
 	Assert(sort->phase == FMS_PHASE_LOADING);
-	fms_sampler_pause(&sort->putting, measured_us(sort));
-	fms_count_set_us(sort->counters, FMS_COUNT_INPUT_NS,
-					 fms_sampler_other_us(&sort->putting));
+	fms_count_set_us(sort->counters, FMS_COUNT_INPUT_NS, loading_us -
+					 fms_sampler_own_us(&sort->putting, loading_us,
+										measured_us(sort)));
 	publish(sort);
 	fms_count_set(sort->counters, FMS_COUNT_MEMORY_BYTES,
 				  fms_formation_memory_bytes(sort->formation));

@@ -17,6 +17,10 @@
  *	         0  1 [2  3  4] 5  6		merge 3 neighbours
  *	         0  1     7     5  6
  *
+ * Early merges.  Descriptions of runs take memory, too.  If they would take
+ * more than their part of it, the smallest runs are merged while the input is
+ * still coming.
+ *
  * The in-memory run: tuples still in memory when the input ends.  If the last
  * merge can spare their memory, it takes them from there, as its last run.
  *
@@ -33,11 +37,13 @@
 
 #include "base/clock.h"
 #include "device/spill_policy.h"
-#include "io/huge_page.h"
 #include "sort/spill.h"
 
-/* Merges do not settle for less than the least work_mem. */
-#define MEMORY_MIN_BYTES	((Size) 64 * 1024)
+/*
+ * Descriptions of runs take at most this part of work_mem: 50 runs at 64 kB.
+ * Then runs are merged before the input has ended.
+ */
+#define DESCRIPTIONS_FRACTION	8
 
 struct FmsSpill
 {
@@ -46,7 +52,6 @@ struct FmsSpill
 	FmsKeys    *keys;
 	const FmsSizing *sizing;
 	const FmsOptions *options;
-	Size		refused_bytes;	/* of its memory, by the system */
 	FmsCounters *counters;		/* written only */
 
 	FmsIo		io;
@@ -86,7 +91,6 @@ merge_input(const FmsSpill *spill)
 		.first_keys = fms_first_keys_memory(spill->first_keys),
 		.in_memory_run_bytes = spill->in_memory_run ?
 		fms_formation_memory_bytes(spill->in_memory_run) : 0,
-		.refused_bytes = spill->refused_bytes,
 		.largest_bytes = spill->largest_bytes,
 		.compressed = spill->compressed
 	};
@@ -118,7 +122,7 @@ adopt_choice(FmsSpill *spill, FmsSpillChoice choice)
 	fms_count_set(counters, FMS_COUNT_DIRECT_IO,
 				  fms_tape_is_direct(spill->tape) ? FMS_YES : FMS_NO);
 	spill->run_began = fms_clock_now();
-	spill->run_blocked_us = fms_tape_use(spill->tape)->write_blocked_us;
+	spill->run_blocked_us = spill->tape->write_blocked_us;
 }
 
 /* Brings the facts up to date after a run. */
@@ -126,20 +130,16 @@ static void
 note_facts(FmsSpill *spill)
 {
 	FmsSpillFacts *facts = &spill->facts;
-	const FmsTapeUse *use = fms_tape_use(spill->tape);
-	uint64		run_bytes = use->written_bytes - facts->written_bytes;
-	bool		corrected = spill->choice.direct &&
-		fms_spill_policy_observe(facts, run_bytes,
-								 fms_clock_since_us(spill->run_began),
-								 use->write_blocked_us -
-								 spill->run_blocked_us);
+	const FmsTape *tape = spill->tape;
+	uint64		run_bytes = tape->written_bytes - facts->written_bytes;
 
-	facts->written_bytes = use->written_bytes;
-	facts->cached_bytes = use->cached_bytes;
+	facts->written_bytes = tape->written_bytes;
+	facts->cached_bytes = tape->cached_bytes;
 	fms_run_compressed(spill->writer, &facts->compressible_bytes,
 					   &facts->compressed_bytes);
-	if (corrected || facts->written_bytes >= spill->choice.read_memory_bytes)
-		fms_spill_policy_read_memory(facts);
+	fms_spill_policy_observe(facts, spill->choice.direct, run_bytes,
+							 fms_clock_since_us(spill->run_began),
+							 tape->write_blocked_us - spill->run_blocked_us);
 }
 
 /* A run is complete: direct I/O and compression for the next one. */
@@ -294,7 +294,7 @@ highest_level(FmsRun *const *runs, int n)
 	return level;
 }
 
-/* For those who look on: the merge that begins. */
+/* Publishes the merge that begins, for fmsort_progress. */
 static void
 announce_merge(FmsSpill *spill, int first, int n, bool writes,
 			   const FmsPosition *from)
@@ -319,20 +319,6 @@ announce_merge(FmsSpill *spill, int first, int n, bool writes,
 	fms_counters_end_change(counters);
 }
 
-/*
- * Would the system map the input buffer of such a merge, and the buffers of a
- * writer?  Whole huge pages may take two more.
- */
-static bool
-could_map_blocks(const FmsSizing *sizing, int n, uint32 assist)
-{
-	Size		blocks = sizing->mode->blocks(n, assist);
-
-	return fms_huge_page_could_map(blocks * sizing->block_bytes +
-								   sizing->writer_bytes +
-								   2 * FMS_HUGE_PAGE_BYTES);
-}
-
 /* Begins merging the n runs from `first` on. */
 static void
 begin_merge(FmsSpill *spill, int first, int n, bool writes,
@@ -353,14 +339,10 @@ begin_merge(FmsSpill *spill, int first, int n, bool writes,
 	plan->frees = writes;
 	plan->writer_bytes = writes ? spill->sizing->writer_bytes : 0;
 	plan->assist_blocks = size.assist_blocks;
-	while (spill->sizing->assist_wanted == 0 && plan->assist_blocks > 1 &&
-		   !could_map_blocks(spill->sizing, n, plan->assist_blocks))
-		plan->assist_blocks /= 2;
-	plan->assist_first = Min(size.assist_first, plan->assist_blocks);
+	plan->assist_first = size.assist_first;
 	fms_count_set(spill->counters, FMS_COUNT_ASSIST_BLOCKS,
 				  plan->assist_blocks);
 	spill->io.spare_bytes = size.spare_bytes;
-	announce_merge(spill, first, n, writes, from);
 	spill->merge = fms_merge_begin(plan, n, &spill->runs[first], from);
 }
 
@@ -371,7 +353,7 @@ end_merge(FmsSpill *spill)
 	spill->merge = NULL;
 }
 
-/* Merges n neighbouring runs into one, which takes their place. */
+/* Merges the n runs from `first` on into one, which takes their place. */
 static void
 merge_into_run(FmsSpill *spill, int first, int n)
 {
@@ -433,6 +415,47 @@ smallest_neighbours(const FmsSpill *spill, int n)
 	return best;
 }
 
+int
+fms_spill_runs(const FmsSpill *spill)
+{
+	return spill->nruns;
+}
+
+/* Number of runs whose descriptions take their part of memory. */
+static int
+most_runs(const FmsSpill *spill)
+{
+	return spill->sizing->memory_bytes / DESCRIPTIONS_FRACTION / FMS_RUN_BYTES;
+}
+
+bool
+fms_spill_is_crowded(const FmsSpill *spill)
+{
+	return spill->nruns > most_runs(spill);
+}
+
+void
+fms_spill_merge_early(FmsSpill *spill)
+{
+	MemoryContext caller = MemoryContextSwitchTo(spill->context);
+	int			most = most_runs(spill) / 2;
+
+	while (spill->nruns > most)
+	{
+		int			n = Min(fan_in(spill, true), spill->nruns - most + 1);
+
+		merge_into_run(spill, smallest_neighbours(spill, n), n);
+	}
+	MemoryContextSwitchTo(caller);
+}
+
+double
+fms_spill_early_us(const FmsSpill *spill)
+{
+	Assert(spill->merge == NULL);
+	return spill->merges_us;
+}
+
 void
 fms_spill_flush(FmsSpill *spill)
 {
@@ -479,38 +502,12 @@ runs_to_leave(const FmsSpill *spill)
 	return materialize && spill->nruns <= most ? 1 : most;
 }
 
-/*
- * The system may refuse the memory that a merge's input buffer takes.  Then
- * merges make do with less, as if work_mem were smaller: fewer assist blocks,
- * and fewer runs at once.
- */
-static void
-settle_for_less(FmsSpill *spill)
-{
-	const FmsSizing *sizing = spill->sizing;
-	Size		memory_bytes = sizing->memory_bytes;
-
-	while (memory_bytes > MEMORY_MIN_BYTES)
-	{
-		FmsMergeInput input = merge_input(spill);
-		int			n = Min(spill->nruns, fan_in(spill, false));
-		FmsMergeSize size = fms_sizing_merge(sizing, &input, n, false);
-
-		if (could_map_blocks(sizing, n, size.assist_blocks))
-			break;
-		memory_bytes -= memory_bytes / 4;
-		spill->refused_bytes = sizing->memory_bytes - memory_bytes;
-	}
-}
-
 static void
 announce_merges(FmsSpill *spill)
 {
-	int			most = fan_in(spill, false);
-	int			last = spill->options->materialize ? 1 : most;
+	int			last = spill->options->materialize ? 1 : fan_in(spill, false);
 
 	fms_counters_begin_change(spill->counters);
-	fms_count_set(spill->counters, FMS_COUNT_FAN_IN, most);
 	fms_count_set(spill->counters, FMS_COUNT_RUNS_AT_FIRST, spill->nruns);
 	fms_count_set(spill->counters, FMS_COUNT_RUNS_TOO_MANY,
 				  Max(spill->nruns, last) - last);
@@ -524,23 +521,25 @@ fms_spill_reduce(FmsSpill *spill, const FmsFormation *in_memory_run,
 	MemoryContext caller = MemoryContextSwitchTo(spill->context);
 
 	spill->in_memory_run = in_memory_run;
-	settle_for_less(spill);
 	announce_merges(spill);
 	for (;;)
 	{
 		int			last = runs_to_leave(spill);
+		int			first;
 		int			n;
 
 		if (spill->nruns <= last)
 			break;
 		n = Min(fan_in(spill, true), spill->nruns - last + 1);
-		merge_into_run(spill, smallest_neighbours(spill, n), n);
+		first = smallest_neighbours(spill, n);
+		announce_merge(spill, first, n, true, NULL);
+		merge_into_run(spill, first, n);
 	}
 	fms_run_writer_destroy(spill->writer);
 	spill->writer = NULL;
 	fms_tape_trim(spill->tape);
 	fms_count(spill->counters, FMS_COUNT_SPILLED_BYTES,
-			  fms_tape_end(spill->tape));
+			  spill->tape->end_bytes);
 	fms_count_set(spill->counters, FMS_COUNT_MERGE_PASSES,
 				  highest_level(spill->runs, spill->nruns) + 1);
 	advise(spill, input_bytes);
@@ -557,12 +556,13 @@ fms_spill_positions(const FmsSpill *spill)
 static double
 merging_us(const FmsSpill *spill)
 {
-	FmsSampler	stepping = spill->stepping;
+	const FmsSampler *stepping = &spill->stepping;
 
 	if (spill->merge == NULL)
 		return spill->merges_us;
-	fms_sampler_pause(&stepping, fms_merge_load_us(spill->merge));
-	return spill->merges_us + stepping.own_us;
+	return spill->merges_us +
+		fms_sampler_own_us(stepping, fms_clock_since_us(stepping->begun),
+						   fms_merge_load_us(spill->merge));
 }
 
 void
@@ -576,10 +576,10 @@ fms_spill_start(FmsSpill *spill, const FmsPosition *from)
 	start = fms_clock_now();
 	if (spill->merge)
 		end_merge(spill);
+	announce_merge(spill, 0, spill->nruns, false, from);
 	begin_merge(spill, 0, spill->nruns, false, from);
 	spill->merges_us += fms_clock_since_us(start);
-	(void) fms_sampler_begin(&spill->stepping,
-							 fms_merge_load_us(spill->merge));
+	fms_sampler_begin(&spill->stepping, fms_merge_load_us(spill->merge));
 	MemoryContextSwitchTo(caller);
 }
 
@@ -587,11 +587,13 @@ fms_spill_start(FmsSpill *spill, const FmsPosition *from)
 static pg_noinline MinimalTuple
 next_timed(FmsSpill *spill)
 {
+	double		known_us = fms_merge_load_us(spill->merge);
 	MinimalTuple tuple;
 
-	fms_sampler_start(&spill->stepping, fms_merge_load_us(spill->merge));
+	fms_sampler_start(&spill->stepping);
 	tuple = fms_merge_next_tuple(spill->merge);
-	fms_sampler_add(&spill->stepping, fms_merge_load_us(spill->merge));
+	fms_sampler_add(&spill->stepping,
+					fms_merge_load_us(spill->merge) - known_us);
 	return tuple;
 }
 

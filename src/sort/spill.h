@@ -32,6 +32,20 @@ extern FmsSpill *fms_spill_begin(FmsKeys *keys, const FmsOptions *options,
 extern void fms_spill_run(FmsSpill *spill, FmsFormation *formation,
 						  Size bytes);
 
+/* Number of runs on disk. */
+extern int	fms_spill_runs(const FmsSpill *spill);
+
+/*
+ * Do the descriptions of the runs take too much memory?  Then the formation
+ * writes all of its tuples and gives its memory back, and
+ * fms_spill_merge_early() merges the smallest runs.
+ */
+extern bool fms_spill_is_crowded(const FmsSpill *spill);
+extern void fms_spill_merge_early(FmsSpill *spill);
+
+/* Microseconds that early merges have taken. */
+extern double fms_spill_early_us(const FmsSpill *spill);
+
 /* Waits until all runs are on disk. */
 extern void fms_spill_flush(FmsSpill *spill);
 

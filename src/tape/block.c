@@ -29,8 +29,8 @@ fms_block_check(const FmsTape *tape, const char *block, uint32 block_bytes,
 	const FmsBlockHeader *header = (const FmsBlockHeader *) block;
 	bool		compressed = fms_block_is_compressed(header);
 
-	if (unlikely(!fms_tape_checksum_holds(tape, &header->checksum,
-										  block_bytes) ||
+	if (unlikely(!fms_checksum_holds(&header->checksum, block_bytes,
+									 tape->salt, tape->checksums) ||
 				 (header->magic != FMS_BLOCK_MAGIC && !compressed) ||
 				 header->run != run || header->number != number ||
 				 header->used_bytes > block_bytes ||

@@ -33,22 +33,6 @@ fms_space_clear(FmsSpace *space)
 }
 
 static void
-insert_at(FmsSpace *space, int at, FmsFreeExtent extent)
-{
-	if (space->count == space->size)
-	{
-		space->size = Max(16, 2 * space->size);
-		space->extents = space->extents == NULL ?
-			palloc(space->size * sizeof(FmsFreeExtent)) :
-			repalloc(space->extents, space->size * sizeof(FmsFreeExtent));
-	}
-	memmove(&space->extents[at + 1], &space->extents[at],
-			(space->count - at) * sizeof(FmsFreeExtent));
-	space->extents[at] = extent;
-	space->count++;
-}
-
-static void
 remove_at(FmsSpace *space, int at)
 {
 	space->count--;
@@ -79,9 +63,20 @@ fms_space_add(FmsSpace *space, FmsFreeExtent extent)
 	int			at = space->count;
 
 	Assert(extent.from_bytes < extent.upto_bytes);
+	if (space->count == space->size)
+	{
+		space->size = Max(16, 2 * space->size);
+		space->extents = space->extents == NULL ?
+			palloc(space->size * sizeof(FmsFreeExtent)) :
+			repalloc(space->extents, space->size * sizeof(FmsFreeExtent));
+	}
 	while (at > 0 && space->extents[at - 1].from_bytes > extent.from_bytes)
+	{
+		space->extents[at] = space->extents[at - 1];
 		at--;
-	insert_at(space, at, extent);
+	}
+	space->extents[at] = extent;
+	space->count++;
 	join_next(space, at);
 	join_next(space, at - 1);
 }
@@ -117,19 +112,13 @@ find_largest(const FmsSpace *space, Size bytes)
 }
 
 bool
-fms_space_has(const FmsSpace *space, Size bytes)
-{
-	return find_largest(space, bytes) >= 0;
-}
-
-bool
 fms_space_take(FmsSpace *space, Size bytes, FmsFreeExtent *extent)
 {
 	int			at = find_largest(space, bytes);
 	FmsFreeExtent whole;
 
-	if (at < 0)
-		return false;
+	if (at < 0 || extent == NULL)
+		return at >= 0;
 	whole = space->extents[at];
 	remove_at(space, at);
 

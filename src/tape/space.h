@@ -31,12 +31,9 @@ extern void fms_space_add(FmsSpace *space, FmsFreeExtent extent);
 
 /*
  * Takes the whole pages of the largest extent, if these hold that many bytes;
- * else returns false.
+ * else returns false.  If extent is NULL, it only asks.
  */
 extern bool fms_space_take(FmsSpace *space, Size bytes,
 						   FmsFreeExtent *extent);
-
-/* Would fms_space_take() succeed? */
-extern bool fms_space_has(const FmsSpace *space, Size bytes);
 
 #endif							/* FMS_SPACE_H */

@@ -27,12 +27,11 @@
 #include "storage/bufmgr.h"
 #include "utils/wait_event.h"
 
+#include "base/checksum.h"
 #include "base/clock.h"
 #include "base/compat.h"
 #include "base/interrupts.h"
-#include "tape/space.h"
 #include "tape/tape.h"
-#include "tape/temp_file.h"
 
 /*
  * Size of a write to the page cache, in bytes.  Larger writes get larger
@@ -48,33 +47,13 @@
  */
 #define WORKERS_FROM_BYTES	((uint64) 16 * 1024 * 1024)
 
-/*
- * Smallest extent to free or to write again, in bytes, and as a part of the
- * tape.  The part bounds the memory of the list of extents.
- */
-#define FREE_MIN_BYTES		((Size) 256 * 1024)
-#define FREE_FRACTION		4096
-
-struct FmsTape
-{
-	FmsIo	   *io;
-	FmsCounters *counters;		/* NULL: nobody reports this tape */
-	FmsTapeUse	use;
-	FmsTempFile file;
-	uint32		salt;			/* of all checksums */
-	bool		checksums;
-	uint64		end_bytes;		/* written or being written */
-	FmsSpace	free;			/* extents before the end */
-	FmsFreeExtent here;			/* the extent being written, from the
-								 * position on; empty: position is the end */
-	uint64		uncounted_read_bytes;	/* not in pgBufferUsage; < BLCKSZ */
-	uint64		uncounted_write_bytes;	/* likewise */
-};
+/* Offsets from there on, without limit. */
+#define EXTENT_FROM(bytes)	((FmsFreeExtent) {(bytes), PG_UINT64_MAX})
 
 static inline bool
 is_at_end(const FmsTape *tape)
 {
-	return tape->here.from_bytes == tape->here.upto_bytes;
+	return tape->here.upto_bytes == PG_UINT64_MAX;
 }
 
 FmsTape *
@@ -89,6 +68,7 @@ fms_tape_open(FmsIo *io, FmsDirectChoice direct, uint32 block_bytes,
 	tape->counters = counters;
 	tape->salt = fms_checksum_new_salt();
 	tape->checksums = checksums;
+	tape->here = EXTENT_FROM(0);
 	fms_temp_file_open(&tape->file, block_bytes);
 
 	if (direct != FMS_DIRECT_OFF && !fms_tape_set_direct(tape, true))
@@ -119,60 +99,27 @@ fms_tape_set_direct(FmsTape *tape, bool direct)
 									direct);
 }
 
-bool
-fms_tape_is_direct(const FmsTape *tape)
-{
-	return tape->file.direct_file > 0;
-}
-
 const char *
 fms_tape_path(const FmsTape *tape)
 {
-	return fms_temp_file_path(&tape->file);
-}
-
-uint64
-fms_tape_end(const FmsTape *tape)
-{
-	return tape->end_bytes;
-}
-
-uint64
-fms_tape_position(const FmsTape *tape)
-{
-	return is_at_end(tape) ? tape->end_bytes : tape->here.from_bytes;
+	return FilePathName(tape->file.file);
 }
 
 bool
-fms_tape_holds(const FmsTape *tape, Size bytes)
-{
-	return is_at_end(tape) ||
-		bytes <= tape->here.upto_bytes - tape->here.from_bytes;
-}
-
-Size
-fms_tape_free_bytes(const FmsTape *tape)
-{
-	return Max(FREE_MIN_BYTES, tape->end_bytes / FREE_FRACTION);
-}
-
-bool
-fms_tape_has_free(const FmsTape *tape, Size bytes)
+fms_tape_has_free(FmsTape *tape, Size bytes)
 {
 	return is_at_end(tape) &&
-		fms_space_has(&tape->free, Max(bytes, FREE_MIN_BYTES));
+		fms_space_take(&tape->free, Max(bytes, FMS_TAPE_FREE_BYTES), NULL);
 }
 
 void
 fms_tape_move_on(FmsTape *tape, Size bytes)
 {
-	FmsFreeExtent left = tape->here;
-
-	tape->here = (FmsFreeExtent) {0};
-	if (left.from_bytes < left.upto_bytes)
-		fms_space_add(&tape->free, left);
-	(void) fms_space_take(&tape->free, Max(bytes, FREE_MIN_BYTES),
-						  &tape->here);
+	if (!is_at_end(tape) && tape->here.from_bytes < tape->here.upto_bytes)
+		fms_space_add(&tape->free, tape->here);
+	if (!fms_space_take(&tape->free, Max(bytes, FMS_TAPE_FREE_BYTES),
+						&tape->here))
+		tape->here = EXTENT_FROM(tape->end_bytes);
 	Assert(fms_tape_holds(tape, bytes));
 }
 
@@ -191,38 +138,19 @@ fms_tape_trim(FmsTape *tape)
 	fms_temp_file_trim(&tape->file, tape->end_bytes);
 }
 
-const FmsTapeUse *
-fms_tape_use(const FmsTape *tape)
-{
-	return &tape->use;
-}
-
-static void
-count(FmsTape *tape, FmsCounter counter, uint64 n)
-{
-	if (tape->counters)
-		fms_count(tape->counters, counter, n);
-}
-
-static void
-count_writes(FmsTape *tape, int n, uint64 bytes)
-{
-	tape->use.written_bytes += bytes;
-	count(tape, FMS_COUNT_WRITES, n);
-	count(tape, FMS_COUNT_WRITTEN_BYTES, bytes);
-}
-
 /*
  * Adds the time since start to the server's I/O timing, as of a read or a
- * write.  Returns it in microseconds.
+ * write.  blocked: it was spent waiting for the device.
  */
-static double
-count_io_us(bool is_write, instr_time start)
+static void
+count_time(FmsTape *tape, bool is_write, bool blocked, instr_time start)
 {
 	instr_time	spent;
+	double		spent_us;
 
 	INSTR_TIME_SET_CURRENT(spent);
 	INSTR_TIME_SUBTRACT(spent, start);
+	spent_us = INSTR_TIME_GET_DOUBLE(spent) * 1e6;
 	if (track_io_timing)
 	{
 		instr_time *total = is_write ? &pgBufferUsage.temp_blk_write_time :
@@ -230,18 +158,9 @@ count_io_us(bool is_write, instr_time start)
 
 		INSTR_TIME_ADD(*total, spent);
 	}
-	return INSTR_TIME_GET_DOUBLE(spent) * 1e6;
-}
-
-/* Counts the time since start as spent waiting, and returns it likewise. */
-static void
-count_blocked(FmsTape *tape, bool is_write, instr_time start)
-{
-	double		spent_us = count_io_us(is_write, start);
-
-	if (is_write)
-		tape->use.write_blocked_us += spent_us;
-	else if (tape->counters)
+	if (blocked && is_write)
+		tape->write_blocked_us += spent_us;
+	else if (blocked)
 		fms_count_us(tape->counters, FMS_COUNT_BLOCKED_NS, spent_us);
 }
 
@@ -257,36 +176,13 @@ make_write(const FmsTape *tape, FmsIoRequest *request)
 	return direct;
 }
 
-/* Starts a write whose buffer and extent are set. */
-static void
-start_write(FmsTape *tape, FmsIoRequest *request)
-{
-	bool		direct = make_write(tape, request);
-	instr_time	start = fms_clock_now();
-
-	fms_temp_file_resolve(&tape->file, &request, 1);
-	if (direct)
-	{
-		fms_io_submit(tape->io, &request, 1);
-		if (tape->io->method->submit_blocks)
-			count_blocked(tape, true, start);
-		return;
-	}
-
-	if (tape->end_bytes < WORKERS_FROM_BYTES || IsInParallelMode())
-		fms_io_carry_out(tape->io, request);
-	else
-		fms_io_submit(tape->io, &request, 1);
-	tape->use.cached_bytes += request->length_bytes;
-	count(tape, FMS_COUNT_CACHED_BYTES, request->length_bytes);
-	/* copying takes time, but is no waiting for a device */
-	(void) count_io_us(true, start);
-}
-
 void
 fms_tape_append(FmsTape *tape, FmsIoRequest *request, char *buffer,
 				uint32 length_bytes)
 {
+	bool		direct;
+	instr_time	start;
+
 	Assert(length_bytes > 0 && length_bytes % FMS_IO_ALIGN_BYTES == 0);
 	Assert(request->state != FMS_IO_IN_FLIGHT);
 	Assert(fms_tape_holds(tape, length_bytes));
@@ -294,70 +190,65 @@ fms_tape_append(FmsTape *tape, FmsIoRequest *request, char *buffer,
 	request->buffer = buffer;
 	request->length_bytes = length_bytes;
 	request->offset_bytes = fms_tape_position(tape);
-	if (is_at_end(tape))
+	direct = make_write(tape, request);
+	fms_temp_file_reserve(&tape->file, request->offset_bytes + length_bytes);
+	tape->here.from_bytes += length_bytes;
+	tape->end_bytes = Max(tape->end_bytes, tape->here.from_bytes);
+	tape->written_bytes += length_bytes;
+	fms_count(tape->counters, FMS_COUNT_WRITES, 1);
+	fms_count(tape->counters, FMS_COUNT_WRITTEN_BYTES, length_bytes);
+	if (!direct)
 	{
-		fms_temp_file_reserve(&tape->file, tape->end_bytes + length_bytes);
-		tape->end_bytes += length_bytes;
+		tape->cached_bytes += length_bytes;
+		fms_count(tape->counters, FMS_COUNT_CACHED_BYTES, length_bytes);
 	}
+
+	start = fms_clock_now();
+	fms_temp_file_resolve(&tape->file, &request, 1);
+	if (direct || (tape->end_bytes >= WORKERS_FROM_BYTES &&
+				   !IsInParallelMode()))
+		fms_io_submit(tape->io, &request, 1);
 	else
-		tape->here.from_bytes += length_bytes;
-	count_writes(tape, 1, length_bytes);
-	start_write(tape, request);
-}
-
-/*
- * Number of requests, one at least, to submit between two checks for
- * interrupts: submitting may carry them out.
- */
-static int
-submitted_together(FmsIoRequest *const *requests, int n)
-{
-	Size		bytes = requests[0]->length_bytes;
-	int			i = 1;
-
-	while (i < n &&
-		   bytes + requests[i]->length_bytes <= FMS_INTERRUPT_IO_BYTES)
-		bytes += requests[i++]->length_bytes;
-	return i;
+		fms_io_carry_out(tape->io, request);
+	/* copying takes time, but is no waiting for a device */
+	if (!direct || tape->io->method->submit_blocks)
+		count_time(tape, true, direct, start);
 }
 
 void
 fms_tape_read(FmsTape *tape, FmsIoRequest **requests, int n)
 {
-	uint64		bytes = 0;
-	int			i;
-	instr_time	start;
+	instr_time	start = fms_clock_now();
+	int			first = 0;
 
-	for (i = 0; i < n; i++)
+	while (first < n)
 	{
-		requests[i]->is_write = false;
-		requests[i]->piece_bytes = 0;
-		bytes += requests[i]->length_bytes;
-	}
-	tape->use.read_bytes += bytes;
-	count(tape, FMS_COUNT_READ_BYTES, bytes);
-	count(tape, FMS_COUNT_READS, n);
-	count(tape, FMS_COUNT_READ_BATCHES, 1);
+		Size		bytes = 0;
+		int			i = first;
 
-	start = fms_clock_now();
-	while (n > 0)
-	{
-		int			together = submitted_together(requests, n);
-
+		/* submitting may carry them out, so check for interrupts between */
+		do
+		{
+			requests[i]->is_write = false;
+			requests[i]->piece_bytes = 0;
+			bytes += requests[i++]->length_bytes;
+		} while (i < n &&
+				 bytes + requests[i]->length_bytes <= FMS_INTERRUPT_IO_BYTES);
 		CHECK_FOR_INTERRUPTS();
-		fms_temp_file_resolve(&tape->file, requests, together);
-		fms_io_submit(tape->io, requests, together);
-		requests += together;
-		n -= together;
+		fms_temp_file_resolve(&tape->file, &requests[first], i - first);
+		fms_io_submit(tape->io, &requests[first], i - first);
+		fms_count(tape->counters, FMS_COUNT_READ_BYTES, bytes);
+		first = i;
 	}
+	fms_count(tape->counters, FMS_COUNT_READS, n);
+	fms_count(tape->counters, FMS_COUNT_READ_BATCHES, 1);
 	if (tape->io->method->submit_blocks)
-		count_blocked(tape, false, start);
+		count_time(tape, false, true, start);
 }
 
 void
 fms_tape_overwrite(FmsTape *tape, FmsIoRequest **requests, int n)
 {
-	uint64		bytes = 0;
 	int			i;
 
 	for (i = 0; i < n; i++)
@@ -365,9 +256,7 @@ fms_tape_overwrite(FmsTape *tape, FmsIoRequest **requests, int n)
 		Assert(requests[i]->offset_bytes + requests[i]->length_bytes <=
 			   tape->end_bytes);
 		(void) make_write(tape, requests[i]);
-		bytes += requests[i]->length_bytes;
 	}
-	count_writes(tape, n, bytes);
 	fms_temp_file_resolve(&tape->file, requests, n);
 	fms_io_submit(tape->io, requests, n);
 }
@@ -377,9 +266,10 @@ report_failure(const FmsTape *tape, const FmsIoRequest *request, int result)
 {
 	const char *path = fms_tape_path(tape);
 
-	if (result < 0)
+	if (result < 0 || request->is_write)
 	{
-		errno = -result;
+		/* a write that stops half-way has met the end of the disk */
+		errno = result < 0 ? -result : ENOSPC;
 		ereport(ERROR,
 				(errcode_for_file_access(),
 				 request->is_write ?
@@ -389,15 +279,6 @@ report_failure(const FmsTape *tape, const FmsIoRequest *request, int result)
 						path),
 				 errdetail("%u bytes at offset %llu.", request->length_bytes,
 						   (unsigned long long) request->offset_bytes)));
-	}
-	if (request->is_write)
-	{
-		/* a write that stops half-way has met the end of the disk */
-		errno = ENOSPC;
-		ereport(ERROR,
-				(errcode_for_file_access(),
-				 errmsg("could not write to sort temporary file \"%s\": %m",
-						path)));
 	}
 	ereport(ERROR,
 			(errcode(ERRCODE_DATA_CORRUPTED),
@@ -409,19 +290,15 @@ report_failure(const FmsTape *tape, const FmsIoRequest *request, int result)
 }
 
 /*
- * Counts the transfer for EXPLAIN (BUFFERS), which has whole blocks of BLCKSZ;
- * what is left over is carried to the next transfer.
+ * Counts the transfer for EXPLAIN (BUFFERS), in blocks of BLCKSZ: each counts
+ * with its last byte.
  */
 static void
-count_blocks(FmsTape *tape, const FmsIoRequest *request)
+count_blocks(const FmsIoRequest *request)
 {
-	uint64	   *uncounted = request->is_write ?
-		&tape->uncounted_write_bytes : &tape->uncounted_read_bytes;
-	long		blocks;
+	long		blocks = (request->offset_bytes + request->length_bytes) /
+		BLCKSZ - request->offset_bytes / BLCKSZ;
 
-	*uncounted += request->length_bytes;
-	blocks = *uncounted / BLCKSZ;
-	*uncounted %= BLCKSZ;
 	if (request->is_write)
 		pgBufferUsage.temp_blks_written += blocks;
 	else
@@ -448,7 +325,7 @@ wait_for_kernel(FmsTape *tape, FmsIoRequest *request)
 	}
 	pgstat_report_wait_end();
 
-	count_blocked(tape, request->is_write, start);
+	count_time(tape, request->is_write, true, start);
 }
 
 /*
@@ -499,20 +376,7 @@ fms_tape_wait(FmsTape *tape, FmsIoRequest *request)
 		if (result != (int) request->length_bytes)
 			report_failure(tape, request, result);
 	}
-	count_blocks(tape, request);
-}
-
-void
-fms_tape_set_checksum(const FmsTape *tape, FmsChecksum *piece, Size bytes)
-{
-	fms_checksum_set(piece, bytes, tape->salt, tape->checksums);
-}
-
-bool
-fms_tape_checksum_holds(const FmsTape *tape, const FmsChecksum *piece,
-						Size bytes)
-{
-	return fms_checksum_holds(piece, bytes, tape->salt, tape->checksums);
+	count_blocks(request);
 }
 
 void

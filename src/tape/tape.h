@@ -11,20 +11,31 @@
 
 #include "postgres.h"
 
-#include "base/checksum.h"
 #include "base/counters.h"
-#include "io/io.h"
+#include "tape/space.h"
+#include "tape/temp_file.h"
 
-typedef struct FmsTape FmsTape;
+/* Smallest extent to free or to write again, in bytes. */
+#define FMS_TAPE_FREE_BYTES	((Size) 32 * 1024)
 
-/* What has passed between a tape and its device. */
-typedef struct FmsTapeUse
+/* Others read these fields, only tape.c changes them. */
+typedef struct FmsTape
 {
-	uint64		read_bytes;
+	FmsIo	   *io;
+	FmsCounters *counters;		/* written only */
+	FmsTempFile file;
+	uint32		salt;			/* of all checksums */
+	bool		checksums;
+	uint64		end_bytes;		/* written or being written */
+	FmsFreeExtent here;			/* from the position on, what can be written
+								 * in a row; at the end, without limit */
+	FmsSpace	free;			/* other extents before the end */
+
+	/* what has passed between the tape and its device */
 	uint64		written_bytes;
 	uint64		cached_bytes;	/* of them, into the page cache */
 	double		write_blocked_us;	/* waiting for writes */
-} FmsTapeUse;
+} FmsTape;
 
 /*
  * Opens a tape of blocks of block_bytes: a temporary file under the current
@@ -35,9 +46,6 @@ typedef struct FmsTapeUse
 extern FmsTape *fms_tape_open(FmsIo *io, FmsDirectChoice direct,
 							  uint32 block_bytes, bool checksums,
 							  FmsCounters *counters);
-
-/* Belongs to the tape, and changes as it is used. */
-extern const FmsTapeUse *fms_tape_use(const FmsTape *tape);
 
 /* Closes and deletes the file.  Nothing may be in flight. */
 extern void fms_tape_close(FmsTape *tape);
@@ -51,7 +59,11 @@ extern void fms_tape_close(FmsTape *tape);
 extern bool fms_tape_set_direct(FmsTape *tape, bool direct);
 
 /* Has the tape used direct I/O at all? */
-extern bool fms_tape_is_direct(const FmsTape *tape);
+static inline bool
+fms_tape_is_direct(const FmsTape *tape)
+{
+	return tape->file.direct_file > 0;
+}
 
 /* The file's path, as fd.c knows it. */
 extern const char *fms_tape_path(const FmsTape *tape);
@@ -65,14 +77,21 @@ extern void fms_tape_append(FmsTape *tape, FmsIoRequest *request,
 							char *buffer, uint32 length_bytes);
 
 /* The position is in a free extent, or at the end of all that was written. */
-extern uint64 fms_tape_position(const FmsTape *tape);
-extern uint64 fms_tape_end(const FmsTape *tape);
+static inline uint64
+fms_tape_position(const FmsTape *tape)
+{
+	return tape->here.from_bytes;
+}
 
 /* Can that many bytes be appended in a row? */
-extern bool fms_tape_holds(const FmsTape *tape, Size bytes);
+static inline bool
+fms_tape_holds(const FmsTape *tape, Size bytes)
+{
+	return bytes <= tape->here.upto_bytes - tape->here.from_bytes;
+}
 
 /* Is the position at the end, though an extent of that many bytes is free? */
-extern bool fms_tape_has_free(const FmsTape *tape, Size bytes);
+extern bool fms_tape_has_free(FmsTape *tape, Size bytes);
 
 /* Moves the position to a free extent of that many bytes, or to the end. */
 extern void fms_tape_move_on(FmsTape *tape, Size bytes);
@@ -80,11 +99,10 @@ extern void fms_tape_move_on(FmsTape *tape, Size bytes);
 /*
  * Frees an extent, to be written again.  Must not be in flight.  Memory comes
  * from the current context, which must be the tape's.  Best in pieces of
- * fms_tape_free_bytes().
+ * FMS_TAPE_FREE_BYTES or more.
  */
 extern void fms_tape_free(FmsTape *tape, uint64 offset_bytes,
 						  Size length_bytes);
-extern Size fms_tape_free_bytes(const FmsTape *tape);
 
 /* Gives up space reserved past the end.  Nothing may be in flight. */
 extern void fms_tape_trim(FmsTape *tape);
@@ -100,15 +118,6 @@ extern void fms_tape_overwrite(FmsTape *tape, FmsIoRequest **requests, int n);
  * Raises an error if the transfer failed.
  */
 extern void fms_tape_wait(FmsTape *tape, FmsIoRequest *request);
-
-/*
- * Fills in the checksum of a complete piece that is to be appended; compares
- * that of a piece just read.
- */
-extern void fms_tape_set_checksum(const FmsTape *tape, FmsChecksum *piece,
-								  Size bytes);
-extern bool fms_tape_checksum_holds(const FmsTape *tape,
-									const FmsChecksum *piece, Size bytes);
 
 /*
  * Raises ERRCODE_DATA_CORRUPTED for a piece that is not what was written.  The

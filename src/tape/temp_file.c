@@ -58,12 +58,6 @@ fms_temp_file_close(FmsTempFile *file)
 	FileClose(file->file);
 }
 
-const char *
-fms_temp_file_path(const FmsTempFile *file)
-{
-	return FilePathName(file->file);
-}
-
 /*
  * A descriptor to use now.  FileSize() is the cheapest call that makes fd.c
  * reopen a file it has closed.

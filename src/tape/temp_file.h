@@ -36,8 +36,6 @@ extern void fms_temp_file_open(FmsTempFile *file, uint32 block_bytes);
 /* Closes and deletes the file.  Nothing may be in flight. */
 extern void fms_temp_file_close(FmsTempFile *file);
 
-extern const char *fms_temp_file_path(const FmsTempFile *file);
-
 /*
  * Transfers from end_bytes on use direct I/O from now on, or the page cache.
  * False, with nothing changed, if the file system has no direct I/O for these

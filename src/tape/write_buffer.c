@@ -158,7 +158,8 @@ has_to_move_on(const FmsWriteBuffer *buffer, Size bytes)
 		is_full(buffer, bytes);
 
 	return !fms_tape_holds(buffer->tape, buffer->filled_bytes + bytes) ||
-		(between_slots && fms_tape_has_free(buffer->tape, bytes));
+		(between_slots &&
+		 fms_tape_has_free(buffer->tape, Max(bytes, buffer->slot_bytes)));
 }
 
 char *
@@ -170,7 +171,7 @@ fms_write_buffer_piece(FmsWriteBuffer *buffer, Size bytes)
 	if (has_to_move_on(buffer, bytes))
 	{
 		fms_write_buffer_end_page(buffer);
-		fms_tape_move_on(buffer->tape, bytes);
+		fms_tape_move_on(buffer->tape, Max(bytes, buffer->slot_bytes));
 	}
 	else if (is_full(buffer, bytes))
 		write_pages(buffer);

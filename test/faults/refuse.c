@@ -32,8 +32,7 @@ static const struct
 	{"io_uring_enter", SYS_io_uring_enter},
 	{"io_uring_register", SYS_io_uring_register},
 	{"io_uring_setup", SYS_io_uring_setup},
-	{"madvise", SYS_madvise},
-	{"statx", SYS_statx}
+	{"madvise", SYS_madvise}
 };
 
 #define CALLS	(sizeof(calls) / sizeof(calls[0]))

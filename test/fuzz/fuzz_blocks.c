@@ -1,6 +1,6 @@
 /* links: order/ merge/ merge/modes/ */
 /* links: formation/run tape/compressed_chunk tape/write_buffer */
-/* links: tape/block tape/tape tape/temp_file tape/space base/checksum io/ */
+/* links: tape/block tape/tape tape/temp_file tape/space io/ */
 /*
  * The block reader: runs are written as a sort writes them, then the fuzzer
  * changes what is on disk, then they are merged.  Whatever the bytes: an
@@ -317,8 +317,8 @@ change_block(void)
 		shim_below(plan.block_bytes - sizeof(word));
 	memcpy(block.bytes + at, &word, sizeof(word));
 	if (checksum_again)
-		fms_tape_set_checksum(plan.tape, &block.header.checksum,
-							  plan.block_bytes);
+		fms_checksum_set(&block.header.checksum, plan.block_bytes,
+						 plan.tape->salt, plan.tape->checksums);
 	if (pwrite(descriptors[1], block.bytes, plan.block_bytes, offset) !=
 		(ssize_t) plan.block_bytes)
 		abort();

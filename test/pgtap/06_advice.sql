@@ -62,32 +62,29 @@ SELECT is(work_mem_kb, 65536::bigint, '... work_mem as it was') FROM said;
 
 -- ---- why ----------------------------------------------------------------------
 
-SELECT matches(why, '^in-memory: [0-9]+ kB of rows, work_mem 65536 kB$',
-  'why: in memory') FROM said;
+SELECT is(why, NULL, 'why: in memory, nothing to say') FROM said;
 SELECT sorted('64MB', 'fmsort', '0', 'LIMIT 7') \g /dev/null
-SELECT is(why, 'top-N: only 7 rows are wanted, the others were dropped',
+SELECT is(why, 'only 7 rows are wanted, the others were dropped',
   'why: top-N') FROM said;
 
 SELECT sorted('256kB', 'fmsort', '0') \g /dev/null
-SELECT matches(why, '^external merge: [0-9]+ kB of rows, work_mem 256 kB; one pass merges all [0-9]+ runs; block size 4096: automatic, for [0-9]+ kB expected; assist blocks [0-9]+: automatic, by the memory left, up to [0-9]+ in use at once; (io_uring: automatic|synchronous I/O: the kernel refuses io_uring); page cache: memory had room for the spill$',
+SELECT matches(why, '^(the kernel refuses io_uring; )?page cache: memory had room for the spill$',
   'why: all automatic') FROM said;
 
 SET fmsort.assist_blocks = 3;
 SET fmsort.io_method = sync;
 SET fmsort.direct_io = off;
 SELECT sorted('512kB', 'fmsort', '2048') \g /dev/null
-SELECT matches(why, '; block size 2048: as set; assist blocks 3: as set; synchronous I/O: as set; page cache: as set$',
-  'why: all set') FROM said;
+SELECT is(why, NULL, 'why: all set, and followed') FROM said;
 SELECT sorted('64kB', 'fmsort', '4194304') \g /dev/null
-SELECT matches(why, '; [2-9] passes: work_mem has room for merging [0-9]+ of [0-9]+ runs at once; block size [0-9]+: work_mem has no room for two runs'' blocks of 4194304, as set; ',
+SELECT is(why, 'work_mem has no room for two runs'' blocks of 4194304, as set',
   'why: a block size that work_mem does not hold') FROM said;
 SET fmsort.assist_blocks = 1024;
 SELECT sorted('64kB', 'fmsort', '512') \g /dev/null
-SELECT matches(why, '; assist blocks [0-9]+: work_mem has no room for 1024, as set; ',
+SELECT is(why, 'work_mem has no room for 1024 assist blocks, as set',
   'why: more assist blocks than work_mem holds') FROM said;
 SELECT sorted('256kB', 'traditional', '2048') \g /dev/null
-SELECT matches(why, '; no assist blocks in mode traditional; ',
-  'why: another mode') FROM said;
+SELECT is(why, NULL, 'why: a mode without assist blocks') FROM said;
 
 -- a guess that is far too high
 RESET fmsort.direct_io;
@@ -97,7 +94,7 @@ SET work_mem = '64kB';
 CREATE FUNCTION many() RETURNS SETOF int LANGUAGE sql ROWS 1e12
 AS 'SELECT generate_series(1, 20000)';
 SELECT count(*) FROM (SELECT * FROM many() m ORDER BY -m OFFSET 0) s \g /dev/null
-SELECT matches(why, '(direct I/O: memory has no room for the spill|page cache: the file system refuses direct I/O with such blocks)$',
+SELECT matches(why, '(direct I/O: memory has no room for the spill|the file system refuses direct I/O with such blocks)$',
   'why: much was expected') FROM said;
 
 DROP VIEW said;

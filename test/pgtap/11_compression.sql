@@ -55,8 +55,8 @@ FROM done WHERE setting = 'off';
 SELECT is(compression, 1.0::float8,
   relation || ', automatic: nor with so little memory')
 FROM done WHERE setting = 'auto';
-SELECT unalike(why, '%compressed%', relation || ', ' || setting || ': no word of it')
-FROM done WHERE setting <> 'on';
+SELECT ok(why NOT LIKE '%compressed%', relation || ', ' || setting || ': no word of it')
+FROM done;
 SELECT ok(c.compression > 2 AND c.written < p.written / 2 AND
     c.blocks < p.blocks / 2 AND
     abs(p.written / c.written::float8 / c.compression - 1) < 0.1,
@@ -64,8 +64,6 @@ SELECT ok(c.compression > 2 AND c.written < p.written / 2 AND
     round(c.compression::numeric, 2)))
 FROM done c, done p WHERE c.relation = 'words' AND c.setting = 'on' AND
   p.relation = 'words' AND p.setting = 'off';
-SELECT matches(why, '; \d+ \w+ compressed to \d+ \w+: as set$', 'words: why')
-FROM done WHERE relation = 'words' AND setting = 'on';
 SELECT ok(c.written < p.written * 1.1,
   'noise: hardly more than without, as it is stored as it is')
 FROM done c, done p WHERE c.relation = 'noise' AND c.setting = 'on' AND

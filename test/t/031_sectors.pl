@@ -3,17 +3,13 @@
 # by the user that runs the servers:
 #
 #   FMSORT_SECTORS   a directory on a file system on such a device
-#   FMSORT_REFUSE    the program refuse (test/faults/refuse.c)
-#
-# Where one is not set, its part is skipped and says so.
 #
 # Seen to fail with: the alignment being looked for in a hole of the file; with
-# ask_kernel() of io_direct.c saying 512, and with serves() doing so.
+# serves() of io_direct.c saying 512.
 
 use strict;
 use warnings;
 
-use Errno qw(ENOSYS EPERM);
 use FindBin;
 use lib $FindBin::RealBin;
 use FmsTest;
@@ -98,7 +94,7 @@ sub holds_everywhere
 }
 
 my @methods = uring_works($node) ? qw(io_uring sync) : ('sync');
-holds_everywhere('as the kernel says', @methods);
+holds_everywhere('as the device demands', @methods);
 
 # ---- an automatic size that is small -------------------------------------------------
 
@@ -135,20 +131,6 @@ $node->psql('postgres', "SET client_min_messages = warning;
 	stdout => \$out, stderr => \$err);
 is($err, '', 'calibrating: no error');
 is($out, "RR|4096\nRR|8192", '... of the sizes that the device takes');
-
-# ---- a kernel that does not say ------------------------------------------------------
-
-SKIP:
-{
-	skip 'FMSORT_REFUSE names no refuse; script/test makes it', 1
-	  unless $ENV{FMSORT_REFUSE};
-
-	foreach my $errno (ENOSYS, EPERM)
-	{
-		restart_refused($node, errno => $errno, calls => ['statx']);
-		holds_everywhere("statx fails with $errno", 'sync');
-	}
-}
 
 drop_tablespace($node, 'sectors', $dir);
 $node->stop;

@@ -85,7 +85,7 @@ my @situations = (
 		without => 1
 	},
 	{ calls => [qw(fallocate)], errno => EOPNOTSUPP },
-	{ calls => [qw(madvise statx)], errno => ENOSYS },
+	{ calls => [qw(madvise)], errno => ENOSYS },
 	{ limits => 'ulimit -l 0', maybe => 1 },
 	{ limits => 'ulimit -l 64', maybe => 1 });
 

@@ -39,19 +39,19 @@ is(scalar(logged($sort)), 0, 'by default nothing is logged');
 is(scalar(logged("SET fmsort.log_min_duration = '1h'; $sort")),
 	0, 'nor if it was fast');
 
-my @lines = logged(
-	"SET work_mem = '256kB'; SET fmsort.log_min_duration = 0; $sort");
+my @lines = logged("SET work_mem = '256kB'; SET fmsort.direct_io = auto;
+	SET fmsort.log_min_duration = 0; $sort");
 is(scalar(@lines), 1, 'an external sort: one line');
 like(
 	$lines[0],
-	qr/sort: $number, rows 30000, run formation $number, input $number, block order $number, merge $number, blocked $number, runs \d+, passes 1, blocks \d+, disk \d+ kB; work_mem for one pass \d+ kB, in memory \d+ kB; external merge: .*; one pass merges/,
+	qr/sort: $number  Sort Method: external merge  Sort Space Used: \d+ kB  Sort Space Type: Disk  Rows: 30000  Merge Mode: fmsort  Runs: \d+  Merge Passes: 1  work_mem for One Pass: \d+ kB  work_mem in Memory: \d+ kB  Blocks: \d+ .*  Run Formation Time: $number  Input Time: $number  Block Order Time: $number  Merge Time: $number  Blocked Time: $number  Why: .*page cache/,
 	'... with all that helps to tune it');
 
 @lines = logged("SET work_mem = '64MB'; SET fmsort.log_min_duration = 0; $sort");
 is(scalar(@lines), 1, 'a sort in memory: one line');
 like(
 	$lines[0],
-	qr/sort: $number, rows 30000, run formation $number, input $number; in-memory: \d+ kB of rows, work_mem 65536 kB/,
+	qr/sort: $number  Sort Method: in-memory  Sort Space Used: \d+ kB  Sort Space Type: Memory  Rows: 30000  Run Formation Time: $number  Input Time: $number$/,
 	'... a shorter one');
 
 is( scalar(
@@ -68,7 +68,7 @@ is( scalar(
 	   (SELECT g, pg_sleep(CASE g WHEN 1 THEN 0.3 ELSE 0 END)::text
 	    FROM generate_series(1, 3) g OFFSET 0) i ORDER BY -g OFFSET 0) s");
 my ($own, $formation, $input) =
-  $lines[0] =~ /sort: ([\d.]+) ms.*formation ([\d.]+) ms, input ([\d.]+) ms/;
+  $lines[0] =~ /sort: ([\d.]+) ms.*Formation Time: ([\d.]+) ms  Input Time: ([\d.]+) ms/;
 cmp_ok($input, '>=', 300, 'a slow input');
 cmp_ok(abs($formation - $input - $own),
 	'<', 0.01, '... does not count as the sort\'s own time');

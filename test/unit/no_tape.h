@@ -20,35 +20,18 @@ NEVER_CALLED(void, fms_tape_close, (FmsTape *tape))
 NEVER_CALLED(void, fms_tape_append,
 			 (FmsTape *tape, FmsIoRequest *request, char *buffer,
 			  uint32 length_bytes))
-NEVER_CALLED(uint64, fms_tape_end, (const FmsTape *tape))
 NEVER_CALLED(void, fms_tape_trim, (FmsTape *tape))
-NEVER_CALLED(uint64, fms_tape_position, (const FmsTape *tape))
-NEVER_CALLED(bool, fms_tape_holds, (const FmsTape *tape, Size bytes))
-NEVER_CALLED(bool, fms_tape_has_free, (const FmsTape *tape, Size bytes))
+NEVER_CALLED(bool, fms_tape_has_free, (FmsTape *tape, Size bytes))
 NEVER_CALLED(void, fms_tape_move_on, (FmsTape *tape, Size bytes))
-NEVER_CALLED(Size, fms_tape_free_bytes, (const FmsTape *tape))
 NEVER_CALLED(void, fms_tape_free,
 			 (FmsTape *tape, uint64 offset_bytes, Size length_bytes))
 NEVER_CALLED(void, fms_tape_read,
 			 (FmsTape *tape, FmsIoRequest **requests, int n))
 NEVER_CALLED(void, fms_tape_wait, (FmsTape *tape, FmsIoRequest *request))
-NEVER_CALLED(void, fms_tape_set_checksum,
-			 (const FmsTape *tape, FmsChecksum *piece, Size bytes))
-NEVER_CALLED(bool, fms_tape_checksum_holds,
-			 (const FmsTape *tape, const FmsChecksum *piece, Size bytes))
 NEVER_CALLED(void, fms_tape_report_corrupted,
 			 (const FmsTape *tape, const char *detail))
 NEVER_CALLED(void, fms_block_check,
 			 (const FmsTape *tape, const char *block, uint32 block_bytes,
 			  uint32 run, uint32 number))
-
-/* nothing has been transferred */
-const FmsTapeUse *
-fms_tape_use(const FmsTape *tape)
-{
-	static FmsTapeUse use;
-
-	return &use;
-}
 
 #endif							/* FMS_NO_TAPE_H */

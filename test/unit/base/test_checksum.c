@@ -1,4 +1,3 @@
-/* links: base/checksum */
 /*
  * A checksum holds for the bytes that it was computed of, and for no others.
  *

@@ -1,5 +1,5 @@
 /* links: keys/entries keys/packed keys/presorted formation/formation */
-/* links: formation/arena formation/piece order/ base/checksum io/ */
+/* links: formation/arena formation/piece order/ io/ */
 /* flags: -fsanitize-coverage=trace-pc */
 /* flags: -Wl,--wrap=memmove,--wrap=memcpy,--wrap=munmap,--wrap=madvise */
 /*
@@ -10,13 +10,12 @@
  * keys.c and run.c are replaced, and what of the executor formation.c uses.
  *
  * Seen to fail without the check of each of these loops, one at a time:
- * ascending(), descending(), turn_round(), mend(), put_back() and both
- * comparisons of presorted.c; fms_packing_of(), pack(), deal_words(), both,
- * and unpack_all() of packed.c; choose_buckets(), deal_entries(), all three,
- * load_prefixes(), both sort_ties() and both comparisons of entries.c;
- * pack_records(), write_entries() and forget_first(), both, of formation.c;
- * all of read_order.c; fms_first_keys_forget(); fms_losertree_build();
- * fms_io_unmap().
+ * fms_entries_sort_presorted() and put_back() of presorted.c; packing_of(),
+ * pack(), deal_words(), both, and unpack_all() of packed.c; choose_buckets(),
+ * deal_entries(), all three, load_prefixes(), sort_ties() and the comparison
+ * of entries.c; pack_records(), write_entries() and forget_first(), both, of
+ * formation.c; all of read_order.c; fms_first_keys_forget();
+ * fms_losertree_build(); fms_io_unmap().
  */
 #include "postgres.h"
 
@@ -238,7 +237,7 @@ sort_is_bounded(Shape shape, bool decides, bool begin_alike)
 	}
 
 	work_begin();
-	fms_entries_sort_by_arrival(entries, ENTRIES);
+	fms_entries_sort_by_comparing(entries, ENTRIES, NULL);
 	bounded = work_was_bounded() && bounded;
 	free(rows);
 	free(entries);

@@ -1,4 +1,4 @@
-/* links: order/ base/checksum */
+/* links: order/ */
 /*
  * The block read order against all first keys sorted by (key, run, position).
  *

@@ -1,6 +1,6 @@
 /* links: order/ sort/sizing merge/ merge/modes/ */
 /* links: formation/run tape/compressed_chunk tape/write_buffer */
-/* links: io/ base/device base/checksum */
+/* links: io/ base/device */
 /*
  * The invariants of sizing.c over a grid of settings: no more memory than
  * there is, except for the least that any merge needs; nothing given away.
@@ -366,7 +366,7 @@ check_devices(void)
 static int
 count_runs(uint64 input_bytes)
 {
-	Size		room = fms_sizing_formation_bytes(&sizing);
+	Size		room = fms_sizing_formation_bytes(&sizing, 0);
 	Size		held = 0;
 	int			runs = 0;
 
