@@ -124,18 +124,6 @@ fms_formation_create(FmsKeys *keys)
 }
 
 void
-fms_formation_want_head(FmsFormation *formation, Size bytes)
-{
-	fms_piece_want_head(&formation->arena.data, bytes);
-}
-
-char *
-fms_formation_take_head(FmsFormation *formation, Size *bytes)
-{
-	return fms_piece_take_head(&formation->arena.data, bytes);
-}
-
-void
 fms_formation_set_bound(FmsFormation *formation, uint64 bound)
 {
 	Assert(formation->count == 0);

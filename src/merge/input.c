@@ -43,9 +43,8 @@ init_frames(FmsInput *input, uint32 nframes)
 									  MCXT_ALLOC_HUGE);
 	input->queue = palloc_extended(nframes * sizeof(FmsFrame *),
 								   MCXT_ALLOC_HUGE);
-	input->memory = fms_io_map_with_room(plan->io,
-										 (Size) nframes * plan->block_bytes,
-										 plan->writer_bytes);
+	input->memory = fms_io_map(plan->io, (Size) nframes * plan->block_bytes,
+							   fms_tape_is_direct(plan->tape));
 	for (i = 0; i < nframes; i++)
 	{
 		FmsFrame   *frame = &input->frames[i];
