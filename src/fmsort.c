@@ -63,16 +63,20 @@ is_leaders_plan(const QueryDesc *query)
 static void
 start_query(QueryDesc *query, int eflags)
 {
-	bool		has_nodes = is_leaders_plan(query);
+	bool		is_leaders = is_leaders_plan(query);
+	MemoryContext plan = NULL;
 
-	if (fms_settings_mode() != FMS_MODE_OFF && !has_nodes)
-		has_nodes = fms_replace_sorts(query, eflags);
+	if (fms_settings_mode() != FMS_MODE_OFF && !is_leaders)
+		plan = fms_replace_sorts(query, eflags);
 	if (previous_start)
 		previous_start(query, eflags);
 	else
 		standard_ExecutorStart(query, eflags);
+	/* a SQL function's context outlives the queries of all of its calls */
+	if (plan)
+		MemoryContextSetParent(plan, query->estate->es_query_cxt);
 	/* most queries sort nothing: do not walk them */
-	if (has_nodes)
+	if (plan || is_leaders)
 		fms_bound_find_limits(query);
 }
 

@@ -28,6 +28,7 @@
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "nodes/plannodes.h"
+#include "utils/memutils.h"
 
 #include "executor/sort_node.h"
 #include "observe/reports.h"
@@ -47,6 +48,9 @@ typedef struct FmsAncestry
 	bool		below_gather;
 	FmsSorts   *sorts;			/* counts them */
 } FmsAncestry;
+
+/* Empty and between two statements, or NULL. */
+static MemoryContext spare_context = NULL;
 
 static Plan *replaced(Plan *plan, FmsAncestry above);
 
@@ -179,10 +183,7 @@ replaced(Plan *plan, FmsAncestry above)
 								  above.below_gather);
 	}
 	if (above.sorts->replaced == before)
-	{
-		list_free(list);
 		return plan;
-	}
 
 	Assert(!below.below_extension);
 	result = palloc(size);
@@ -196,9 +197,23 @@ replaced(Plan *plan, FmsAncestry above)
 	return result;
 }
 
-bool
+/* An empty context of ours, for the plan of the next statement with a Sort. */
+static MemoryContext
+empty_context(void)
+{
+	if (spare_context == NULL)
+		spare_context = AllocSetContextCreate(TopMemoryContext, "fmsort plan",
+											  ALLOCSET_SMALL_SIZES);
+	/* an error may have left something */
+	MemoryContextReset(spare_context);
+	return spare_context;
+}
+
+MemoryContext
 fms_replace_sorts(QueryDesc *query, int eflags)
 {
+	MemoryContext context = empty_context();
+	MemoryContext caller = MemoryContextSwitchTo(context);
 	PlannedStmt *statement = query->plannedstmt;
 	FmsSorts	sorts = {0};
 	FmsAncestry top = {.sorts = &sorts};
@@ -209,16 +224,17 @@ fms_replace_sorts(QueryDesc *query, int eflags)
 
 	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0)
 		fms_stat_sorts_left(sorts.left, sorts.left_to_extensions);
-	if (sorts.replaced == 0)
+	if (sorts.replaced > 0)
 	{
-		list_free(subplans);
-		return false;
+		query->plannedstmt = makeNode(PlannedStmt);
+		*query->plannedstmt = *statement;
+		query->plannedstmt->planTree = tree;
+		query->plannedstmt->subplans = subplans;
+		MemoryContextSetParent(context, caller);
+		spare_context = NULL;
 	}
-	query->plannedstmt = makeNode(PlannedStmt);
-	*query->plannedstmt = *statement;
-	query->plannedstmt->planTree = tree;
-	query->plannedstmt->subplans = subplans;
-	return true;
+	MemoryContextSwitchTo(caller);
+	return sorts.replaced > 0 ? context : NULL;
 }
 
 const char *

@@ -3,10 +3,12 @@
 #   - many small sorts at once take about what PostgreSQL's take
 #   - where the system limits a process's address space, small sorts work under
 #     any work_mem; large ones spill when the system refuses memory
+#   - a function that sorts leaves nothing behind for the rest of the query
 #   - descriptions of runs do not grow with the number of runs
 #
 # Seen to fail with: all of work_mem mapped at once (1,500 MB for 500
-# sorts; "Failed to map ... bytes of sort memory"); no early merges.
+# sorts; "Failed to map ... bytes of sort memory"); no early merges;
+# the plan with our nodes in the context of a SQL function (26 MB).
 
 use strict;
 use warnings;
@@ -104,6 +106,29 @@ my $sum = 'SELECT sum(n * hashtext(t)) FROM (SELECT row_number() OVER () AS n,
 my $idle_kb = $node->safe_psql('postgres', q{SELECT (regexp_match(
 	pg_read_file('/proc/self/status'), 'VmSize:\s+(\d+)'))[1]});
 my $right = $node->safe_psql('postgres', "SET fmsort.mode = off; $sum");
+
+# ---- many calls of a function that sorts ----
+
+# A SQL function keeps one memory context for all calls of a query.
+{
+	my $session = $node->background_psql('postgres');
+	my $pid = $session->query_safe('SELECT pg_backend_pid()');
+	my $calls = 'SELECT sum(least_after(i)) FROM generate_series(1, 20000) i';
+	my $kb;
+
+	$session->query_safe("CREATE FUNCTION pg_temp.least_after(i int)
+		RETURNS int LANGUAGE sql VOLATILE AS
+		'SELECT id FROM rows WHERE id < 4 ORDER BY t, i LIMIT 1';
+		CREATE INDEX ON rows (id); SET jit = off");
+	$calls =~ s/least_after/pg_temp.least_after/;
+	$session->query_safe($calls =~ s/20000/100/r);
+	reset_peak($pid);
+	$kb = status_kb($pid, 'VmHWM');
+	$session->query_safe($calls);
+	cmp_ok(status_kb($pid, 'VmHWM') - $kb, '<=', 2048,
+		'20,000 calls of a function take no memory each, kB');
+	$session->quit;
+}
 
 # ---- descriptions of runs ----
 
