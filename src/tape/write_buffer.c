@@ -44,15 +44,15 @@ struct FmsWriteBuffer
 };
 
 static void
-map_slots(FmsWriteBuffer *buffer, Size slot_bytes)
+map_slots(FmsWriteBuffer *buffer)
 {
 	int			i;
 
-	buffer->slot_bytes = slot_bytes;
-	buffer->memory = fms_io_map(buffer->io, buffer->nslots * slot_bytes,
+	buffer->memory = fms_io_map(buffer->io,
+								buffer->nslots * buffer->slot_bytes,
 								fms_tape_is_direct(buffer->tape));
 	for (i = 0; i < buffer->nslots; i++)
-		buffer->slots[i].base = buffer->memory + i * slot_bytes;
+		buffer->slots[i].base = buffer->memory + i * buffer->slot_bytes;
 	buffer->current = 0;
 }
 
@@ -126,20 +126,6 @@ write_pages(FmsWriteBuffer *buffer)
 	buffer->filled_bytes = rest;
 }
 
-/* Maps larger slots; the contents of the current one move along. */
-static void
-grow_slots(FmsWriteBuffer *buffer, Size slot_bytes)
-{
-	char	   *old_memory = buffer->memory;
-	const char *old_base = buffer->slots[buffer->current].base;
-
-	Assert(buffer->filled_bytes < FMS_IO_ALIGN_BYTES);
-	fms_write_buffer_flush(buffer);
-	map_slots(buffer, slot_bytes);
-	memcpy(buffer->slots[0].base, old_base, buffer->filled_bytes);
-	fms_io_unmap(buffer->io, old_memory);
-}
-
 /* Has the current slot no room for a piece of that size? */
 static inline bool
 is_full(const FmsWriteBuffer *buffer, Size bytes)
@@ -156,24 +142,23 @@ has_to_move_on(const FmsWriteBuffer *buffer, Size bytes)
 
 	return !fms_tape_holds(buffer->tape, buffer->filled_bytes + bytes) ||
 		(between_slots &&
-		 fms_tape_has_free(buffer->tape, Max(bytes, buffer->slot_bytes)));
+		 fms_tape_has_free(buffer->tape, buffer->slot_bytes));
 }
 
 char *
 fms_write_buffer_piece(FmsWriteBuffer *buffer, Size bytes)
 {
 	Assert(!buffer->open);
+	Assert(FMS_WRITE_BUFFER_BYTES(bytes) <= buffer->slot_bytes);
 	if (buffer->memory == NULL)
-		map_slots(buffer, buffer->slot_bytes);
+		map_slots(buffer);
 	if (has_to_move_on(buffer, bytes))
 	{
 		fms_write_buffer_end_page(buffer);
-		fms_tape_move_on(buffer->tape, Max(bytes, buffer->slot_bytes));
+		fms_tape_move_on(buffer->tape, buffer->slot_bytes);
 	}
 	else if (is_full(buffer, bytes))
 		write_pages(buffer);
-	if (is_full(buffer, bytes))
-		grow_slots(buffer, FMS_WRITE_BUFFER_BYTES(bytes));
 	buffer->open = true;
 	return buffer->slots[buffer->current].base + buffer->filled_bytes;
 }

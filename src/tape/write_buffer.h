@@ -48,7 +48,7 @@ extern uint64 fms_write_buffer_position(const FmsWriteBuffer *buffer);
 /*
  * Room for the next piece, contiguous and MAXALIGNed if all pieces are.  The
  * caller fills it and calls fms_write_buffer_done(); one piece can be open.
- * Buffers grow for a piece that is larger.
+ * Each buffer must have FMS_WRITE_BUFFER_BYTES(bytes).
  */
 extern char *fms_write_buffer_piece(FmsWriteBuffer *buffer, Size bytes);
 extern void fms_write_buffer_done(FmsWriteBuffer *buffer, Size bytes);
