@@ -78,8 +78,9 @@ fms_piece_init(FmsPiece *piece, MemoryContext context)
 static bool
 is_available(Size more_bytes, Size size_bytes)
 {
-	Size		bytes = more_bytes + Max(MARGIN_MIN_BYTES,
-										 Min(MARGIN_MAX_BYTES, size_bytes / 4));
+	Size		margin = Max(MARGIN_MIN_BYTES,
+							 Min(MARGIN_MAX_BYTES, size_bytes / 4));
+	Size		bytes = more_bytes + margin;
 	char	   *mapped = fms_huge_page_map(bytes, PROT_READ | PROT_WRITE);
 
 	if (mapped == MAP_FAILED)
