@@ -19,8 +19,8 @@
  * Without shared memory, or if all slots of its backend are taken, a sort
  * counts in its own memory and is not shown.
  *
- * On ERROR a reset callback of the query's memory context gives the slot back,
- * after everything below that context is gone; at exit, an exit callback.
+ * A reset callback of the query's memory context gives the slot back, also on
+ * ERROR and at exit, after everything below that context is gone.
  *
  *-------------------------------------------------------------------------
  */
@@ -31,8 +31,6 @@
 #include "fmgr.h"
 #include "funcapi.h"
 #include "miscadmin.h"
-#include "storage/ipc.h"
-#include "storage/lwlock.h"
 #include "storage/proc.h"
 #include "storage/shmem.h"
 #include "utils/acl.h"
@@ -40,8 +38,6 @@
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
 
-#include "base/clock.h"
-#include "observe/estimate.h"
 #include "observe/reports.h"
 
 /* Sorts that a backend can show at once. */
@@ -64,7 +60,6 @@ typedef struct FmsProgressSlot
 #define SLOT_BYTES		CACHELINEALIGN(sizeof(FmsProgressSlot))
 
 static char *slots = NULL;		/* shared, or NULL */
-static bool exit_registered = false;
 
 PG_FUNCTION_INFO_V1(fmsort_progress);
 
@@ -83,13 +78,11 @@ fms_progress_share(void)
 	bool		found;
 	char	   *memory;
 
-	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
 	memory = ShmemInitStruct("fmsort progress", fms_progress_shared_bytes(),
 							 &found);
 	slots = (char *) CACHELINEALIGN(memory);
 	if (!found)
 		memset(memory, 0, fms_progress_shared_bytes());
-	LWLockRelease(AddinShmemInitLock);
 }
 
 static FmsProgressSlot *
@@ -107,26 +100,13 @@ my_backend(void)
 }
 
 static void
-leave(FmsProgressSlot *slot)
+leave_on_reset(void *arg)
 {
+	FmsProgressSlot *slot = arg;
+
 	fms_counters_begin_change(&slot->counters);
 	slot->in_use = false;
 	fms_counters_end_change(&slot->counters);
-}
-
-static void
-leave_at_exit(int code, Datum arg)
-{
-	int			i;
-
-	for (i = 0; i < SLOTS; i++)
-		leave(slot_of(DatumGetInt32(arg), i));
-}
-
-static void
-leave_on_reset(void *arg)
-{
-	leave(arg);
 }
 
 /* A slot of this backend that no sort has, or NULL. */
@@ -141,11 +121,6 @@ free_slot(void)
 	backend = my_backend();
 	if (backend < 0 || backend >= MaxBackends)
 		return NULL;
-	if (!exit_registered)
-	{
-		before_shmem_exit(leave_at_exit, Int32GetDatum(backend));
-		exit_registered = true;
-	}
 	for (i = 0; i < SLOTS; i++)
 	{
 		if (!slot_of(backend, i)->in_use)
