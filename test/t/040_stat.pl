@@ -231,7 +231,7 @@ is( $node->safe_psql(
 		'postgres',
 		"SELECT sorts FROM fmsort_stat WHERE datname = 'postgres'",
 		extra_params => [ '-U', 'plain' ]),
-	228,
+	210,
 	'everybody may look');
 $node->psql(
 	'postgres', "\\set VERBOSITY verbose\nSELECT fmsort_stat_reset()",
