@@ -122,7 +122,7 @@ fms_probe_open(Oid tablespace, FmsIoChoice io_method, bool direct)
 	probe->on_reset.arg = probe;
 	MemoryContextRegisterResetCallback(CurrentMemoryContext, &probe->on_reset);
 	fms_io_open(&probe->io, io_method);
-	probe->buffers = fms_io_map(&probe->io, BUFFERS_BYTES);
+	probe->buffers = fms_io_map(&probe->io, BUFFERS_BYTES, direct);
 	for (uint32 i = 0; i < BUFFERS_BYTES; i += sizeof(uint64))
 		*(uint64 *) (probe->buffers + i) =
 			pg_prng_uint64(&pg_global_prng_state);
@@ -198,8 +198,8 @@ prepare(FmsProbe *probe, const FmsProbePoint *point, uint32 index)
 }
 
 /*
- * Submits a batch of requests that are not in flight, in descending order:
- * fms_io_join() would merge ascending neighbours into one operation.
+ * Submits a batch of requests that are not in flight, in descending order: the
+ * kernel may merge ascending neighbours into one operation.
  */
 static void
 submit(FmsProbe *probe, const FmsProbePoint *point, uint32 batch)

@@ -11,7 +11,7 @@
  *	  index  |e e e e e ....|			data  |r r r r r r r r r .......|
  *	  index  |e e e e e e e e e ......|		data  |r r r r r r r r r r ..
  *
- * New room is divided between the pieces as the room before was used.  If the
+ * New room is divided between the pieces as the room before is used.  If the
  * limit is reached and one piece is full, the room left is divided again.
  *
  * Memory: the pieces go when the arena is freed or its context is reset.
@@ -52,24 +52,19 @@ fms_arena_free(FmsArena *arena)
 {
 	fms_piece_free(&arena->index);
 	fms_piece_free(&arena->data);
-	arena->index_divided = arena->data_divided = 0;
 	arena->refused = false;
 }
 
 /*
- * Returns the next size of both pieces, at least needed_bytes: the doubled
- * size, or the limit if the doubled size would reach two thirds of it.
+ * Returns the next size of both pieces: the doubled size, or the limit if the
+ * doubled size would reach two thirds of it.
  */
 static Size
-next_size(const FmsArena *arena, Size needed_bytes, Size limit_bytes)
+next_size(Size size_bytes, Size limit_bytes)
 {
-	Size		size = fms_arena_size(arena);
+	Size		doubled = Max(2 * size_bytes, START_BYTES);
 
-	if (!arena->refused)
-		size = Max(2 * size, START_BYTES);
-	if (!arena->refused && size > limit_bytes - limit_bytes / 3)
-		size = limit_bytes;
-	return Max(Min(size, limit_bytes), needed_bytes);
+	return doubled > limit_bytes - limit_bytes / 3 ? limit_bytes : doubled;
 }
 
 /* Resizes both pieces; one shrinks before the other one grows. */
@@ -83,56 +78,42 @@ resize(FmsArena *arena, FmsArenaBytes used, Size index_bytes, Size data_bytes)
 		fms_piece_resize(&arena->index, used.index, index_bytes);
 }
 
-/* Bytes used since the room was divided; all, if less is used than then. */
-static inline Size
-used_since(Size now_bytes, Size divided_bytes)
-{
-	return now_bytes > divided_bytes ? now_bytes - divided_bytes : now_bytes;
-}
-
-/* Divides size_bytes between the pieces, which need at least `needed`. */
+/*
+ * Divides size_bytes between the pieces: what they do not need is divided as
+ * what they need.
+ */
 static bool
 divide(FmsArena *arena, FmsArenaBytes used, FmsArenaBytes needed,
 	   Size size_bytes)
 {
-	Size		left = size_bytes - needed.index - needed.data;
-	double		index = used_since(needed.index, arena->index_divided);
-	double		data = used_since(needed.data, arena->data_divided);
-	Size		index_left = MAXALIGN_DOWN((Size) (left * (index /
-													   (index + data))));
+	Size		needed_bytes = needed.index + needed.data;
+	Size		left = size_bytes - needed_bytes;
+	double		index_part = (double) needed.index / needed_bytes;
+	Size		index_left = MAXALIGN_DOWN((Size) (left * index_part));
 
-	if (!resize(arena, used, needed.index + index_left,
-				needed.data + MAXALIGN_DOWN(left - index_left)))
-		return false;
-	arena->index_divided = needed.index;
-	arena->data_divided = needed.data;
-	return true;
+	return resize(arena, used, needed.index + index_left,
+				  needed.data + MAXALIGN_DOWN(left - index_left));
 }
 
 static bool
-make_room(FmsArena *arena, FmsArenaBytes used, FmsArenaBytes more,
+make_room(FmsArena *arena, FmsArenaBytes used, FmsArenaBytes needed,
 		  Size limit_bytes)
 {
-	FmsArenaBytes needed = {used.index + more.index, used.data + more.data};
 	Size		needed_bytes = needed.index + needed.data;
+	Size		size;
 
-	while (needed.index > arena->index.size_bytes ||
-		   needed.data > arena->data.size_bytes)
-	{
-		Size		size = next_size(arena, needed_bytes, limit_bytes);
-
-		if (needed_bytes > limit_bytes ||
-			(arena->refused && needed_bytes > fms_arena_size(arena)))
-			return false;
-		if (divide(arena, used, needed, size))
-			break;
-		if (arena->refused)
-			return false;
-		arena->refused = true;
-	}
-	fms_piece_reach(&arena->index, needed.index);
-	fms_piece_reach(&arena->data, needed.data);
-	return true;
+	if (needed.index <= arena->index.size_bytes &&
+		needed.data <= arena->data.size_bytes)
+		return true;
+	if (needed_bytes > limit_bytes)
+		return false;
+	size = next_size(fms_arena_size(arena), limit_bytes);
+	if (!arena->refused &&
+		divide(arena, used, needed, Max(size, needed_bytes)))
+		return true;
+	arena->refused = true;
+	size = Min(fms_arena_size(arena), limit_bytes);
+	return needed_bytes <= size && divide(arena, used, needed, size);
 }
 
 bool
@@ -140,8 +121,14 @@ fms_arena_make_room(FmsArena *arena, FmsArenaBytes used, FmsArenaBytes more,
 					Size limit_bytes)
 {
 	instr_time	start = fms_clock_now();
-	bool		made = make_room(arena, used, more, limit_bytes);
+	FmsArenaBytes needed = {used.index + more.index, used.data + more.data};
+	bool		made = make_room(arena, used, needed, limit_bytes);
 
+	if (made)
+	{
+		fms_piece_reach(&arena->index, needed.index);
+		fms_piece_reach(&arena->data, needed.data);
+	}
 	arena->make_room_us += fms_clock_since_us(start);
 	return made;
 }

@@ -17,8 +17,6 @@ typedef struct FmsArena
 {
 	FmsPiece	index;
 	FmsPiece	data;
-	Size		index_divided;	/* bytes used when room was divided last */
-	Size		data_divided;
 	bool		refused;		/* the system has refused more memory */
 	MemoryContextCallback on_reset;
 	double		make_room_us;	/* all time in fms_arena_make_room() */

@@ -124,18 +124,6 @@ fms_formation_create(FmsKeys *keys)
 }
 
 void
-fms_formation_want_head(FmsFormation *formation, Size bytes)
-{
-	fms_piece_want_head(&formation->arena.data, bytes);
-}
-
-char *
-fms_formation_take_head(FmsFormation *formation, Size *bytes)
-{
-	return fms_piece_take_head(&formation->arena.data, bytes);
-}
-
-void
 fms_formation_set_bound(FmsFormation *formation, uint64 bound)
 {
 	Assert(formation->count == 0);
@@ -239,7 +227,7 @@ shrink(FmsFormation *formation)
 	formation->count = formation->bound;
 	set_cutoff(formation, record_of(formation,
 									&entries[formation->count - 1]));
-	fms_entries_sort_by_arrival(entries, formation->count);
+	fms_entries_sort_by_comparing(entries, formation->count, NULL);
 	pack_records(formation);
 	formation->shrink_us += fms_clock_since_us(start);
 }

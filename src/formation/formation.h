@@ -21,14 +21,6 @@ typedef struct FmsFormation FmsFormation;
 extern FmsFormation *fms_formation_create(FmsKeys *keys);
 
 /*
- * Reserves `bytes` in front of the tuples for the buffers that write them
- * (arena.h).  take_head() returns that memory, which the caller unmaps, or
- * NULL if there is none.
- */
-extern void fms_formation_want_head(FmsFormation *formation, Size bytes);
-extern char *fms_formation_take_head(FmsFormation *formation, Size *bytes);
-
-/*
  * Adds the slot's tuple.  Returns false, with nothing changed, if the tuples
  * would exceed budget_bytes or the system refuses memory: spill, and put the
  * tuple again.  A first tuple may exceed the budget.  ERRORs if there is no

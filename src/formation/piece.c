@@ -16,9 +16,6 @@
  * steps and times the huge ones: if they take longer than small pages would,
  * the rest are small pages.
  *
- * In front of a mapped piece there may be a head, which shares the first huge
- * page: address space for the write buffers (io/buffers.c).
- *
  * Memory: the owner frees the piece.  On an error the reset callback of the
  * owner's context calls fms_piece_unmap().
  *
@@ -29,18 +26,21 @@
 #include "utils/memutils.h"
 
 #include "base/clock.h"
-#include "base/interrupts.h"
 #include "formation/piece.h"
 #include "io/huge_page.h"
+
+/* Linux 5.14: get pages now.  Older headers do not define it. */
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
 
 /* Largest palloc'd piece; malloc() maps from twice this size on. */
 #define PALLOC_MAX_BYTES	((Size) 64 * 1024)
 
 /*
- * A piece grows only if the system has a margin beyond: this part of its size,
+ * A piece grows only if the system has a margin beyond: a quarter of its size,
  * within these bounds.  A sort that cannot grow spills, and needs buffers.
  */
-#define MARGIN_FRACTION		4
 #define MARGIN_MIN_BYTES	((Size) 1024 * 1024)
 #define MARGIN_MAX_BYTES	((Size) 8 * 1024 * 1024)
 
@@ -51,58 +51,34 @@
 #define SMALL_PAGES_US		500.0
 #define PATIENCE_US			10000.0
 
-/* Step in which a piece gets small pages: a part of its size, up to this. */
-#define STEP_FRACTION		4
-#define STEP_MAX_BYTES		((Size) 256 * 1024)
+/* Bytes of small pages that one system call gets. */
+#define STEP_BYTES			((Size) 256 * 1024)
+
+/* Makes the piece an empty one; its memory has been freed. */
+static void
+clear(FmsPiece *piece)
+{
+	piece->base = NULL;
+	piece->size_bytes = piece->reached_bytes = 0;
+	piece->mapped = piece->huge = false;
+	piece->patience_us = PATIENCE_US;
+}
 
 void
 fms_piece_init(FmsPiece *piece, MemoryContext context)
 {
-	memset(piece, 0, sizeof(*piece));
 	piece->context = context;
-}
-
-static inline Size
-whole_pages(Size bytes)
-{
-	Size		page = sysconf(_SC_PAGESIZE);
-
-	return TYPEALIGN(page, bytes);
-}
-
-static inline char *
-mapping_of(const FmsPiece *piece)
-{
-	return piece->base - piece->head_bytes;
-}
-
-static inline Size
-mapping_bytes(const FmsPiece *piece, Size size_bytes)
-{
-	return whole_pages(piece->head_bytes + size_bytes);
+	clear(piece);
 }
 
 /* Would the system map more_bytes and the margin of a piece of size_bytes? */
 static bool
 is_available(Size more_bytes, Size size_bytes)
 {
-	Size		margin = Min(MARGIN_MAX_BYTES, size_bytes / MARGIN_FRACTION);
+	Size		margin = Max(MARGIN_MIN_BYTES,
+							 Min(MARGIN_MAX_BYTES, size_bytes / 4));
 
-	return fms_huge_page_could_map(more_bytes +
-								   Max(MARGIN_MIN_BYTES, margin));
-}
-
-/* Notes the mapping of a piece of size_bytes; asks for huge pages. */
-static void
-set_mapping(FmsPiece *piece, char *mapping, Size size_bytes)
-{
-	Size		bytes = mapping_bytes(piece, size_bytes);
-
-	piece->base = mapping + piece->head_bytes;
-	piece->size_bytes = size_bytes;
-	piece->reached_bytes = Min(piece->reached_bytes, size_bytes);
-	if (bytes >= FMS_HUGE_PAGE_BYTES && piece->touches == 0)
-		piece->huge = madvise(mapping, bytes, MADV_HUGEPAGE) == 0;
+	return fms_huge_page_could_map(more_bytes + margin);
 }
 
 /* Resizes a palloc'd or empty piece. */
@@ -124,93 +100,74 @@ resize_small(FmsPiece *piece, Size used_bytes, Size size_bytes)
 	return true;
 }
 
-/* Makes a small or empty piece a mapped one. */
-static bool
-map(FmsPiece *piece, Size used_bytes, Size size_bytes)
-{
-	Size		bytes = whole_pages(piece->wanted_head_bytes + size_bytes);
-	char	   *small = piece->base;
-	char	   *mapping;
-
-	if (!is_available(bytes, size_bytes))
-		return false;
-	mapping = fms_huge_page_map(bytes, bytes >= FMS_HUGE_PAGE_BYTES,
-								PROT_READ | PROT_WRITE);
-	if (mapping == MAP_FAILED)
-		return false;
-	piece->mapped = true;
-	piece->head_bytes = piece->wanted_head_bytes;
-	piece->reached_bytes = 0;
-	set_mapping(piece, mapping, size_bytes);
-	if (small)
-	{
-		fms_piece_reach(piece, used_bytes);
-		memcpy(piece->base, small, used_bytes);
-		pfree(small);
-	}
-	return true;
-}
-
 /*
- * Moves a mapping to where a huge page can begin.  MAP_FAILED: the mapping
- * stays where it is.
+ * Maps new_bytes, or resizes a mapping of `bytes` > 0.  A large mapping that
+ * grows moves to where a huge page can begin.
  */
 static char *
-move_aligned(char *mapping, Size bytes, Size new_bytes)
+remap(char *base, Size bytes, Size new_bytes)
 {
-	char	   *place = fms_huge_page_map(new_bytes, true, PROT_NONE);
+	char	   *place = MAP_FAILED;
 	char	   *moved;
 
+	if (bytes == 0)
+		return fms_huge_page_map(new_bytes, PROT_READ | PROT_WRITE);
+	if (new_bytes > bytes && new_bytes >= FMS_HUGE_PAGE_BYTES)
+		place = fms_huge_page_map(new_bytes, PROT_NONE);
 	if (place == MAP_FAILED)
-		return MAP_FAILED;
-	moved = mremap(mapping, bytes, new_bytes,
-				   MREMAP_MAYMOVE | MREMAP_FIXED, place);
+		return mremap(base, bytes, new_bytes, MREMAP_MAYMOVE);
+	moved = mremap(base, bytes, new_bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
+				   place);
 	if (moved == MAP_FAILED)
 		munmap(place, new_bytes);
 	return moved;
 }
 
-/* Resizes a mapped piece. */
+/* Resizes a piece that is mapped, or will be. */
 static bool
-remap(FmsPiece *piece, Size size_bytes)
+resize_mapped(FmsPiece *piece, Size size_bytes)
 {
-	char	   *mapping = mapping_of(piece);
-	Size		bytes = mapping_bytes(piece, piece->size_bytes);
-	Size		new_bytes = mapping_bytes(piece, size_bytes);
-	char	   *moved = MAP_FAILED;
+	Size		bytes = fms_whole_pages(piece->size_bytes);
+	Size		new_bytes = fms_whole_pages(size_bytes);
+	char	   *base = piece->base;
 
-	if (new_bytes == bytes)
-		moved = mapping;
 	if (new_bytes > bytes && !is_available(new_bytes - bytes, size_bytes))
 		return false;
-	if (new_bytes > bytes && new_bytes >= FMS_HUGE_PAGE_BYTES)
-		moved = move_aligned(mapping, bytes, new_bytes);
-	if (moved == MAP_FAILED)
-		moved = mremap(mapping, bytes, new_bytes, MREMAP_MAYMOVE);
-	if (moved == MAP_FAILED)
+	if (piece->reached_bytes > new_bytes)
+		fms_huge_page_empty(base + new_bytes,
+							piece->reached_bytes - new_bytes);
+	if (new_bytes != bytes)
+		base = remap(base, bytes, new_bytes);
+	if (base == MAP_FAILED)
 		return false;
-	set_mapping(piece, moved, size_bytes);
+	piece->mapped = true;
+	piece->base = base;
+	piece->size_bytes = size_bytes;
+	piece->reached_bytes = Min(piece->reached_bytes, size_bytes);
+	if (new_bytes >= FMS_HUGE_PAGE_BYTES && piece->patience_us >= 0)
+		piece->huge = madvise(base, new_bytes, MADV_HUGEPAGE) == 0;
 	return true;
 }
 
-/*
- * Frees the pages behind from_bytes, in steps with checks for interrupts.  The
- * piece keeps the mapping.
- */
-static void
-give_back_pages(FmsPiece *piece, Size from_bytes)
+/* Makes a palloc'd or empty piece a mapped one. */
+static bool
+map(FmsPiece *piece, Size used_bytes, Size size_bytes)
 {
-	Size		bytes = whole_pages(piece->reached_bytes);
-	Size		at;
+	FmsPiece	small = *piece;
 
-	for (at = whole_pages(from_bytes); at < bytes;
-		 at += FMS_INTERRUPT_FREED_BYTES)
+	clear(piece);
+	if (!resize_mapped(piece, size_bytes))
 	{
-		CHECK_FOR_INTERRUPTS();
-		(void) madvise(piece->base + at,
-					   Min(bytes - at, FMS_INTERRUPT_FREED_BYTES),
-					   MADV_DONTNEED);
+		*piece = small;
+		return false;
 	}
+	if (small.base)
+	{
+		fms_piece_reach(piece, used_bytes);
+		memcpy(piece->base, small.base, used_bytes);
+		pfree(small.base);
+	}
+	return true;
 }
 
 bool
@@ -219,10 +176,7 @@ fms_piece_resize(FmsPiece *piece, Size used_bytes, Size size_bytes)
 	Assert(used_bytes <= Min(piece->size_bytes, size_bytes));
 
 	if (piece->mapped)
-	{
-		give_back_pages(piece, size_bytes);
-		return remap(piece, size_bytes);
-	}
+		return resize_mapped(piece, size_bytes);
 	if (size_bytes > PALLOC_MAX_BYTES)
 		return map(piece, used_bytes, size_bytes);
 	return resize_small(piece, used_bytes, size_bytes);
@@ -232,11 +186,10 @@ fms_piece_resize(FmsPiece *piece, Size used_bytes, Size size_bytes)
 static void
 judge_huge_pages(FmsPiece *piece, double took_us)
 {
-	piece->touch_us += took_us;
-	piece->touches++;
-	if (piece->touch_us <= piece->touches * SMALL_PAGES_US + PATIENCE_US)
+	piece->patience_us += SMALL_PAGES_US - took_us;
+	if (piece->patience_us >= 0)
 		return;
-	(void) madvise(mapping_of(piece), mapping_bytes(piece, piece->size_bytes),
+	(void) madvise(piece->base, fms_whole_pages(piece->size_bytes),
 				   MADV_NOHUGEPAGE);
 	piece->huge = false;
 }
@@ -244,67 +197,37 @@ judge_huge_pages(FmsPiece *piece, double took_us)
 void
 fms_piece_reach(FmsPiece *piece, Size upto_bytes)
 {
-	bool		huge = piece->huge;
-	Size		step = huge ? FMS_HUGE_PAGE_BYTES :
-		Min(STEP_MAX_BYTES, whole_pages(piece->size_bytes / STEP_FRACTION));
-	char	   *end = piece->base + piece->size_bytes;
-	char	   *from = piece->base + piece->reached_bytes;
-	char	   *upto = piece->base + upto_bytes;
+	Size		step = piece->huge ? FMS_HUGE_PAGE_BYTES : STEP_BYTES;
+	Size		from = fms_whole_pages(piece->reached_bytes);
+	Size		upto = Min(TYPEALIGN(step, upto_bytes), piece->size_bytes);
 	instr_time	start;
 
 	Assert(upto_bytes <= piece->size_bytes);
-	if (upto <= from)
+	if (upto_bytes <= piece->reached_bytes)
 		return;
-	from = (char *) TYPEALIGN_DOWN(sysconf(_SC_PAGESIZE), from);
-	upto = huge ? (char *) TYPEALIGN(step, upto) : Max(upto, from + step);
-	upto = Min(upto, end);
 	start = fms_clock_now();
 	/* before Linux 5.14, the first write gets a page */
-	if (madvise(from, whole_pages(upto - from), MADV_POPULATE_WRITE) != 0)
-		*(volatile char *) (piece->base + piece->reached_bytes) = 0;
-	piece->reached_bytes = upto - piece->base;
-	if (huge)
+	if (from < upto &&
+		madvise(piece->base + from, upto - from, MADV_POPULATE_WRITE) != 0)
+		*(volatile char *) (piece->base + from) = 0;
+	piece->reached_bytes = upto;
+	if (piece->huge)
 		judge_huge_pages(piece, fms_clock_since_us(start));
-}
-
-void
-fms_piece_want_head(FmsPiece *piece, Size bytes)
-{
-	Size		whole = whole_pages(bytes);
-
-	piece->wanted_head_bytes = whole < FMS_HUGE_PAGE_BYTES ? whole : 0;
-}
-
-char *
-fms_piece_take_head(FmsPiece *piece, Size *bytes)
-{
-	char	   *head = mapping_of(piece);
-
-	if (piece->head_bytes == 0 ||
-		mapping_bytes(piece, piece->size_bytes) < FMS_HUGE_PAGE_BYTES)
-		return NULL;
-	*bytes = piece->head_bytes;
-	piece->head_bytes = 0;
-	return head;
 }
 
 void
 fms_piece_unmap(FmsPiece *piece)
 {
 	if (piece->mapped)
-		munmap(mapping_of(piece), mapping_bytes(piece, piece->size_bytes));
-	piece->base = NULL;
-	piece->size_bytes = piece->reached_bytes = piece->head_bytes = 0;
-	piece->mapped = piece->huge = false;
-	piece->touches = 0;
-	piece->touch_us = 0;
+		munmap(piece->base, fms_whole_pages(piece->size_bytes));
+	clear(piece);
 }
 
 void
 fms_piece_free(FmsPiece *piece)
 {
 	if (piece->mapped)
-		give_back_pages(piece, 0);
+		fms_huge_page_empty(piece->base, piece->reached_bytes);
 	else if (piece->base)
 		pfree(piece->base);
 	fms_piece_unmap(piece);

@@ -11,8 +11,8 @@
 #include "postgres.h"
 
 /*
- *			base									 base + size_bytes
- *	 | head |  used  |  reached, not used  |  not reached  |
+ *	base									 base + size_bytes
+ *	 |  used  |  reached, not used  |  not reached  |
  *
  * Only the owner knows how much is used.
  */
@@ -22,12 +22,10 @@ typedef struct FmsPiece
 	char	   *base;			/* NULL: nothing allocated */
 	Size		size_bytes;
 	Size		reached_bytes;	/* from base on, known to have pages */
-	Size		head_bytes;		/* mapped in front of base */
-	Size		wanted_head_bytes;	/* head_bytes once the piece is mapped */
 	bool		mapped;			/* else palloc'd */
 	bool		huge;			/* asks for huge pages */
-	uint32		touches;		/* huge pages obtained */
-	double		touch_us;		/* time that these took */
+	double		patience_us;	/* how much longer than small pages the huge
+								 * ones may take; < 0: they took longer */
 } FmsPiece;
 
 /* Makes an empty piece.  Small sizes are palloc'd in the context. */
@@ -46,18 +44,6 @@ extern bool fms_piece_resize(FmsPiece *piece, Size used_bytes,
  * values.
  */
 extern void fms_piece_reach(FmsPiece *piece, Size upto_bytes);
-
-/*
- * Reserves a head of `bytes`, rounded up to pages, unless it is as large as a
- * huge page of its own.  Call it before the piece grows.
- */
-extern void fms_piece_want_head(FmsPiece *piece, Size bytes);
-
-/*
- * Returns the head, which the caller must unmap, and its size.  NULL: the
- * piece has no head or is smaller than a huge page.
- */
-extern char *fms_piece_take_head(FmsPiece *piece, Size *bytes);
 
 /* Frees the memory; the piece is empty then. */
 extern void fms_piece_free(FmsPiece *piece);

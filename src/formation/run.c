@@ -92,8 +92,7 @@ fms_run_writer_create(FmsIo *io, FmsTape *tape, FmsFirstKeyStore *first_keys,
 	writer->order = order;
 	writer->counters = counters;
 	writer->block_bytes = block_bytes;
-	writer->buffer = fms_write_buffer_create(io, tape, buffer_bytes, nbuffers,
-											 true);
+	writer->buffer = fms_write_buffer_create(io, tape, buffer_bytes, nbuffers);
 	return writer;
 }
 

@@ -21,42 +21,40 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/interrupts.h"
+
 /* Size of a huge page on x86-64, and on arm64 with pages of 4 kB. */
 #define FMS_HUGE_PAGE_BYTES ((Size) 2 * 1024 * 1024)
 
-/*
- * Linux 5.14: get pages now; Linux 6.1: make small pages a huge one.  Older
- * headers do not define them, older kernels return EINVAL.
- */
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
-#endif
-#ifndef MADV_COLLAPSE
-#define MADV_COLLAPSE 25
-#endif
-
-/*
- * Maps bytes, rounded up to whole pages, private and zeroed, with that
- * protection; where a huge page can begin if aligned.  Returns MAP_FAILED if
- * there is no memory.
- */
-static inline char *
-fms_huge_page_map(Size bytes, bool aligned, int protection)
+/* Bytes, rounded up to whole pages. */
+static inline Size
+fms_whole_pages(Size bytes)
 {
 	Size		page = sysconf(_SC_PAGESIZE);
-	Size		whole = TYPEALIGN(page, bytes);
-	Size		slack = aligned ? FMS_HUGE_PAGE_BYTES - page : 0;
+
+	return TYPEALIGN(page, bytes);
+}
+
+/*
+ * Maps whole pages of that many bytes, private and zeroed, with that
+ * protection; from FMS_HUGE_PAGE_BYTES on, where a huge page can begin.
+ * Returns MAP_FAILED if there is no memory.
+ */
+static inline char *
+fms_huge_page_map(Size bytes, int protection)
+{
+	Size		whole = fms_whole_pages(bytes);
+	Size		slack = whole < FMS_HUGE_PAGE_BYTES ? 0 : FMS_HUGE_PAGE_BYTES;
 	char	   *mapped = mmap(NULL, whole + slack, protection,
 							  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	char	   *begin;
 
-	if (mapped == MAP_FAILED || !aligned)
+	if (mapped == MAP_FAILED || slack == 0)
 		return mapped;
 	begin = (char *) TYPEALIGN(FMS_HUGE_PAGE_BYTES, mapped);
 	if (begin > mapped)
 		munmap(mapped, begin - mapped);
-	if (begin < mapped + slack)
-		munmap(begin + whole, mapped + slack - begin);
+	munmap(begin + whole, mapped + slack - begin);
 	return begin;
 }
 
@@ -67,13 +65,29 @@ fms_huge_page_map(Size bytes, bool aligned, int protection)
 static inline bool
 fms_huge_page_could_map(Size bytes)
 {
-	char	   *mapped = fms_huge_page_map(bytes, false,
-										   PROT_READ | PROT_WRITE);
+	char	   *mapped = fms_huge_page_map(bytes, PROT_READ | PROT_WRITE);
 
 	if (mapped == MAP_FAILED)
 		return false;
 	munmap(mapped, bytes);
 	return true;
+}
+
+/*
+ * Frees the pages of a part of a mapping, which begins with a page.  The
+ * addresses stay mapped.  Frees in steps, with checks for interrupts.
+ */
+static inline void
+fms_huge_page_empty(char *part, Size bytes)
+{
+	Size		at;
+
+	for (at = 0; at < bytes; at += FMS_INTERRUPT_FREED_BYTES)
+	{
+		CHECK_FOR_INTERRUPTS();
+		(void) madvise(part + at, Min(bytes - at, FMS_INTERRUPT_FREED_BYTES),
+					   MADV_DONTNEED);
+	}
 }
 
 #endif							/* FMS_HUGE_PAGE_H */

@@ -107,7 +107,6 @@ begin(FmsIo *io, FmsIoRequest *request)
 	Assert(request->state != FMS_IO_IN_FLIGHT);
 	Assert(request->length_bytes > 0);
 	request->io = io;
-	request->next_part = NULL;
 	request->state = FMS_IO_IN_FLIGHT;
 	io->in_flight++;
 	if (request->group)

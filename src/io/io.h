@@ -10,8 +10,9 @@
  *	  IDLE --submit--> IN_FLIGHT --kernel--> DONE --(caller)--> IDLE
  *
  *	  io.c			channels: opening, closing, submitting, waiting
- *	  request.c		requests: joining neighbours, carrying out, completing
+ *	  request.c		requests: carrying out, completing
  *	  buffers.c		buffers: mappings and huge pages
+ *	  io_direct.c	the alignment that direct transfers need
  *
  * This folder knows file descriptors, but no files and no block format.
  *
@@ -21,9 +22,6 @@
 #define FMS_IO_H
 
 #include "postgres.h"
-
-#include <fcntl.h>
-#include <sys/uio.h>
 
 #include "lib/ilist.h"
 #include "port/atomics.h"
@@ -35,13 +33,6 @@
 #define FMS_IO_ALIGN(n)		TYPEALIGN64(FMS_IO_ALIGN_BYTES, n)
 #define FMS_IO_ALIGN_DOWN(n) \
 	((n) & ~((uint64) FMS_IO_ALIGN_BYTES - 1))
-
-/*
- * Reads that are joined to one operation at most, and their bytes.  A larger
- * read is efficient by itself.
- */
-#define FMS_IO_PARTS_MAX		16
-#define FMS_IO_JOINED_MAX_BYTES ((Size) 128 * 1024)
 
 typedef enum FmsIoState
 {
@@ -75,7 +66,6 @@ struct FmsIoRequest
 	/* kept by the channel and its method */
 	FmsIo	   *io;
 	uint32		pieces_left;	/* pieces in flight */
-	FmsIoRequest *next_part;	/* joined: completed with this one */
 	uint32	   *group;			/* NULL, or the owner's counter of requests in
 								 * flight */
 };
@@ -148,10 +138,6 @@ struct FmsIo
 {
 	const FmsIoMethod *method;	/* NULL once closed */
 	uint32		in_flight;		/* requests that the kernel has */
-	bool		direct;			/* buffers are for direct I/O */
-	Size		spare_bytes;	/* memory that the next mappings may use to
-								 * round up to huge pages; set by the
-								 * channel's owner */
 	dlist_head	mappings;		/* FmsMapping, in buffers.c */
 };
 
@@ -200,29 +186,12 @@ extern bool fms_io_wait(FmsIo *io);
 /* ---- buffers: buffers.c ---- */
 
 /*
- * Maps a zeroed buffer, aligned to pages.  Raises an error if there is no
- * memory.
+ * Maps a zeroed buffer, aligned to pages.  direct: transfers may bypass the
+ * page cache, so a buffer of 256 kB or more is rounded up to whole huge pages.
+ * A sort has at most two of these at once: the input buffer and the write
+ * buffers.  Raises an error if there is no memory.
  */
-extern char *fms_io_map(FmsIo *io, Size bytes);
-
-/* The same, with room for another buffer of room_bytes behind it. */
-extern char *fms_io_map_with_room(FmsIo *io, Size bytes, Size room_bytes);
-
-/*
- * Makes memory that was mapped elsewhere room for a buffer; from now on the
- * channel owns it.  A buffer of n bytes needs FMS_IO_ROOM_BYTES(n).
- */
-#define FMS_IO_ROOM_BYTES(n) \
-	((Size) (FMS_IO_ALIGN(n) + FMS_IO_ALIGN_BYTES))
-
-extern void fms_io_adopt(FmsIo *io, char *memory, Size bytes);
-
-/*
- * Returns a buffer in the room of another mapping, or a mapping of its own if
- * there is no such room.  It is not zeroed, and must be unmapped before the
- * buffer in front of it.
- */
-extern char *fms_io_map_in_room(FmsIo *io, Size bytes);
+extern char *fms_io_map(FmsIo *io, Size bytes, bool direct);
 
 /* Waits until the channel has nothing in flight, and unmaps the buffer. */
 extern void fms_io_unmap(FmsIo *io, char *buffer);
@@ -233,12 +202,6 @@ extern void fms_io_unmap(FmsIo *io, char *buffer);
  */
 extern void fms_io_unmap_all(FmsIo *io, bool drained);
 
-/*
- * Says that transfers will be direct: present and future buffers get huge
- * pages where possible.
- */
-extern void fms_io_expect_direct(FmsIo *io);
-
 /* ---- requests: request.c ---- */
 
 /*
@@ -247,18 +210,17 @@ extern void fms_io_expect_direct(FmsIo *io);
  */
 extern int	fms_io_transfer(const FmsIoRequest *request);
 
-/*
- * For methods: returns the number of requests, from the first on, that can be
- * one operation, since they read adjacent ranges of a file, and stores their
- * buffers in vector[FMS_IO_PARTS_MAX].
- */
-extern int	fms_io_join(FmsIoRequest **requests, int n,
-						struct iovec *vector);
+/* For methods: completes the request. */
+extern void fms_io_complete(FmsIoRequest *request, int result);
+
+/* ---- direct I/O: io_direct.c ---- */
 
 /*
- * For methods: completes the request and those joined to it with the result of
- * their operation.
+ * Returns the alignment in bytes of offset, length and memory that direct
+ * transfers of the file need, at most FMS_IO_ALIGN_BYTES.  0: the file has no
+ * direct I/O with that alignment; errno says why.  fd is open with O_DIRECT;
+ * the page at page_offset_bytes has been written.
  */
-extern void fms_io_complete(FmsIoRequest *request, int result);
+extern uint32 fms_io_direct_alignment(int fd, uint64 page_offset_bytes);
 
 #endif							/* FMS_IO_H */

@@ -19,7 +19,6 @@
 #include <unistd.h>
 
 #include "io/io.h"
-#include "io/io_direct.h"
 #include "base/options.h"
 
 /* Does a read succeed that is aligned to this and not to more? */

@@ -46,11 +46,6 @@ static int	ring_error = 0;		/* -errno: takes no more requests */
 static int	ring_lost = 0;		/* -errno: delivers no more completions */
 static uint32 ring_in_flight = 0;	/* entries that the kernel has */
 
-static bool can_join = false;	/* vectors need not outlive the submission */
-
-/* Vectors of the entries in the submission queue. */
-static struct iovec vectors[RING_SUBMISSION_ENTRIES][FMS_IO_PARTS_MAX];
-
 /* Creates the ring.  0, or -errno. */
 static int
 ring_init(void)
@@ -134,7 +129,6 @@ ring_begin(void)
 	}
 	ring_error = ring_lost = 0;
 	ring_in_flight = 0;
-	can_join = (ring.features & IORING_FEAT_SUBMIT_STABLE) != 0;
 	return 0;
 }
 
@@ -208,48 +202,48 @@ wait_and_reap(void)
 	return error;
 }
 
-/*
- * Submits the queued entries.  0, or -errno if the kernel has not taken the
- * last io_uring_sq_ready() of them.
- */
-static int
+/* Ends the pieces whose entries the kernel has not taken. */
+static void
+cancel_entries(void)
+{
+	unsigned int left;
+
+	for (left = io_uring_sq_ready(&ring); left > 0; left--)
+	{
+		unsigned int at = (ring.sq.sqe_tail - left) % RING_SUBMISSION_ENTRIES;
+
+		complete_piece((FmsIoRequest *) (uintptr_t) ring.sq.sqes[at].user_data,
+					   -ECANCELED);
+	}
+}
+
+/* Submits the queued entries, or cancels them and sets ring_error. */
+static void
 push(void)
 {
-	while (io_uring_sq_ready(&ring) > 0)
+	while (ring_error == 0 && io_uring_sq_ready(&ring) > 0)
 	{
 		int			taken = io_uring_submit(&ring);
 
 		if (taken > 0)
 			ring_in_flight += taken;
-		if (taken > 0 || taken == -EINTR)
-			continue;
-		if ((taken == -EAGAIN || taken == -EBUSY) && ring_in_flight > 0)
-		{
+		else if ((taken == -EAGAIN || taken == -EBUSY) && ring_in_flight > 0)
 			/* no memory for requests: let some finish first */
-			int			error = wait_and_reap();
-
-			if (error != 0 && error != -EINTR)
-				return error;
-			continue;
-		}
-		return taken < 0 ? taken : -EIO;
+			(void) wait_and_reap();
+		else if (taken != -EINTR)
+			ring_error = taken < 0 ? taken : -EIO;
 	}
-	return 0;
+	if (ring_error != 0)
+		cancel_entries();
 }
 
-/* Gets an entry of the submission queue; NULL: none, because of *error. */
+/* Gets an entry of the submission queue; NULL: the ring takes no more. */
 static struct io_uring_sqe *
-get_entry(int *error)
+get_entry(void)
 {
-	struct io_uring_sqe *sqe = io_uring_get_sqe(&ring);
-
-	if (sqe == NULL)
-	{
-		*error = push();
-		if (*error == 0)
-			sqe = io_uring_get_sqe(&ring);
-	}
-	return sqe;
+	if (ring_error == 0 && io_uring_sq_space_left(&ring) == 0)
+		push();
+	return ring_error == 0 ? io_uring_get_sqe(&ring) : NULL;
 }
 
 /* Prepares the entry of the piece at that offset in the request. */
@@ -268,85 +262,22 @@ prepare(struct io_uring_sqe *sqe, FmsIoRequest *request, uint32 at)
 	io_uring_sqe_set_data(sqe, request);
 }
 
-/* Queues the pieces of a request and counts them in *queued. */
-static int
-queue_pieces(FmsIoRequest *request, int *queued)
-{
-	int			error = 0;
-	uint32		at = 0;
-
-	while (at < request->length_bytes)
-	{
-		struct io_uring_sqe *sqe = get_entry(&error);
-
-		if (sqe == NULL)
-			break;
-		prepare(sqe, request, at);
-		(*queued)++;
-		at += fms_io_piece_bytes(request, at);
-	}
-	return error;
-}
-
-/* Queues n joined reads; copies the vector, which lasts as the entry does. */
-static int
-queue_joined(FmsIoRequest *first, const struct iovec *vector, int n,
-			 int *queued)
-{
-	int			error = 0;
-	struct io_uring_sqe *sqe = get_entry(&error);
-	struct iovec *lasting;
-
-	if (sqe == NULL)
-		return error;
-	lasting = vectors[sqe - ring.sq.sqes];
-	memcpy(lasting, vector, n * sizeof(struct iovec));
-	io_uring_prep_readv(sqe, first->fd, lasting, n, first->offset_bytes);
-	io_uring_sqe_set_data(sqe, first);
-	(*queued)++;
-	return 0;
-}
-
-/* Queues the requests, joined if possible, until there is an error. */
-static int
-queue_all(FmsIoRequest **requests, int n, int *queued)
-{
-	struct iovec vector[FMS_IO_PARTS_MAX];
-	int			error = 0;
-
-	while (n > 0 && error == 0)
-	{
-		int			joined = can_join ? fms_io_join(requests, n, vector) : 1;
-
-		if (joined == 1)
-			error = queue_pieces(requests[0], queued);
-		else
-			error = queue_joined(requests[0], vector, joined, queued);
-		requests += joined;
-		n -= joined;
-	}
-	return error;
-}
-
-/* Ends the requests' pieces behind the first `taken`: nobody moves them. */
+/* Queues the pieces of a request. */
 static void
-give_up(FmsIoRequest **requests, int n, int taken)
+queue(FmsIoRequest *request)
 {
-	const FmsIoRequest *part = NULL;
-	int			i;
+	uint32		bytes = request->length_bytes;
+	uint32		at;
 
-	for (i = 0; i < n; i++)
+	request->result = 0;
+	request->pieces_left = fms_io_pieces(request);
+	for (at = 0; at < bytes; at += fms_io_piece_bytes(request, at))
 	{
-		FmsIoRequest *request = requests[i];
-		int			pieces = fms_io_pieces(request);
-		int			lost = pieces - Min(taken, pieces);
-		bool		is_part = request == part;
+		struct io_uring_sqe *sqe = get_entry();
 
-		part = request->next_part;
-		if (is_part)
-			continue;			/* completed with the first one */
-		taken -= pieces - lost;
-		for (; lost > 0; lost--)
+		if (sqe)
+			prepare(sqe, request, at);
+		else
 			complete_piece(request, -ECANCELED);
 	}
 }
@@ -354,30 +285,12 @@ give_up(FmsIoRequest **requests, int n, int taken)
 static void
 uring_submit(FmsIoRequest **requests, int n)
 {
-	bool		usable = ring_error == 0;
-	int			queued = 0;
-	int			error = ring_error;
 	int			i;
 
 	for (i = 0; i < n; i++)
-	{
-		requests[i]->result = 0;
-		requests[i]->pieces_left = fms_io_pieces(requests[i]);
-	}
-	if (usable)
-		error = queue_all(requests, n, &queued);
-	if (error == 0)
-		error = push();
-
-	if (error != 0)
-	{
-		/* the kernel takes entries in order */
-		int			taken = usable ?
-			queued - (int) io_uring_sq_ready(&ring) : 0;
-
-		ring_error = error;
-		give_up(requests, n, taken);
-	}
+		queue(requests[i]);
+	if (ring_error == 0)
+		push();
 }
 
 static void

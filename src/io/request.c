@@ -1,17 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * request.c
- *	  Requests: joining neighbours, carrying out, completing.
+ *	  Requests: carrying out, completing.
  *
- * Reads of adjacent ranges that are submitted together become one operation
- * with a vector of their buffers; its result is divided among them:
- *
- *	  requests	[0, 8 kB) [8, 16 kB) [16, 24 kB)	one read of 24 kB
- *	  result	20 kB: 8 kB, 8 kB, 4 kB
- *
- * A request may also be cut into pieces, an operation each.
- *
- * Nothing here raises an error.
+ * A request may be cut into pieces, an operation each.  Nothing here raises an
+ * error.
  *
  *-------------------------------------------------------------------------
  */
@@ -21,67 +14,16 @@
 
 #include "io/io.h"
 
-/* Does next read the range behind request's? */
-static bool
-is_neighbour(const FmsIoRequest *request, const FmsIoRequest *next)
-{
-	return request->fd == next->fd &&
-		!request->is_write && !next->is_write &&
-		request->piece_bytes == 0 && next->piece_bytes == 0 &&
-		request->offset_bytes + request->length_bytes == next->offset_bytes;
-}
-
-int
-fms_io_join(FmsIoRequest **requests, int n, struct iovec *vector)
-{
-	Size		bytes = 0;
-	int			i;
-
-	Assert(n > 0);
-	n = Min(n, FMS_IO_PARTS_MAX);
-	for (i = 0; i < n; i++)
-	{
-		FmsIoRequest *request = requests[i];
-
-		if (i > 0)
-		{
-			if (!is_neighbour(requests[i - 1], request) ||
-				bytes + request->length_bytes > FMS_IO_JOINED_MAX_BYTES)
-				break;
-			requests[i - 1]->next_part = request;
-		}
-		vector[i].iov_base = request->buffer;
-		vector[i].iov_len = request->length_bytes;
-		bytes += request->length_bytes;
-	}
-	return i;
-}
-
 void
 fms_io_complete(FmsIoRequest *request, int result)
 {
-	int			left = result;
-
-	while (request)
-	{
-		FmsIoRequest *next = request->next_part;
-
-		Assert(request->state == FMS_IO_IN_FLIGHT);
-		Assert(request->io->in_flight > 0);
-		request->result = Min(left, (int) request->length_bytes);
-		request->state = FMS_IO_DONE;
-		request->io->in_flight--;
-		if (request->group)
-			(*request->group)--;
-		if (left >= 0)
-		{
-			/* parts that a short operation did not reach: try again */
-			left -= request->result;
-			if (left == 0)
-				left = -EAGAIN;
-		}
-		request = next;
-	}
+	Assert(request->state == FMS_IO_IN_FLIGHT);
+	Assert(request->io->in_flight > 0);
+	request->result = result;
+	request->state = FMS_IO_DONE;
+	request->io->in_flight--;
+	if (request->group)
+		(*request->group)--;
 }
 
 /* Moves the piece at that offset in the request.  Bytes moved, or -errno. */

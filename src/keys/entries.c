@@ -31,7 +31,6 @@
 
 #include "base/interrupts.h"
 #include "keys/entry.h"
-#include "keys/packed.h"
 
 /* Number of buckets: limited by the L1 cache; fewer for few entries. */
 #define MAX_BUCKETS			2048
@@ -45,30 +44,16 @@
 
 /* ST_CHECK_FOR_INTERRUPTS has no check where two entries are swapped. */
 static inline int
-compare_keys(const FmsEntry *a, const FmsEntry *b, const FmsEntriesSort *sort)
+compare(const FmsEntry *a, const FmsEntry *b, const FmsEntriesSort *sort)
 {
 	CHECK_FOR_INTERRUPTS();
 	return fms_entries_compare(a, b, sort);
 }
 
-static inline int
-compare_arrival(const FmsEntry *a, const FmsEntry *b)
-{
-	CHECK_FOR_INTERRUPTS();
-	return fms_entries_compare_arrival(a, b);
-}
-
-#define ST_SORT fms_entries_sort_by_key
+#define ST_SORT fms_entries_sort_by_comparing
 #define ST_ELEMENT_TYPE FmsEntry
-#define ST_COMPARE(a, b, sort) compare_keys(a, b, sort)
+#define ST_COMPARE(a, b, sort) compare(a, b, sort)
 #define ST_COMPARE_ARG_TYPE const FmsEntriesSort
-#define ST_SCOPE extern
-#define ST_DEFINE
-#include "lib/sort_template.h"
-
-#define ST_SORT fms_entries_sort_by_arrival
-#define ST_ELEMENT_TYPE FmsEntry
-#define ST_COMPARE(a, b) compare_arrival(a, b)
 #define ST_SCOPE extern
 #define ST_DEFINE
 #include "lib/sort_template.h"
@@ -215,7 +200,7 @@ sort_ties(FmsEntriesSort *sort, FmsEntry *entries, Size count, int depth)
 		return;
 	if (at_end || count < PACK_MIN_ENTRIES)
 	{
-		fms_entries_sort_by_key(entries, count, sort);
+		fms_entries_sort_by_comparing(entries, count, sort);
 		return;
 	}
 	check_stack_depth();
@@ -278,21 +263,12 @@ sort_part(FmsEntriesSort *sort, const FmsPart *part, const FmsEntry **taken)
 
 	CHECK_FOR_INTERRUPTS();
 	if (part->count < PACK_MIN_ENTRIES)
-		fms_entries_sort_by_key(part->entries, part->count, sort);
-	else
-	{
-		FmsPacking	packing = fms_packing_of(part->entries, part->count);
-
-		if (fms_packing_fits(&packing))
-		{
-			fms_packed_sort(&packing, part->entries, part->count,
-							part->in_arrival);
-			if (!sort->prefix_decides)
-				sort_all_ties(sort, part);
-		}
-		else
-			sort_buckets(sort, part, taken);
-	}
+		fms_entries_sort_by_comparing(part->entries, part->count, sort);
+	else if (!fms_entries_sort_packed(part->entries, part->count,
+									  part->in_arrival))
+		sort_buckets(sort, part, taken);
+	else if (!sort->prefix_decides)
+		sort_all_ties(sort, part);
 	if (taken && end - *taken >= TAKE_MIN_ENTRIES)
 		take_until(sort, taken, end);
 }

@@ -77,12 +77,15 @@ typedef struct FmsEntriesSort
 
 /*
  * Compares by key, then by arrival (the offset): 0 only for an entry and
- * itself.  May run a type's comparator.
+ * itself.  May run a type's comparator.  sort NULL: by arrival alone.
  */
 static inline int
 fms_entries_compare(const FmsEntry *a, const FmsEntry *b,
 					const FmsEntriesSort *sort)
 {
+	if (sort == NULL)
+		return fms_entry_offset(a) < fms_entry_offset(b) ? -1 :
+			fms_entry_offset(a) > fms_entry_offset(b);
 	if (a->prefix != b->prefix)
 		return a->prefix < b->prefix ? -1 : 1;
 	if (!sort->prefix_decides &&
@@ -97,15 +100,6 @@ fms_entries_compare(const FmsEntry *a, const FmsEntry *b,
 			return order;
 	}
 	return a->tail < b->tail ? -1 : a->tail > b->tail;
-}
-
-static inline int
-fms_entries_compare_arrival(const FmsEntry *a, const FmsEntry *b)
-{
-	uint64		a_offset = fms_entry_offset(a);
-	uint64		b_offset = fms_entry_offset(b);
-
-	return a_offset < b_offset ? -1 : a_offset > b_offset;
 }
 
 /*
@@ -123,9 +117,17 @@ extern void fms_entries_sort(FmsEntriesSort *sort, FmsEntry *entries,
 extern bool fms_entries_sort_presorted(const FmsEntriesSort *sort,
 									   FmsEntry *entries, Size count);
 
-/* Sort by comparing: by key, or by arrival. */
-extern void fms_entries_sort_by_key(FmsEntry *entries, Size count,
-									const FmsEntriesSort *sort);
-extern void fms_entries_sort_by_arrival(FmsEntry *entries, Size count);
+/*
+ * Sorts two entries or more by fms_entry_key(), then by arrival, and returns
+ * true.  Returns false with the entries unchanged if they do not fit into
+ * words.  in_arrival: the entries are in order of arrival.  Runs no
+ * comparator.
+ */
+extern bool fms_entries_sort_packed(FmsEntry *entries, Size count,
+									bool in_arrival);
+
+/* Sorts in the order of fms_entries_compare(). */
+extern void fms_entries_sort_by_comparing(FmsEntry *entries, Size count,
+										  const FmsEntriesSort *sort);
 
 #endif							/* FMS_ENTRY_H */

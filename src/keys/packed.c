@@ -28,36 +28,28 @@
 #include "port/pg_bitutils.h"
 
 #include "base/interrupts.h"
-#include "keys/packed.h"
+#include "keys/entry.h"
 
 /* Records are MAXALIGNed: the lowest bits of an offset are zero. */
 #define OFFSET_SHIFT		3
 
 /* Bits of a digit: the L1 cache holds one line of each bucket. */
 #define DIGIT_BITS_MAX		11
-/* Fewer words than this are sorted by comparing. */
-#define DEAL_MIN_WORDS		32
 
 StaticAssertDecl(MAXIMUM_ALIGNOF == 1 << OFFSET_SHIFT,
 				 "an offset is a multiple of MAXIMUM_ALIGNOF");
 StaticAssertDecl(sizeof(FmsEntry) == 2 * sizeof(uint64),
 				 "packed entries leave room for as many words again");
 
-static inline int
-compare_numbers(const FmsEntry *a, const FmsEntry *b)
+/* How a set of entries is packed; valid for that set only. */
+typedef struct FmsPacking
 {
-	CHECK_FOR_INTERRUPTS();
-	if (a->prefix != b->prefix)
-		return a->prefix < b->prefix ? -1 : 1;
-	return a->tail < b->tail ? -1 : a->tail > b->tail;
-}
-
-#define ST_SORT sort_numbers
-#define ST_ELEMENT_TYPE FmsEntry
-#define ST_COMPARE(a, b) compare_numbers(a, b)
-#define ST_SCOPE static
-#define ST_DEFINE
-#include "lib/sort_template.h"
+	uint128		low;			/* smallest fms_entry_key() */
+	int			shift;			/* bits at the end of the keys that are the
+								 * same in all keys */
+	int			key_bits;		/* of (key - low) >> shift; 0: equal keys */
+	int			offset_bits;	/* of the record's offset / MAXIMUM_ALIGNOF */
+} FmsPacking;
 
 /* Number of bits of the number without its leading zeros. */
 static int
@@ -82,8 +74,9 @@ trailing_zeros(uint128 number)
 		64 + pg_rightmost_one_pos64((uint64) (number >> 64));
 }
 
-FmsPacking
-fms_packing_of(const FmsEntry *entries, Size count)
+/* Computes the packing of at least one entry. */
+static FmsPacking
+packing_of(const FmsEntry *entries, Size count)
 {
 	uint128		first = fms_entry_key(&entries[0]);
 	uint128		low = first;
@@ -214,25 +207,21 @@ deal_all(int first_bit, int nbits, uint64 *words, uint64 *room, Size count)
 	return words;
 }
 
-void
-fms_packed_sort(const FmsPacking *packing, FmsEntry *entries, Size count,
-				bool in_arrival)
+bool
+fms_entries_sort_packed(FmsEntry *entries, Size count, bool in_arrival)
 {
+	FmsPacking	packing = packing_of(entries, count);
+	int			end_bit = packing.offset_bits + packing.key_bits;
+	int			first_bit = in_arrival ? packing.offset_bits : 0;
 	uint64	   *words = (uint64 *) entries;
-	int			first_bit = in_arrival ? packing->offset_bits : 0;
 
-	Assert(fms_packing_fits(packing));
-
-	if (in_arrival && packing->key_bits == 0)
-		return;
-	if (count < DEAL_MIN_WORDS)
-	{
-		sort_numbers(entries, count);
-		return;
-	}
-	pack(packing, entries, words, count);
-	words = deal_all(first_bit,
-					 packing->offset_bits + packing->key_bits - first_bit,
-					 words, words + count, count);
-	unpack_all(packing, entries, words, count);
+	if (end_bit > 64)
+		return false;
+	if (first_bit == end_bit)
+		return true;
+	pack(&packing, entries, words, count);
+	words = deal_all(first_bit, end_bit - first_bit, words, words + count,
+					 count);
+	unpack_all(&packing, entries, words, count);
+	return true;
 }

@@ -54,17 +54,9 @@ count_greater(const FmsEntriesSort *sort, const FmsEntry *kept, Size nkept,
 	return greater;
 }
 
-/* By key or, if sort is NULL, by arrival. */
-static inline bool
-goes_before(const FmsEntriesSort *sort, const FmsEntry *a, const FmsEntry *b)
-{
-	return (sort ? fms_entries_compare(a, b, sort) :
-			fms_entries_compare_arrival(a, b)) < 0;
-}
-
 /*
  * Sorts the outliers and merges them with the kept entries, from the last one
- * on, in the order of goes_before().
+ * on: by key or, if sort is NULL, by arrival.
  */
 static void
 put_back(const FmsEntriesSort *sort, FmsEntry *entries, Size nkept,
@@ -72,17 +64,15 @@ put_back(const FmsEntriesSort *sort, FmsEntry *entries, Size nkept,
 {
 	Size		touched_bytes = 0;
 
-	if (sort)
-		fms_entries_sort_by_key(outliers, noutliers, sort);
-	else
-		fms_entries_sort_by_arrival(outliers, noutliers);
+	fms_entries_sort_by_comparing(outliers, noutliers, sort);
 	while (noutliers > 0)
 	{
 		const FmsEntry *outlier = &outliers[noutliers - 1];
 		FmsEntry   *target = &entries[nkept + noutliers - 1];
 
 		fms_interrupts_after(&touched_bytes, FMS_INTERRUPT_RECORD_BYTES);
-		if (nkept > 0 && goes_before(sort, outlier, &entries[nkept - 1]))
+		if (nkept > 0 &&
+			fms_entries_compare(outlier, &entries[nkept - 1], sort) < 0)
 			*target = entries[--nkept];
 		else
 			*target = outliers[--noutliers];

@@ -43,9 +43,8 @@ init_frames(FmsInput *input, uint32 nframes)
 									  MCXT_ALLOC_HUGE);
 	input->queue = palloc_extended(nframes * sizeof(FmsFrame *),
 								   MCXT_ALLOC_HUGE);
-	input->memory = fms_io_map_with_room(plan->io,
-										 (Size) nframes * plan->block_bytes,
-										 plan->writer_bytes);
+	input->memory = fms_io_map(plan->io, (Size) nframes * plan->block_bytes,
+							   fms_tape_is_direct(plan->tape));
 	for (i = 0; i < nframes; i++)
 	{
 		FmsFrame   *frame = &input->frames[i];
@@ -85,8 +84,7 @@ init_order(FmsInput *input, const FmsPosition *from)
 	for (run = 0; run < input->nruns; run++)
 		first_keys[run] = &input->runs[run]->first_keys;
 	input->order = fms_read_order_begin(plan->first_keys, plan->mode->order,
-										plan->counters, input->nruns,
-										first_keys, from);
+										input->nruns, first_keys, from);
 	pfree(first_keys);
 	step_order(input);
 }

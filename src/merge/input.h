@@ -57,8 +57,6 @@ typedef struct FmsMergePlan
 	uint32		assist_blocks;	/* l; 0 if the mode has no assist blocks */
 	uint32		assist_first;	/* 1 .. l: assist blocks used until the merge
 								 * has had to wait */
-	Size		writer_bytes;	/* write buffers of an intermediate pass,
-								 * which share the input's mapping; else 0 */
 	bool		frees;			/* intermediate pass: free the file space of
 								 * blocks that have been read */
 	const FmsFormation *in_memory_run;	/* sorted tuples that arrived after

@@ -24,7 +24,6 @@
 
 #include <math.h>
 
-#include "io/huge_page.h"
 #include "order/first_key_reader.h"
 #include "sort/sizing.h"
 
@@ -84,10 +83,6 @@
 #define READ_AHEAD_FRACTION		8
 /* ... what going back in the last merge needs */
 #define HISTORY_FRACTION		4
-/* ... what whole huge pages may take beyond work_mem, between these bounds */
-#define ROUNDING_FRACTION		16
-#define ROUNDING_MIN_BYTES		((Size) 512 * 1024)
-#define ROUNDING_MAX_BYTES		FMS_HUGE_PAGE_BYTES
 
 /* Advice is in steps of the least work_mem, up to 64 TB. */
 #define ADVICE_STEP_BYTES		((Size) 64 * 1024)
@@ -305,15 +300,6 @@ assist_blocks(const FmsSizing *sizing, const FmsMergeInput *input, int nruns,
 	return most_that_fit(sizing, input, nruns, writes, 1, most + 1);
 }
 
-/* Bytes beyond work_mem that buffers may take to be whole huge pages. */
-static Size
-rounding_bytes(const FmsSizing *sizing)
-{
-	return Max(ROUNDING_MIN_BYTES,
-			   Min(ROUNDING_MAX_BYTES,
-				   sizing->memory_bytes / ROUNDING_FRACTION));
-}
-
 FmsMergeSize
 fms_sizing_merge(const FmsSizing *sizing, const FmsMergeInput *input,
 				 int nruns, bool writes)
@@ -321,14 +307,10 @@ fms_sizing_merge(const FmsSizing *sizing, const FmsMergeInput *input,
 	uint32		assist = assist_blocks(sizing, input, nruns, writes);
 	uint32		first = Max(AUTO_ASSIST_FEW,
 							FIRST_READ_AHEAD_BYTES / sizing->block_bytes);
-	Size		memory = sizing->memory_bytes;
-	Size		taken = merge_bytes(sizing, input, nruns, assist, writes);
 	FmsMergeSize size = {
 		.assist_blocks = assist,
 		.assist_first = sizing->assist_wanted > 0 ? assist :
-		Min(assist, first),
-		.spare_bytes = rounding_bytes(sizing) +
-		(memory > taken ? memory - taken : 0)
+		Min(assist, first)
 	};
 
 	return size;
@@ -365,24 +347,6 @@ assist_beside_tuples(const FmsSizing *sizing)
 			   Min(useful_assist(sizing->device_depth), most));
 }
 
-/*
- * Blocks that make whole huge pages of `blocks` blocks, if they are more than
- * one huge page.  Small pages slow down some devices by more than the tuples
- * kept in that memory save.
- */
-static uint32
-to_huge_pages(const FmsSizing *sizing, uint32 blocks)
-{
-	Size		bytes = (Size) blocks * sizing->block_bytes;
-	Size		rounding = TYPEALIGN(FMS_HUGE_PAGE_BYTES, bytes) - bytes;
-	Size		beyond = rounding_bytes(sizing);
-
-	if (bytes <= FMS_HUGE_PAGE_BYTES || rounding <= beyond)
-		return 0;
-	return (rounding - beyond + sizing->block_bytes - 1) /
-		sizing->block_bytes;
-}
-
 Size
 fms_sizing_in_memory_run(const FmsSizing *sizing, const FmsMergeInput *input,
 						 int nruns)
@@ -395,7 +359,6 @@ fms_sizing_in_memory_run(const FmsSizing *sizing, const FmsMergeInput *input,
 	if (sizing->block_was_set)
 		return 0;
 	/* writing the other tuples makes one run more */
-	assist += to_huge_pages(sizing, sizing->mode->blocks(nruns + 1, assist));
 	taken = fms_merge_bytes(sizing->mode, &input->first_keys, nruns + 1,
 							assist, sizing->block_bytes, input->largest_bytes,
 							input->compressed) +

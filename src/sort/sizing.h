@@ -42,8 +42,6 @@ typedef struct FmsMergeSize
 {
 	uint32		assist_blocks;	/* at least 1; 0 if the mode has none */
 	uint32		assist_first;	/* of them, used until the merge has to wait */
-	Size		spare_bytes;	/* for whole huge pages: what the merge leaves
-								 * of the memory, and some beyond it */
 } FmsMergeSize;
 
 /* The runs that an input becomes. */

@@ -162,8 +162,6 @@ start(FmsSort *sort, const FmsOptions *options)
 	fms_formation_set_bound(sort->formation, options->bound);
 	sort->sizing = fms_sizing_choose(mode_of(options->mode), options);
 	sort->budget_bytes = fms_sizing_formation_bytes(&sort->sizing, 0);
-	fms_formation_want_head(sort->formation,
-							FMS_IO_ROOM_BYTES(sort->sizing.writer_bytes));
 	fms_sampler_begin(&sort->putting, measured_us(sort));
 }
 
@@ -224,7 +222,7 @@ begin_spill(FmsSort *sort)
 	if (options->device.known || refused_at > 0)
 		sort->sizing = fms_sizing_choose(mode_of(options->mode), options);
 	sort->spill = fms_spill_begin(sort->keys, options, &sort->sizing,
-								  sort->counters, sort->formation);
+								  sort->counters);
 }
 
 static void

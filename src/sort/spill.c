@@ -132,12 +132,15 @@ note_facts(FmsSpill *spill)
 	FmsSpillFacts *facts = &spill->facts;
 	const FmsTape *tape = spill->tape;
 	uint64		run_bytes = tape->written_bytes - facts->written_bytes;
+	/* after an early merge, a run may lie in free extents of the page cache */
+	bool		direct = spill->choice.direct &&
+		tape->cached_bytes == facts->cached_bytes;
 
 	facts->written_bytes = tape->written_bytes;
 	facts->cached_bytes = tape->cached_bytes;
 	fms_run_compressed(spill->writer, &facts->compressible_bytes,
 					   &facts->compressed_bytes);
-	fms_spill_policy_observe(facts, spill->choice.direct, run_bytes,
+	fms_spill_policy_observe(facts, direct, run_bytes,
 							 fms_clock_since_us(spill->run_began),
 							 tape->write_blocked_us - spill->run_blocked_us);
 }
@@ -152,7 +155,8 @@ choose_anew(FmsSpill *spill)
 	choice = fms_spill_policy_choose(&spill->facts, &spill->choice);
 	if (choice.direct != spill->choice.direct)
 	{
-		fms_run_flush(spill->writer);
+		/* the next run's buffers are mapped for its kind of transfers */
+		fms_run_writer_rest(spill->writer);
 		if (!fms_tape_set_direct(spill->tape, choice.direct))
 		{
 			spill->facts.direct_fixed = true;
@@ -209,21 +213,9 @@ open_files(FmsSpill *spill, const FmsOptions *options)
 								 options->block_bytes, block_bytes)));
 }
 
-/* The memory in front of the tuples: output buffers will lie there. */
-static void
-adopt_head(FmsSpill *spill, FmsFormation *formation)
-{
-	Size		bytes;
-	char	   *head = fms_formation_take_head(formation, &bytes);
-
-	if (head)
-		fms_io_adopt(&spill->io, head, bytes);
-}
-
 FmsSpill *
 fms_spill_begin(FmsKeys *keys, const FmsOptions *options,
-				const FmsSizing *sizing, FmsCounters *counters,
-				FmsFormation *formation)
+				const FmsSizing *sizing, FmsCounters *counters)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
 												  "fmsort spill",
@@ -241,7 +233,6 @@ fms_spill_begin(FmsKeys *keys, const FmsOptions *options,
 	spill->compressed = options->compression == FMS_COMPRESS_ON;
 	spill->counters = counters;
 	open_files(spill, options);
-	adopt_head(spill, formation);
 	MemoryContextSwitchTo(caller);
 	return spill;
 }
@@ -337,12 +328,10 @@ begin_merge(FmsSpill *spill, int first, int n, bool writes,
 	plan->block_bytes = spill->sizing->block_bytes;
 	plan->in_memory_run = writes ? NULL : spill->in_memory_run;
 	plan->frees = writes;
-	plan->writer_bytes = writes ? spill->sizing->writer_bytes : 0;
 	plan->assist_blocks = size.assist_blocks;
 	plan->assist_first = size.assist_first;
 	fms_count_set(spill->counters, FMS_COUNT_ASSIST_BLOCKS,
 				  plan->assist_blocks);
-	spill->io.spare_bytes = size.spare_bytes;
 	spill->merge = fms_merge_begin(plan, n, &spill->runs[first], from);
 }
 
@@ -363,8 +352,7 @@ merge_into_run(FmsSpill *spill, int first, int n)
 	uint32		level = highest_level(&spill->runs[first], n);
 	int			i;
 
-	/* it will find room for its buffers beside those of the merge */
-	fms_run_writer_rest(spill->writer);
+	fms_run_flush(spill->writer);
 	begin_merge(spill, first, n, true, NULL);
 	begin_run(spill, result, level + 1);
 	while ((record = fms_merge_next(spill->merge)) != NULL)
@@ -373,7 +361,7 @@ merge_into_run(FmsSpill *spill, int first, int n)
 		fms_run_append(spill->writer, record);
 	}
 	fms_run_finish(spill->writer);
-	fms_run_writer_rest(spill->writer);
+	fms_run_flush(spill->writer);
 	end_merge(spill);
 
 	for (i = first; i < first + n; i++)

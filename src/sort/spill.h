@@ -18,15 +18,13 @@
 typedef struct FmsSpill FmsSpill;
 
 /*
- * Opens the I/O channel and the tape.  Output buffers take the memory in front
- * of the formation's tuples, if there is any.  Memory: a child of the current
- * context, whose end drains and closes the channel.  The current resource
- * owner has the files.  keys, options, sizing and counters must stay.
+ * Opens the I/O channel and the tape.  Memory: a child of the current context,
+ * whose end drains and closes the channel.  The current resource owner has the
+ * files.  keys, options, sizing and counters must stay.
  */
 extern FmsSpill *fms_spill_begin(FmsKeys *keys, const FmsOptions *options,
 								 const FmsSizing *sizing,
-								 FmsCounters *counters,
-								 FmsFormation *formation);
+								 FmsCounters *counters);
 
 /* Writes the oldest tuples as a run, so that at least `bytes` become free. */
 extern void fms_spill_run(FmsSpill *spill, FmsFormation *formation,

@@ -94,9 +94,7 @@ fms_tape_close(FmsTape *tape)
 bool
 fms_tape_set_direct(FmsTape *tape, bool direct)
 {
-	Assert(is_at_end(tape));
-	return fms_temp_file_set_direct(&tape->file, tape->io, tape->end_bytes,
-									direct);
+	return fms_temp_file_set_direct(&tape->file, tape->end_bytes, direct);
 }
 
 const char *

@@ -34,7 +34,6 @@
 #include "utils/wait_event.h"
 
 #include "base/compat.h"
-#include "io/io_direct.h"
 #include "tape/temp_file.h"
 
 /* Bounds of a reserved piece, which is an eighth of the file. */
@@ -146,7 +145,7 @@ fms_temp_file_trim(FmsTempFile *file, uint64 end_bytes)
 
 /* Opens the direct file.  False, with errno set, if there is no direct I/O. */
 static bool
-open_direct(FmsTempFile *file, FmsIo *io)
+open_direct(FmsTempFile *file)
 {
 	char	   *path = FilePathName(file->file);
 	int			probe;
@@ -172,19 +171,17 @@ open_direct(FmsTempFile *file, FmsIo *io)
 	file->direct_file = PathNameOpenTemporaryFile(path, O_RDWR | PG_O_DIRECT);
 	if (file->direct_file <= 0)
 		elog(ERROR, "sort temporary file \"%s\" has disappeared", path);
-	fms_io_expect_direct(io);
 	return true;
 }
 
 bool
-fms_temp_file_set_direct(FmsTempFile *file, FmsIo *io, uint64 end_bytes,
-						 bool direct)
+fms_temp_file_set_direct(FmsTempFile *file, uint64 end_bytes, bool direct)
 {
 	if (fms_temp_file_is_direct_at(file, end_bytes) == direct)
 		return true;
 	if (!direct)
 		file->direct_upto_bytes = end_bytes;
-	else if (file->direct_file <= 0 && open_direct(file, io))
+	else if (file->direct_file <= 0 && open_direct(file))
 		file->direct_from_bytes = end_bytes;
 	else
 		return false;

@@ -41,8 +41,8 @@ extern void fms_temp_file_close(FmsTempFile *file);
  * False, with nothing changed, if the file system has no direct I/O for these
  * blocks (errno says why), or if direct I/O has ended before.
  */
-extern bool fms_temp_file_set_direct(FmsTempFile *file, FmsIo *io,
-									 uint64 end_bytes, bool direct);
+extern bool fms_temp_file_set_direct(FmsTempFile *file, uint64 end_bytes,
+									 bool direct);
 
 /* Raises the error for set_direct() having failed under FMS_DIRECT_ON. */
 extern void fms_temp_file_report_no_direct(const FmsTempFile *file)

@@ -37,7 +37,6 @@ struct FmsWriteBuffer
 	char	   *memory;			/* mapped: all slots; NULL: not now */
 	Size		slot_bytes;		/* of each, a multiple of a page */
 	int			nslots;
-	bool		in_room;		/* map where others have left room */
 	Slot		slots[FMS_WRITE_BUFFERS_MAX];
 	int			current;		/* the slot being filled */
 	Size		filled_bytes;	/* of it, by pieces that are done */
@@ -50,9 +49,8 @@ map_slots(FmsWriteBuffer *buffer, Size slot_bytes)
 	int			i;
 
 	buffer->slot_bytes = slot_bytes;
-	buffer->memory = buffer->in_room ?
-		fms_io_map_in_room(buffer->io, buffer->nslots * slot_bytes) :
-		fms_io_map(buffer->io, buffer->nslots * slot_bytes);
+	buffer->memory = fms_io_map(buffer->io, buffer->nslots * slot_bytes,
+								fms_tape_is_direct(buffer->tape));
 	for (i = 0; i < buffer->nslots; i++)
 		buffer->slots[i].base = buffer->memory + i * slot_bytes;
 	buffer->current = 0;
@@ -60,7 +58,7 @@ map_slots(FmsWriteBuffer *buffer, Size slot_bytes)
 
 FmsWriteBuffer *
 fms_write_buffer_create(FmsIo *io, FmsTape *tape, Size buffer_bytes,
-						int nbuffers, bool in_room)
+						int nbuffers)
 {
 	FmsWriteBuffer *buffer = palloc0(sizeof(FmsWriteBuffer));
 
@@ -69,7 +67,6 @@ fms_write_buffer_create(FmsIo *io, FmsTape *tape, Size buffer_bytes,
 	buffer->io = io;
 	buffer->tape = tape;
 	buffer->nslots = nbuffers;
-	buffer->in_room = in_room;
 	buffer->slot_bytes = FMS_IO_ALIGN(buffer_bytes);
 	return buffer;
 }

@@ -24,12 +24,11 @@ typedef struct FmsWriteBuffer FmsWriteBuffer;
 
 /*
  * Creates a write buffer in the current context, whose owner drains the
- * channel.  The tape must have no other writer.  in_room: the buffers may lie
- * in memory that others have left (io.h).
+ * channel.  The tape must have no other writer.
  */
 extern FmsWriteBuffer *fms_write_buffer_create(FmsIo *io, FmsTape *tape,
 											   Size buffer_bytes,
-											   int nbuffers, bool in_room);
+											   int nbuffers);
 
 /*
  * Waits for all writes, of pieces that have been flushed, and unmaps the

@@ -4,10 +4,9 @@
 # A contradictory one defines no order, but the sort ends without an error and
 # gives each row once, as PostgreSQL's does.
 #
-# Seen to fail with: take_spare() of arena.c giving the spare piece to two sorts
-# at once; uring_close() closing the ring that another sort uses (the server
-# crashes); fmsort_next() not looking which run the next block is of; an error
-# where the merge demands another block than the order's next one.
+# Seen to fail with: uring_close() closing the ring that another sort uses (the
+# server crashes); fmsort_next() not looking which run the next block is of; an
+# error where the merge demands another block than the order's next one.
 
 use strict;
 use warnings;

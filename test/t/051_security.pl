@@ -66,7 +66,7 @@ sub written_after_secrets
 
 	$session->query_safe('SELECT count(*) FROM
 		(SELECT s FROM secrets ORDER BY s, id OFFSET 1) x') foreach 1 .. 3;
-	# in memory, too: small sorts share a piece that the process keeps
+	# in memory, too: small sorts use memory that the process has used
 	$session->query_safe('SELECT count(*) FROM
 		(SELECT s FROM secrets WHERE id < 200 ORDER BY s, id OFFSET 1) x');
 	$session->query_safe('BEGIN; DECLARE c NO SCROLL CURSOR FOR

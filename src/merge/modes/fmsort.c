@@ -73,7 +73,7 @@ is_late(FmsInput *input, const FmsFrame *frame)
 
 /*
  * Starts up to `reads` reads in block read order (lines 12 to 14).  Successive
- * blocks of one run count as one read, since io/ joins them.
+ * blocks of one run count as one read, since the kernel merges them.
  */
 static void
 start_reads(FmsInput *input, uint32 reads)

@@ -1,12 +1,11 @@
-/* links: io/ formation/piece */
+/* links: io/ */
 /*
  * Channels on a temporary file, by both methods: what is written comes back,
  * whatever the order of waiting; errors are results; closing drains.
  *
  * Seen to fail with: fms_io_complete() without the group; drain() returning at
- * once; uring_submit() giving up when the submission ring is full; parts of a
- * joined read all given its whole result; room given twice, or kept when its
- * buffer goes; a piece that unmaps its head after it was taken.
+ * once; uring_submit() giving up when the submission ring is full; buffers for
+ * direct transfers not rounded up.
  */
 #include "postgres.h"
 
@@ -17,11 +16,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "utils/memutils.h"
-
 #include "io/huge_page.h"
 #include "io/io.h"
-#include "formation/piece.h"
 #include "shim.h"
 
 #define PIECES		700			/* more than a submission ring takes */
@@ -115,7 +111,7 @@ test_round_trip(void)
 	int			i;
 
 	fms_io_open(&io, choice);
-	memory = fms_io_map(&io, PIECES * PIECE_BYTES);
+	memory = fms_io_map(&io, PIECES * PIECE_BYTES, false);
 	shim_ok((uintptr_t) memory % FMS_IO_ALIGN_BYTES == 0,
 			"%s: buffers are aligned", method->name);
 	for (i = 0; i < (int) (PIECES * PIECE_BYTES); i += 511)
@@ -176,7 +172,7 @@ test_errors(void)
 	int			read_only = open("/proc/self/exe", O_RDONLY);
 
 	fms_io_open(&io, choice);
-	buffer = fms_io_map(&io, 2 * PIECE_BYTES);
+	buffer = fms_io_map(&io, 2 * PIECE_BYTES, false);
 
 	close(closed);
 	prepare(&request, buffer, 0, false);
@@ -234,7 +230,7 @@ test_in_flight(void)
 		abort();
 
 	fms_io_open(&io, choice);
-	buffer = fms_io_map(&io, PIECE_BYTES);
+	buffer = fms_io_map(&io, PIECE_BYTES, false);
 	prepare(&request, buffer, 0, false);
 	request.length_bytes = 6;
 	request.offset_bytes = (uint64) -1;
@@ -269,8 +265,8 @@ test_close(void)
 
 	fms_io_open(&first, choice);
 	fms_io_open(&second, choice);
-	memory = fms_io_map(&first, PIECES * PIECE_BYTES);
-	other = fms_io_map(&second, PIECE_BYTES);
+	memory = fms_io_map(&first, PIECES * PIECE_BYTES, false);
+	other = fms_io_map(&second, PIECE_BYTES, false);
 	write_all(&first, memory, requests, batch, 2, NULL);
 	fms_io_close(&first);
 	for (i = 0; i < PIECES; i++)
@@ -290,62 +286,7 @@ test_close(void)
 			"%s: the last one to close leaves no descriptor", method->name);
 }
 
-/*
- * Stretches of the file, read into buffers that do not lie in their order; the
- * last one goes on past the file's end.
- */
-static void
-test_joined(void)
-{
-	static FmsIoRequest requests[PIECES];
-	FmsIoRequest *batch[PIECES];
-	FmsIo		io;
-	char	   *memory;
-	int			whole = 0;
-	bool		good = true;
-	int			i;
-
-	fms_io_open(&io, choice);
-	memory = fms_io_map(&io, PIECES * PIECE_BYTES);
-	write_all(&io, memory, requests, batch, 4, NULL);
-	while (io.in_flight > 0)
-		(void) fms_io_wait(&io);
-
-	memset(memory, 0, PIECES * PIECE_BYTES);
-	for (i = 0; i < PIECES; i++)
-	{
-		/* a gap every hundred pieces, so that there are several stretches */
-		prepare(&requests[i], memory + (PIECES - 1 - i) * PIECE_BYTES,
-				100 + i + i / 100, false);
-	}
-	fms_io_submit(&io, batch, PIECES);
-	while (io.in_flight > 0)
-		(void) fms_io_wait(&io);
-	for (i = 0; i < PIECES; i++)
-	{
-		int			number = 100 + i + i / 100;
-
-		if (requests[i].result == (int) PIECE_BYTES)
-		{
-			whole++;
-			good = good && holds(requests[i].buffer, number, 4);
-		}
-		else
-			good = good && number >= PIECES &&
-				(requests[i].result == 0 || requests[i].result == -EAGAIN);
-	}
-	shim_ok(good, "%s: stretches of the file, into scattered buffers",
-			method->name);
-	shim_ok(whole == PIECES - 100 - 5,
-			"%s: %d pieces are there before the file ends", method->name,
-			whole);
-	fms_io_close(&io);
-}
-
-/*
- * Stretches of two files in turn, in one batch: what follows in another file
- * is no neighbour.
- */
+/* Two files in turn, in one batch. */
 static void
 test_files(void)
 {
@@ -360,7 +301,7 @@ test_files(void)
 	if (other == NULL)
 		abort();
 	fms_io_open(&io, choice);
-	memory = fms_io_map(&io, 8 * PIECE_BYTES);
+	memory = fms_io_map(&io, 8 * PIECE_BYTES, false);
 	for (i = 0; i < 8; i++)
 	{
 		fill(memory + i * PIECE_BYTES, i, 10 + i % 2);
@@ -387,155 +328,49 @@ test_files(void)
 	fclose(other);
 }
 
-/* Does a page written from there come back there? */
-static bool
-goes_and_comes(FmsIo *io, char *buffer, int number)
-{
-	FmsIoRequest request = {0};
-	FmsIoRequest *batch = &request;
-
-	fill(buffer, number, 3);
-	prepare(&request, buffer, number, true);
-	fms_io_submit(io, &batch, 1);
-	wait_for(io, &request);
-	memset(buffer, 0, PIECE_BYTES);
-	prepare(&request, buffer, number, false);
-	fms_io_submit(io, &batch, 1);
-	wait_for(io, &request);
-	return request.result == (int) PIECE_BYTES && holds(buffer, number, 3);
-}
-
-/* ---- room beside other buffers ---- */
-
-#define ROWS_BYTES		((Size) 3 * 1024 * 1024)
-
 static bool
 is_mapped(char *page)
 {
 	return msync(page, PIECE_BYTES, MS_ASYNC) == 0;
 }
 
-static void
-test_room(void)
+/* Bytes mapped from the buffer on, with the page that describes it. */
+static Size
+mapped_bytes(char *buffer)
 {
-	Size		bytes = 100 * PIECE_BYTES;
-	Size		room = 3 * PIECE_BYTES;
+	Size		bytes = 0;
+
+	while (is_mapped(buffer + bytes))
+		bytes += PIECE_BYTES;
+	return bytes;
+}
+
+/* Buffers for direct transfers become whole huge pages, from a size on. */
+static void
+test_huge_pages(void)
+{
+	Size		some = 300 * 1024;
+	Size		few = 200 * 1024;
 	FmsIo		io;
-	char	   *front;
 	char	   *buffer;
 	char	   *other;
 
 	fms_io_open(&io, choice);
-	fms_io_expect_direct(&io);
-	front = fms_io_map_with_room(&io, bytes, room);
-	buffer = fms_io_map_in_room(&io, room);
-	shim_ok(buffer == front + bytes, "%s: room is behind the buffer",
-			method->name);
-	other = fms_io_map_in_room(&io, PIECE_BYTES);
-	shim_ok(other < front || other >= buffer + room,
-			"%s: ... for one more only", method->name);
-	shim_ok(goes_and_comes(&io, buffer + room - PIECE_BYTES, 1) &&
-			goes_and_comes(&io, front, 2), "%s: both can be used",
-			method->name);
+	buffer = fms_io_map(&io, some, true);
+	shim_ok((uintptr_t) buffer % FMS_HUGE_PAGE_BYTES == 0 &&
+			mapped_bytes(buffer) >= FMS_HUGE_PAGE_BYTES,
+			"%s: a buffer for direct transfers is a huge page", method->name);
+	memset(buffer, 1, FMS_HUGE_PAGE_BYTES);
 	fms_io_unmap(&io, buffer);
-	shim_ok(is_mapped(front) && is_mapped(buffer),
-			"%s: what goes leaves the one in front", method->name);
-	shim_ok(fms_io_map_in_room(&io, PIECE_BYTES) == buffer,
-			"%s: ... and there is room again", method->name);
-	fms_io_unmap(&io, buffer);
-	fms_io_unmap(&io, front);
-	shim_ok(!is_mapped(front) && !is_mapped(buffer),
-			"%s: all goes when that goes", method->name);
+	shim_ok(!is_mapped(buffer), "%s: ... and is given back", method->name);
+	buffer = fms_io_map(&io, 2 * FMS_HUGE_PAGE_BYTES, true);
+	shim_ok((uintptr_t) buffer % FMS_HUGE_PAGE_BYTES == 0,
+			"%s: whole huge pages stay as many", method->name);
+	other = fms_io_map(&io, few, true);
+	memset(other, 1, few);
 	fms_io_close(&io);
-	shim_ok(!is_mapped(other), "%s: closing leaves no buffer", method->name);
-}
-
-/* Is it what fill_piece() has put there? */
-static bool
-is_as_filled(const FmsPiece *piece)
-{
-	Size		i;
-
-	for (i = 0; i < piece->size_bytes / sizeof(uint32); i++)
-	{
-		if (((uint32 *) piece->base)[i] != (uint32) i * 2654435761u)
-			return false;
-	}
-	return true;
-}
-
-static void
-fill_piece(FmsPiece *piece)
-{
-	Size		i;
-
-	fms_piece_init(piece, NULL);
-	piece->wanted_head_bytes = FMS_IO_ROOM_BYTES(3 * PIECE_BYTES);
-	if (!fms_piece_resize(piece, 0, ROWS_BYTES / 4) ||
-		!fms_piece_resize(piece, 0, ROWS_BYTES))
-		abort();
-	for (i = 0; i < piece->size_bytes / sizeof(uint32); i++)
-		((uint32 *) piece->base)[i] = (uint32) i * 2654435761u;
-}
-
-/* The room in front of what is to be written. */
-static void
-test_adopted(bool closes)
-{
-	FmsPiece	piece;
-	FmsIo		io;
-	Size		bytes;
-	char	   *head;
-	char	   *buffer;
-
-	fill_piece(&piece);
-	head = fms_piece_take_head(&piece, &bytes);
-	shim_ok(head != NULL && head + bytes == piece.base &&
-			(uintptr_t) head % FMS_HUGE_PAGE_BYTES == 0 &&
-			bytes == FMS_IO_ROOM_BYTES(3 * PIECE_BYTES),
-			"%s: a piece's head begins where a huge page does",
-			method->name);
-	shim_ok(fms_piece_take_head(&piece, &bytes) == NULL,
-			"%s: ... and is given once", method->name);
-	fms_io_open(&io, choice);
-	fms_io_adopt(&io, head, FMS_IO_ROOM_BYTES(3 * PIECE_BYTES));
-	buffer = fms_io_map_in_room(&io, 3 * PIECE_BYTES);
-	fms_io_expect_direct(&io);
-	shim_ok(buffer == head && goes_and_comes(&io, buffer, 3),
-			"%s: ... to be used for a buffer", method->name);
-	shim_ok(is_as_filled(&piece), "%s: what is behind it stays",
-			method->name);
-	fms_piece_free(&piece);
-	shim_ok(is_mapped(head) && goes_and_comes(&io, buffer, 4),
-			"%s: it outlives the piece", method->name);
-	if (!closes)
-		fms_io_unmap(&io, buffer);
-	shim_ok(is_mapped(head) == closes, "%s: and goes with its buffer",
-			method->name);
-	fms_io_close(&io);
-	shim_ok(!is_mapped(head), "%s: ... or when the channel is closed",
-			method->name);
-}
-
-/* A piece that shares no huge page has none. */
-static void
-test_no_head(void)
-{
-	FmsPiece	piece;
-	Size		bytes;
-	char	   *head;
-
-	fms_piece_init(&piece, NULL);
-	piece.wanted_head_bytes = FMS_IO_ROOM_BYTES(3 * PIECE_BYTES);
-	shim_ok(fms_piece_resize(&piece, 0, FMS_HUGE_PAGE_BYTES / 2) &&
-			fms_piece_take_head(&piece, &bytes) == NULL,
-			"a small piece has no head");
-	fms_piece_free(&piece);
-	fill_piece(&piece);
-	head = piece.base - FMS_IO_ROOM_BYTES(3 * PIECE_BYTES);
-	shim_ok(is_mapped(head), "one that nobody takes is mapped");
-	fms_piece_free(&piece);
-	shim_ok(!is_mapped(head), "... and goes with the piece");
+	shim_ok(!is_mapped(buffer) && !is_mapped(other),
+			"%s: closing leaves no buffer", method->name);
 }
 
 static void
@@ -547,11 +382,8 @@ test_method(const FmsIoMethod *which, FmsIoChoice how)
 	test_errors();
 	test_in_flight();
 	test_close();
-	test_joined();
 	test_files();
-	test_room();
-	test_adopted(false);
-	test_adopted(true);
+	test_huge_pages();
 }
 
 int
@@ -600,7 +432,6 @@ main(void)
 		shim_ok(shim_logged == 1, "auto: says so once");
 		fms_io_close(&io);
 	}
-	test_no_head();
 	shim_ok(shim_live_chunks == 0, "nothing was left in memory");
 	return shim_done();
 }

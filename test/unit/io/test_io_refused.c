@@ -6,8 +6,9 @@
  *
  * Seen to fail with: ring_try_out() of io_uring.c asking nothing;
  * fms_io_close() unmapping what it has not drained, or leaving its pages;
- * uring_open() giving out a lost ring; is_to_explain() of io.c not asking for
- * workers, or whether another process has explained.
+ * uring_open() giving out a lost ring; push() without cancel_entries();
+ * uring_submit() pushing to a broken ring; is_to_explain() of io.c not asking
+ * for workers, or whether another process has explained.
  */
 #include "postgres.h"
 
@@ -25,7 +26,6 @@
 #include "access/parallel.h"
 
 #include "io/io.h"
-#include "io/io_direct.h"
 #include "shim.h"
 
 #define BUFFER_BYTES ((Size) 256 * 1024)
@@ -189,8 +189,8 @@ losing_ring(int call, int error)
 	CHECK(pipe(ends) == 0);
 	fms_io_open(&first, FMS_IO_URING);
 	fms_io_open(&second, FMS_IO_URING);
-	buffers[0] = fms_io_map(&first, BUFFER_BYTES);
-	buffers[1] = fms_io_map(&second, BUFFER_BYTES);
+	buffers[0] = fms_io_map(&first, BUFFER_BYTES, false);
+	buffers[1] = fms_io_map(&second, BUFFER_BYTES, false);
 	memset(buffers[0], 1, BUFFER_BYTES);
 	begin_read(&first, &requests[0], buffers[0], ends[0]);
 	begin_read(&second, &requests[1], buffers[1], ends[0]);
@@ -226,6 +226,48 @@ losing_ring(int call, int error)
 	fms_io_open(&third, FMS_IO_AUTO);
 	CHECK(third.method == &fms_io_sync_method);
 	fms_io_close(&third);
+}
+
+#define READS	(2 * 300)
+
+/*
+ * Every request of a batch ends, whether its entries were queued or found no
+ * room in the queue; once, and not again with the next batch.
+ */
+static void
+refused_batch(int call, int error)
+{
+	static FmsIoRequest requests[READS];
+	FmsIoRequest *batch[READS];
+	FmsIo		io;
+	char	   *buffer;
+	int			fd = open("/proc/self/exe", O_RDONLY);
+	int			i;
+
+	CHECK(fd >= 0);
+	fms_io_open(&io, FMS_IO_URING);
+	buffer = fms_io_map(&io, READS * 512, false);
+	for (i = 0; i < READS; i++)
+	{
+		batch[i] = &requests[i];
+		requests[i].fd = fd;
+		requests[i].buffer = buffer + i * 512;
+		requests[i].length_bytes = 512;
+		requests[i].offset_bytes = i * 512;
+		requests[i].piece_bytes = i % 2 ? 128 : 0;
+	}
+	refuse(call, error);
+	fms_io_submit(&io, batch, READS / 2);
+	fms_io_submit(&io, batch + READS / 2, READS / 2);
+	CHECK(io.in_flight == 0);
+	for (i = 0; i < READS; i++)
+	{
+		CHECK(requests[i].state == FMS_IO_DONE);
+		CHECK(requests[i].result == -ECANCELED);
+		CHECK(requests[i].pieces_left == 0);
+	}
+	fms_io_close(&io);
+	CHECK(shim_external_fds == 0);
 }
 
 /* ---- direct I/O ---- */
@@ -303,6 +345,8 @@ main(void)
 		alone(without_ring, SYS_io_uring_enter, ENOMEM, "enter: ENOMEM");
 		alone(losing_ring, SYS_io_uring_enter, EPERM,
 			  "enter: EPERM, while reads are in flight");
+		alone(refused_batch, SYS_io_uring_enter, EPERM,
+			  "enter: EPERM, for a batch of reads");
 	}
 	else
 	{

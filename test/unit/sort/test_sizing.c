@@ -10,12 +10,10 @@
  * falling where the memory is small; fms_sizing_in_memory_run() for a run
  * less, or without the first keys; with a device: its sizes not held to
  * block_share(); advice: a step less, a step more, without the first runs'
- * parts, without the largest record; an in-memory run that leaves blocks small
- * pages.
+ * parts, without the largest record.
  */
 #include "postgres.h"
 
-#include "io/huge_page.h"
 #include "sort/sizing.h"
 #include "no_tape.h"
 #include "shim.h"
@@ -162,22 +160,7 @@ check_merge(uint32 largest, bool writes)
 	HOLDS(fan_in(0, writes) >= n);
 }
 
-/* Can its blocks, if they are more than one huge page, be whole ones? */
-static bool
-can_be_huge_pages(int n, uint32 largest)
-{
-	FmsMergeSize size = merge_size(n, largest, false);
-	Size		bytes = (Size) sizing.mode->blocks(n, size.assist_blocks) *
-		sizing.block_bytes;
-
-	return bytes <= FMS_HUGE_PAGE_BYTES ||
-		TYPEALIGN(FMS_HUGE_PAGE_BYTES, bytes) - bytes <= size.spare_bytes;
-}
-
-/*
- * Tuples that stay in memory leave a merge of the runs its memory, and what is
- * needed for its blocks to be huge pages.
- */
+/* Tuples that stay in memory leave a merge of the runs its memory. */
 static void
 check_in_memory_run(uint32 largest)
 {
@@ -200,7 +183,6 @@ check_in_memory_run(uint32 largest)
 		HOLDS(bytes_needed(n + 1, l, sizing.block_bytes, largest, false) +
 			  kept <= sizing.memory_bytes);
 		HOLDS(!sizing.mode->assists || l >= 4 || sizing.assist_wanted > 0);
-		HOLDS(!sizing.mode->assists || can_be_huge_pages(n + 1, largest));
 		input.in_memory_run_bytes = 0;
 	}
 }
