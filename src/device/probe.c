@@ -82,8 +82,10 @@ check_place(const FmsProbe *probe, Oid tablespace)
 
 /*
  * Opens a tape in the tablespace: meanwhile it is the only one of fd.c's list.
- * fd.c keeps the pointer to a list for the transaction.  The tape has blocks of
- * a page; fms_probe_can() allows smaller requests if the device takes them.
+ * fd.c keeps the pointer to a list for the transaction.
+ *
+ * The tape has blocks of a page; fms_probe_can() allows smaller requests if
+ * the device takes them.
  */
 static void
 open_tape(FmsProbe *probe, Oid tablespace, bool direct)
