@@ -217,9 +217,11 @@ FmsSpill *
 fms_spill_begin(FmsKeys *keys, const FmsOptions *options,
 				const FmsSizing *sizing, FmsCounters *counters)
 {
+	/* blocks that do not grow: their unused ends count in work_mem, too */
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
-												  "fmsort spill",
-												  ALLOCSET_DEFAULT_SIZES);
+												  "fmsort spill", 0,
+												  ALLOCSET_DEFAULT_INITSIZE,
+												  ALLOCSET_DEFAULT_INITSIZE);
 	MemoryContext caller = MemoryContextSwitchTo(context);
 	FmsSpill   *spill = palloc0(sizeof(FmsSpill));
 

@@ -143,7 +143,7 @@ my ($spill_kb, $runs) = split /\|/, (split /\n/, $node->safe_psql('postgres',
 	 SELECT held.kb::int, s.runs FROM held, fmsort_last_sort() s;
 	 COMMIT"))[-1];
 cmp_ok($runs, '>', 1000, 'a sort of many runs');
-cmp_ok($spill_kb, '<=', 96, '... holds few descriptions of them at once, kB');
+cmp_ok($spill_kb, '<=', 128, '... holds few descriptions of them at once, kB');
 
 # ---- a server with little address space ----
 
