@@ -51,7 +51,6 @@ struct FmsProbe
 	MemoryContextCallback on_reset;
 	FmsIo		io;
 	FmsTape    *tape;
-	bool		direct;
 	uint32		sector_bytes;	/* size of the smallest request */
 	char	   *buffers;
 	FmsIoRequest requests[DEPTH_MAX];
@@ -73,8 +72,7 @@ open_tape(void *arg)
 	FmsProbe   *probe = arg;
 
 	/* nobody reads these counters */
-	probe->tape = fms_tape_open(&probe->io, probe->direct ? FMS_DIRECT_AUTO :
-								FMS_DIRECT_OFF, probe->sector_bytes, false,
+	probe->tape = fms_tape_open(&probe->io, probe->sector_bytes, false,
 								palloc0(FMS_COUNTERS_BYTES));
 }
 
@@ -90,7 +88,6 @@ fms_probe_open(Oid tablespace, FmsIoChoice io_method, bool direct)
 	FmsProbe   *probe = palloc0(sizeof(FmsProbe));
 
 	probe->context = context;
-	probe->direct = direct;
 	probe->on_reset.func = close_io;
 	probe->on_reset.arg = probe;
 	MemoryContextRegisterResetCallback(context, &probe->on_reset);
@@ -106,7 +103,7 @@ fms_probe_open(Oid tablespace, FmsIoChoice io_method, bool direct)
 		probe->sector_bytes = sectors[i];
 		fms_temp_tablespace_call(tablespace, open_tape, probe);
 		fms_temp_tablespace_check(tablespace, fms_tape_path(probe->tape));
-		if (direct && !fms_tape_is_direct(probe->tape))
+		if (direct && !fms_tape_set_direct(probe->tape, true, false))
 		{
 			fms_tape_close(probe->tape);
 			probe->tape = NULL;
