@@ -50,7 +50,6 @@ struct FmsProbe
 	MemoryContextCallback on_reset;
 	FmsIo		io;
 	FmsTape    *tape;
-	bool		direct;
 	uint32		sector_bytes;	/* size of the smallest request */
 	char	   *buffers;
 	FmsIoRequest requests[FMS_DEVICE_DEPTH_MAX];
@@ -87,7 +86,7 @@ check_place(const FmsProbe *probe, Oid tablespace)
  * fd.c keeps the pointer to a list for the transaction.
  */
 static void
-open_tape(FmsProbe *probe, Oid tablespace)
+open_tape(FmsProbe *probe, Oid tablespace, bool direct)
 {
 	Oid		   *chosen = MemoryContextAlloc(TopTransactionContext,
 											sizeof(Oid));
@@ -102,9 +101,7 @@ open_tape(FmsProbe *probe, Oid tablespace)
 	PG_TRY();
 	{
 		/* nobody reads these counters */
-		probe->tape = fms_tape_open(&probe->io, probe->direct ?
-									FMS_DIRECT_AUTO : FMS_DIRECT_OFF,
-									probe->sector_bytes, false,
+		probe->tape = fms_tape_open(&probe->io, probe->sector_bytes, false,
 									palloc0(FMS_COUNTERS_BYTES));
 	}
 	PG_FINALLY();
@@ -113,6 +110,8 @@ open_tape(FmsProbe *probe, Oid tablespace)
 	}
 	PG_END_TRY();
 	check_place(probe, tablespace);
+	if (direct)
+		(void) fms_tape_set_direct(probe->tape, true, false);
 }
 
 FmsProbe *
@@ -120,7 +119,6 @@ fms_probe_open(Oid tablespace, FmsIoChoice io_method, bool direct)
 {
 	FmsProbe   *probe = palloc0(sizeof(FmsProbe));
 
-	probe->direct = direct;
 	probe->on_reset.func = close_io;
 	probe->on_reset.arg = probe;
 	MemoryContextRegisterResetCallback(CurrentMemoryContext, &probe->on_reset);
@@ -132,12 +130,12 @@ fms_probe_open(Oid tablespace, FmsIoChoice io_method, bool direct)
 
 	/* some devices have sectors of 4 kB */
 	probe->sector_bytes = FMS_BLOCK_QUANTUM_BYTES;
-	open_tape(probe, tablespace);
+	open_tape(probe, tablespace, direct);
 	if (direct && !fms_tape_is_direct(probe->tape))
 	{
 		fms_tape_close(probe->tape);
 		probe->sector_bytes = FMS_IO_ALIGN_BYTES;
-		open_tape(probe, tablespace);
+		open_tape(probe, tablespace, direct);
 	}
 	if (direct && !fms_tape_is_direct(probe->tape))
 		ereport(ERROR,
