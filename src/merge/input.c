@@ -84,8 +84,7 @@ init_order(FmsInput *input, const FmsPosition *from)
 	for (run = 0; run < input->nruns; run++)
 		first_keys[run] = &input->runs[run]->first_keys;
 	input->order = fms_read_order_begin(plan->first_keys, plan->mode->order,
-										plan->counters, input->nruns,
-										first_keys, from);
+										input->nruns, first_keys, from);
 	pfree(first_keys);
 	step_order(input);
 }

@@ -59,7 +59,6 @@ struct FmsReadOrder
 	FmsOrderBy	by;
 	int			first_run;		/* the first run that may have first_blocks */
 	FmsFirstKeyStore *store;
-	FmsCounters *counters;
 	int			nruns;
 	OrderRun   *runs;			/* [nruns] */
 	FmsLoserTree tree;			/* of the runs' upcoming keys */
@@ -183,8 +182,7 @@ begin_run(FmsReadOrder *order, int run, const FmsFirstKeys *first_keys,
 }
 
 FmsReadOrder *
-fms_read_order_begin(FmsFirstKeyStore *store, FmsOrderBy by,
-					 FmsCounters *counters, int nruns,
+fms_read_order_begin(FmsFirstKeyStore *store, FmsOrderBy by, int nruns,
 					 const FmsFirstKeys *const *first_keys,
 					 const FmsPosition *from)
 {
@@ -196,7 +194,6 @@ fms_read_order_begin(FmsFirstKeyStore *store, FmsOrderBy by,
 
 	order->by = by;
 	order->store = store;
-	order->counters = counters;
 	order->nruns = nruns;
 	order->runs = palloc0(nruns * sizeof(OrderRun));
 	order->prefix_decides = fms_keys_prefix_decides(store->keys);
@@ -210,7 +207,7 @@ fms_read_order_begin(FmsFirstKeyStore *store, FmsOrderBy by,
 	fms_losertree_build(&order->tree, palloc(nruns * sizeof(FmsLoserNode)),
 						nruns, leaf_node,
 						order->prefix_decides ? NULL : tie_loser, order);
-	fms_count_us(counters, FMS_COUNT_ORDER_NS,
+	fms_count_us(store->counters, FMS_COUNT_ORDER_NS,
 				 fms_clock_since_us(start));
 	return order;
 }
@@ -310,7 +307,7 @@ name_batch(FmsReadOrder *order)
 		name_batch_by(order, NULL);
 	else
 		name_batch_by(order, tie_loser);
-	fms_count_us(order->counters, FMS_COUNT_ORDER_NS,
+	fms_count_us(order->store->counters, FMS_COUNT_ORDER_NS,
 				 fms_clock_since_us(start));
 }
 

@@ -10,7 +10,6 @@
 
 #include "postgres.h"
 
-#include "base/counters.h"
 #include "keys/keys.h"
 #include "order/first_key_store.h"
 
@@ -46,15 +45,14 @@ typedef union FmsPosition
  * Begins the order at the runs' first blocks, or at from[nruns] if not NULL.
  * first_keys[nruns] are in the order of the runs that breaks ties, noted by
  * the key that `by` says, and must stay unchanged.  Memory comes from the
- * current context; FMS_COUNT_ORDER_NS gets the time.
+ * current context; FMS_COUNT_ORDER_NS of the store's counters gets the time.
  *
  * A merge that goes on in the middle of blocks needs these again.  They come
  * first, in the order of the runs, and have no first key.  By last keys, every
  * run's next block comes first.
  */
 extern FmsReadOrder *
-fms_read_order_begin(FmsFirstKeyStore *store, FmsOrderBy by,
-					 FmsCounters *counters, int nruns,
+fms_read_order_begin(FmsFirstKeyStore *store, FmsOrderBy by, int nruns,
 					 const FmsFirstKeys *const *first_keys,
 					 const FmsPosition *from);
 

@@ -114,12 +114,15 @@ note_facts(FmsSpill *spill)
 	FmsSpillFacts *facts = &spill->facts;
 	const FmsTape *tape = spill->tape;
 	uint64		run_bytes = tape->written_bytes - facts->written_bytes;
+	/* after an early merge, a run may lie in free extents of the page cache */
+	bool		direct = spill->choice.direct &&
+		tape->cached_bytes == facts->cached_bytes;
 
 	facts->written_bytes = tape->written_bytes;
 	facts->cached_bytes = tape->cached_bytes;
 	fms_run_compressed(spill->writer, &facts->compressible_bytes,
 					   &facts->compressed_bytes);
-	fms_spill_policy_observe(facts, spill->choice.direct, run_bytes,
+	fms_spill_policy_observe(facts, direct, run_bytes,
 							 fms_clock_since_us(spill->run_began),
 							 tape->write_blocked_us - spill->run_blocked_us);
 }

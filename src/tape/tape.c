@@ -85,7 +85,6 @@ fms_tape_close(FmsTape *tape)
 bool
 fms_tape_set_direct(FmsTape *tape, bool direct, bool required)
 {
-	Assert(is_at_end(tape));
 	if (fms_temp_file_set_direct(&tape->file, tape->end_bytes, direct))
 		return true;
 	if (required)

@@ -49,8 +49,8 @@ extern FmsTape *fms_tape_open(FmsIo *io, uint32 block_bytes, bool checksums,
 extern void fms_tape_close(FmsTape *tape);
 
 /*
- * Appends with direct I/O from now on, or through the page cache; reads and
- * overwrites keep to what an offset was appended with.  False, and nothing
+ * Appends to the end with direct I/O from now on, or through the page cache;
+ * all transfers keep to what an offset was appended with.  False, and nothing
  * changes, if the file system has no direct I/O for the tape's blocks, or if
  * direct I/O ended before; if it is required, an error.  Nothing may be in
  * flight.

@@ -373,9 +373,8 @@ follow(FmsFirstKeyStore *store, int nruns,
 	   const FmsFirstKeys *const *first_keys, const FmsPosition *from)
 {
 	FmsReadOrder *order = fms_read_order_begin(store,
-											   FMS_ORDER_BY_FIRST_KEYS,
-											   counters, nruns, first_keys,
-											   from);
+											   FMS_ORDER_BY_FIRST_KEYS, nruns,
+											   first_keys, from);
 	Size		named = 0;
 
 	while (fms_read_order_next(order) >= 0)

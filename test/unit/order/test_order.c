@@ -102,7 +102,7 @@ static FmsOrderBy by;
 static FmsReadOrder *
 begin_order(int n, const FmsFirstKeys *const *chosen, const FmsPosition *from)
 {
-	return fms_read_order_begin(store, by, counters, n, chosen, from);
+	return fms_read_order_begin(store, by, n, chosen, from);
 }
 
 static int
