@@ -158,13 +158,11 @@ request_memory(void)
 static void
 share_io(void)
 {
-	FmsIoShared *memory;
 	bool		found;
+	FmsIoShared *memory = ShmemInitStruct("fmsort I/O", sizeof(FmsIoShared),
+										  &found);
 
-	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-	memory = ShmemInitStruct("fmsort I/O", sizeof(FmsIoShared), &found);
 	fms_io_share(memory, !found);
-	LWLockRelease(AddinShmemInitLock);
 }
 
 static void
@@ -172,9 +170,11 @@ share_memory(void)
 {
 	if (previous_startup)
 		previous_startup();
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
 	fms_stat_share();
 	fms_progress_share();
 	share_io();
+	LWLockRelease(AddinShmemInitLock);
 }
 
 void

@@ -50,7 +50,6 @@ struct FmsProbe
 	MemoryContextCallback on_reset;
 	FmsIo		io;
 	FmsTape    *tape;
-	uint32		sector_bytes;	/* size of the smallest request */
 	char	   *buffers;
 	FmsIoRequest requests[FMS_DEVICE_DEPTH_MAX];
 	uint64		next;			/* number of a sequential pattern's block */
@@ -84,6 +83,9 @@ check_place(const FmsProbe *probe, Oid tablespace)
 /*
  * Opens a tape in the tablespace: meanwhile it is the only one of fd.c's list.
  * fd.c keeps the pointer to a list for the transaction.
+ *
+ * The tape has blocks of a page; fms_probe_can() allows smaller requests if
+ * the device takes them.
  */
 static void
 open_tape(FmsProbe *probe, Oid tablespace, bool direct)
@@ -101,7 +103,7 @@ open_tape(FmsProbe *probe, Oid tablespace, bool direct)
 	PG_TRY();
 	{
 		/* nobody reads these counters */
-		probe->tape = fms_tape_open(&probe->io, probe->sector_bytes, false,
+		probe->tape = fms_tape_open(&probe->io, FMS_IO_ALIGN_BYTES, false,
 									palloc0(FMS_COUNTERS_BYTES));
 	}
 	PG_FINALLY();
@@ -127,16 +129,7 @@ fms_probe_open(Oid tablespace, FmsIoChoice io_method, bool direct)
 	for (uint32 i = 0; i < BUFFERS_BYTES; i += sizeof(uint64))
 		*(uint64 *) (probe->buffers + i) =
 			pg_prng_uint64(&pg_global_prng_state);
-
-	/* some devices have sectors of 4 kB */
-	probe->sector_bytes = FMS_BLOCK_QUANTUM_BYTES;
 	open_tape(probe, tablespace, direct);
-	if (direct && !fms_tape_is_direct(probe->tape))
-	{
-		fms_tape_close(probe->tape);
-		probe->sector_bytes = FMS_IO_ALIGN_BYTES;
-		open_tape(probe, tablespace, direct);
-	}
 	if (direct && !fms_tape_is_direct(probe->tape))
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
@@ -170,7 +163,7 @@ fms_probe_close(FmsProbe *probe)
 bool
 fms_probe_can(const FmsProbe *probe, const FmsProbePoint *point)
 {
-	return point->block_bytes >= probe->sector_bytes &&
+	return point->block_bytes >= probe->tape->file.direct_alignment &&
 		point->block_bytes <= probe->tape->end_bytes &&
 		(point->depth == 1 || !probe->io.method->submit_blocks);
 }
@@ -208,34 +201,33 @@ prepare(FmsProbe *probe, const FmsProbePoint *point, uint32 index)
 }
 
 /*
- * Submits the next batch, in descending order: the kernel may merge ascending
- * neighbours into one operation.
+ * Submits a batch of requests that are not in flight, in descending order: the
+ * kernel may merge ascending neighbours into one operation.
  */
 static void
-refill(FmsProbe *probe, const FmsProbePoint *point, uint32 batch)
+submit(FmsProbe *probe, const FmsProbePoint *point, uint32 batch)
 {
 	FmsIoRequest *ready[FMS_DEVICE_DEPTH_MAX];
-	uint32		first = batch;
+	uint32		left = batch;
 
-	for (uint32 i = 0; i < point->depth && first > 0; i++)
+	for (uint32 i = 0; left > 0; i++)
 	{
+		Assert(i < point->depth);
 		if (probe->requests[i].state == FMS_IO_IN_FLIGHT)
 			continue;
 		prepare(probe, point, i);
-		ready[--first] = &probe->requests[i];
+		ready[--left] = &probe->requests[i];
 	}
-	if (first == batch)
-		return;
 	if (point->pattern == FMS_PATTERN_APPEND)
 	{
-		for (; first < batch; first++)
-			fms_tape_append(probe->tape, ready[first], ready[first]->buffer,
+		for (uint32 i = 0; i < batch; i++)
+			fms_tape_append(probe->tape, ready[i], ready[i]->buffer,
 							point->block_bytes);
 	}
 	else if (writes(point->pattern))
-		fms_tape_overwrite(probe->tape, &ready[first], batch - first);
+		fms_tape_overwrite(probe->tape, ready, batch);
 	else
-		fms_tape_read(probe->tape, &ready[first], batch - first);
+		fms_tape_read(probe->tape, ready, batch);
 }
 
 /* Takes the requests that are done; returns their number. */
@@ -276,7 +268,7 @@ fms_probe_measure(FmsProbe *probe, double seconds, uint64 file_bytes,
 
 		CHECK_FOR_INTERRUPTS();
 		if (probe->io.in_flight <= depth - batch)
-			refill(probe, point, batch);
+			submit(probe, point, batch);
 		else
 		{
 			pgstat_report_wait_start(WAIT_EVENT_BUFFILE_READ);

@@ -21,25 +21,11 @@
 #include "observe/counters.h"
 
 #define INFO_OF(name, unit, combination, line, label, column) \
-	{FMS_UNIT_##unit, FMS_LINE_##line, label, column},
+	{FMS_UNIT_##unit, FMS_COMBINE_##combination, FMS_LINE_##line, label, \
+	column},
 
 const FmsCounterInfo fms_counter_info[FMS_NCOUNTERS] = {
 	FMS_COUNTERS(INFO_OF)
-};
-
-typedef enum Combination
-{
-	COMBINE_SUM,
-	COMBINE_MAX,
-	COMBINE_LAST,
-	COMBINE_DERIVED
-} Combination;
-
-#define COMBINATION_OF(name, unit, combination, line, label, column) \
-	COMBINE_##combination,
-
-static const Combination combinations[FMS_NCOUNTERS] = {
-	FMS_COUNTERS(COMBINATION_OF)
 };
 
 const char *
@@ -153,22 +139,14 @@ fms_counters_add(FmsCounters *total, const FmsCounters *one)
 	for (i = 0; i < FMS_NCOUNTERS; i++)
 	{
 		uint64	   *value = &total->values[i];
+		FmsCombination combination = fms_counter_info[i].combination;
 
-		switch (combinations[i])
-		{
-			case COMBINE_SUM:
-				*value += one->values[i];
-				break;
-			case COMBINE_MAX:
-				*value = Max(*value, one->values[i]);
-				break;
-			case COMBINE_LAST:
-				if (one->values[i] != 0)
-					*value = one->values[i];
-				break;
-			case COMBINE_DERIVED:
-				break;
-		}
+		if (combination == FMS_COMBINE_SUM)
+			*value += one->values[i];
+		else if (combination == FMS_COMBINE_MAX)
+			*value = Max(*value, one->values[i]);
+		else if (combination == FMS_COMBINE_LAST && one->values[i] != 0)
+			*value = one->values[i];
 	}
 }
 

@@ -48,6 +48,15 @@ typedef enum FmsUnit
 
 #define FMS_RATIO_ONE	1000000
 
+/* How the value of several sorts comes about. */
+typedef enum FmsCombination
+{
+	FMS_COMBINE_SUM,
+	FMS_COMBINE_MAX,
+	FMS_COMBINE_LAST,			/* that is not 0 */
+	FMS_COMBINE_DERIVED			/* by fms_counters_complete() */
+} FmsCombination;
+
 /* The line of EXPLAIN's text format that a counter is in. */
 typedef enum FmsLine
 {
@@ -64,6 +73,7 @@ typedef enum FmsLine
 typedef struct FmsCounterInfo
 {
 	FmsUnit		unit;
+	FmsCombination combination;
 	FmsLine		line;
 	const char *label;			/* in EXPLAIN and the log, or NULL */
 	const char *column;			/* in SQL functions, or NULL */

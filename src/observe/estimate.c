@@ -21,7 +21,7 @@
  */
 #include "postgres.h"
 
-#include "observe/estimate.h"
+#include "observe/reports.h"
 
 /* Part of a sort that spills that run formation has. */
 #define FORMATION_SHARE 0.75

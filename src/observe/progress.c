@@ -19,8 +19,8 @@
  * Without shared memory, or if all slots of its backend are taken, a sort
  * counts in its own memory and is not shown.
  *
- * On ERROR a reset callback of the query's memory context gives the slot back,
- * after everything below that context is gone; at exit, an exit callback.
+ * A reset callback of the query's memory context gives the slot back, also on
+ * ERROR and at exit, after everything below that context is gone.
  *
  *-------------------------------------------------------------------------
  */
@@ -31,8 +31,6 @@
 #include "fmgr.h"
 #include "funcapi.h"
 #include "miscadmin.h"
-#include "storage/ipc.h"
-#include "storage/lwlock.h"
 #include "storage/proc.h"
 #include "storage/shmem.h"
 #include "utils/acl.h"
@@ -40,8 +38,6 @@
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
 
-#include "base/clock.h"
-#include "observe/estimate.h"
 #include "observe/reports.h"
 
 /* Sorts that a backend can show at once. */
@@ -60,11 +56,8 @@ typedef struct FmsProgressSlot
 	FmsCounters counters;		/* its `changes` guards the whole slot */
 } FmsProgressSlot;
 
-/* A slot in shared memory begins on a cache line of its own. */
-#define SLOT_BYTES		CACHELINEALIGN(sizeof(FmsProgressSlot))
-
-static char *slots = NULL;		/* shared, or NULL */
-static bool exit_registered = false;
+/* Shared, [MaxBackends * SLOTS], or NULL. */
+static FmsProgressSlot *slots = NULL;
 
 PG_FUNCTION_INFO_V1(fmsort_progress);
 
@@ -73,97 +66,47 @@ PG_FUNCTION_INFO_V1(fmsort_progress);
 Size
 fms_progress_shared_bytes(void)
 {
-	return add_size(mul_size(mul_size(MaxBackends, SLOTS), SLOT_BYTES),
-					PG_CACHE_LINE_SIZE);
+	return mul_size(mul_size(MaxBackends, SLOTS), sizeof(FmsProgressSlot));
 }
 
 void
 fms_progress_share(void)
 {
 	bool		found;
-	char	   *memory;
 
-	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-	memory = ShmemInitStruct("fmsort progress", fms_progress_shared_bytes(),
-							 &found);
-	slots = (char *) CACHELINEALIGN(memory);
+	slots = ShmemInitStruct("fmsort progress", fms_progress_shared_bytes(),
+							&found);
 	if (!found)
-		memset(memory, 0, fms_progress_shared_bytes());
-	LWLockRelease(AddinShmemInitLock);
-}
-
-static FmsProgressSlot *
-slot_of(int backend, int number)
-{
-	return (FmsProgressSlot *) (slots + ((Size) backend * SLOTS + number) *
-						 SLOT_BYTES);
-}
-
-/* Auxiliary processes come after the backends, and do not sort. */
-static int
-my_backend(void)
-{
-	return (int) (MyProc - ProcGlobal->allProcs);
-}
-
-static void
-leave(FmsProgressSlot *slot)
-{
-	fms_counters_begin_change(&slot->counters);
-	slot->in_use = false;
-	fms_counters_end_change(&slot->counters);
-}
-
-static void
-leave_at_exit(int code, Datum arg)
-{
-	int			i;
-
-	for (i = 0; i < SLOTS; i++)
-		leave(slot_of(DatumGetInt32(arg), i));
+		memset(slots, 0, fms_progress_shared_bytes());
 }
 
 static void
 leave_on_reset(void *arg)
 {
-	leave(arg);
+	FmsProgressSlot *slot = arg;
+
+	fms_counters_begin_change(&slot->counters);
+	slot->in_use = false;
+	fms_counters_end_change(&slot->counters);
 }
 
 /* A slot of this backend that no sort has, or NULL. */
 static FmsProgressSlot *
 free_slot(void)
 {
-	int			backend;
 	int			i;
 
 	if (slots == NULL || MyProc == NULL)
 		return NULL;
-	backend = my_backend();
-	if (backend < 0 || backend >= MaxBackends)
-		return NULL;
-	if (!exit_registered)
-	{
-		before_shmem_exit(leave_at_exit, Int32GetDatum(backend));
-		exit_registered = true;
-	}
 	for (i = 0; i < SLOTS; i++)
 	{
-		if (!slot_of(backend, i)->in_use)
-			return slot_of(backend, i);
+		ptrdiff_t	number = (MyProc - ProcGlobal->allProcs) * SLOTS + i;
+
+		/* auxiliary processes come after the backends */
+		if (number < MaxBackends * SLOTS && !slots[number].in_use)
+			return &slots[number];
 	}
 	return NULL;
-}
-
-/* Makes it this backend's, and a new sort's. */
-static void
-enter(FmsProgressSlot *slot)
-{
-	slot->in_use = true;
-	slot->pid = MyProcPid;
-	slot->leader_pid = IsParallelWorker() && MyProc->lockGroupLeader ?
-		MyProc->lockGroupLeader->pid : 0;
-	slot->database = MyDatabaseId;
-	slot->user = GetSessionUserId();
 }
 
 FmsCounters *
@@ -179,7 +122,12 @@ fms_progress_begin(void)
 	callback->func = leave_on_reset;
 	callback->arg = slot;
 	fms_counters_begin_change(&slot->counters);
-	enter(slot);
+	slot->in_use = true;
+	slot->pid = MyProcPid;
+	slot->leader_pid = IsParallelWorker() && MyProc->lockGroupLeader ?
+		MyProc->lockGroupLeader->pid : 0;
+	slot->database = MyDatabaseId;
+	slot->user = GetSessionUserId();
 	fms_counters_clear(&slot->counters);
 	fms_counters_end_change(&slot->counters);
 	MemoryContextRegisterResetCallback(CurrentMemoryContext, callback);
@@ -266,7 +214,7 @@ fmsort_progress(PG_FUNCTION_ARGS)
 	{
 		FmsProgressSlot slot;
 
-		if (copy_slot(slot_of(i / SLOTS, i % SLOTS), &slot) &&
+		if (copy_slot(&slots[i], &slot) &&
 			may_see(&slot) &&
 			fms_counter(&slot.counters, FMS_COUNT_STARTED) != 0)
 			add_row(result, &slot);

@@ -3,14 +3,9 @@
  * stat.c
  *	  What all sorts of a database have done so far: fmsort_stat.
  *
- *	  sort ends --> pending, in this process --> totals, in shared memory
- *	                (no lock)      at the end of the transaction, or after
- *	                               some sorts or one that spilled
- *
- * Pending sums go to shared memory without waiting: if another backend has the
- * lock, they stay until the next occasion, at the latest until exit.  Each
- * sum is a counter added up over all sorts of a database, so this file names
- * no counter but those of sorts that stay PostgreSQL's.
+ * A sort that has ended adds its counters to the sums of its database, in
+ * shared memory.  A sum is a counter added up over all sorts, so this file
+ * names no counter but those of sorts that stay PostgreSQL's.
  *
  * Databases that find the fixed table full share its last row.  Parallel
  * workers add their own sorts.  A sort whose query fails is not counted.
@@ -19,11 +14,9 @@
  */
 #include "postgres.h"
 
-#include "access/xact.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "miscadmin.h"
-#include "storage/ipc.h"
 #include "storage/lwlock.h"
 #include "storage/shmem.h"
 #include "utils/builtins.h"
@@ -33,9 +26,6 @@
 
 /* Rows; the last one is of all databases that have none. */
 #define DATABASES		256
-
-/* So many sorts may be pending within a transaction. */
-#define PENDING_MAX		64
 
 typedef struct FmsStatRow
 {
@@ -52,9 +42,8 @@ typedef struct FmsStatShared
 } FmsStatShared;
 
 static FmsStatShared *shared = NULL;
-static FmsCounters pending;
-static int	npending = 0;		/* additions in it */
-static bool registered = false;
+static FmsCounters *sums = NULL;	/* this database's, there; NULL: not found
+									 * yet */
 
 PG_FUNCTION_INFO_V1(fmsort_stat);
 PG_FUNCTION_INFO_V1(fmsort_stat_reset);
@@ -70,30 +59,17 @@ fms_stat_share(void)
 {
 	bool		found;
 
-	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
 	shared = ShmemInitStruct("fmsort stat", sizeof(FmsStatShared), &found);
 	if (!found)
 	{
 		memset(shared, 0, sizeof(FmsStatShared));
 		shared->lock = &GetNamedLWLockTranche("fmsort")->lock;
 	}
-	LWLockRelease(AddinShmemInitLock);
 }
 
-/* ---- from pending to totals ---- */
-
-static void
-add_sums(FmsCounters *to, const FmsCounters *from)
-{
-	int			i;
-
-	for (i = 0; i < FMS_NCOUNTERS; i++)
-		to->values[i] += from->values[i];
-}
-
-/* This database's row, made if there is room.  Under the lock. */
-static FmsStatRow *
-my_row(void)
+/* This database's sums, made if there is room.  Under the lock. */
+static FmsCounters *
+find_sums(void)
 {
 	FmsStatRow *row;
 	int			i;
@@ -101,91 +77,43 @@ my_row(void)
 	for (i = 0; i < shared->nrows; i++)
 	{
 		if (shared->rows[i].database == MyDatabaseId)
-			return &shared->rows[i];
+			return &shared->rows[i].sums;
 	}
 	if (shared->nrows == DATABASES)
-		return &shared->rows[DATABASES - 1];
+		return &shared->rows[DATABASES - 1].sums;
 	row = &shared->rows[shared->nrows++];
 	row->database = shared->nrows == DATABASES ? InvalidOid : MyDatabaseId;
 	row->since = GetCurrentTimestamp();
-	return row;
+	return &row->sums;
 }
-
-static void
-flush_pending(bool wait)
-{
-	if (npending == 0)
-		return;
-	if (wait)
-		LWLockAcquire(shared->lock, LW_EXCLUSIVE);
-	else if (!LWLockConditionalAcquire(shared->lock, LW_EXCLUSIVE))
-		return;
-	add_sums(&my_row()->sums, &pending);
-	LWLockRelease(shared->lock);
-	memset(&pending, 0, sizeof(pending));
-	npending = 0;
-}
-
-static void
-flush_at_end_of_transaction(XactEvent event, void *arg)
-{
-	switch (event)
-	{
-		case XACT_EVENT_COMMIT:
-		case XACT_EVENT_PARALLEL_COMMIT:
-		case XACT_EVENT_ABORT:
-		case XACT_EVENT_PARALLEL_ABORT:
-		case XACT_EVENT_PREPARE:
-			flush_pending(false);
-			break;
-		default:
-			break;
-	}
-}
-
-static void
-flush_at_exit(int code, Datum arg)
-{
-	flush_pending(true);
-}
-
-/* Something is about to be added to the pending sums. */
-static void
-begin_pending(void)
-{
-	npending++;
-	if (registered)
-		return;
-	registered = true;
-	RegisterXactCallback(flush_at_end_of_transaction, NULL);
-	before_shmem_exit(flush_at_exit, (Datum) 0);
-}
-
-/* ---- what is counted ---- */
 
 void
 fms_stat_add(const FmsCounters *counters)
 {
+	int			i;
+
 	if (shared == NULL)
 		return;
-	begin_pending();
-	add_sums(&pending, counters);
-	if (npending >= PENDING_MAX || fms_counters_external(counters))
-		flush_pending(false);
+	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
+	if (sums == NULL)
+		sums = find_sums();
+	for (i = 0; i < FMS_NCOUNTERS; i++)
+		sums->values[i] += counters->values[i];
+	LWLockRelease(shared->lock);
 }
 
 void
 fms_stat_sorts_left(int to_server, int to_extensions)
 {
-	if (shared == NULL || to_server + to_extensions == 0)
-		return;
-	begin_pending();
-	fms_count(&pending, FMS_COUNT_LEFT_TO_SERVER, to_server);
-	fms_count(&pending, FMS_COUNT_LEFT_TO_EXTENSIONS, to_extensions);
-	fms_count(&pending, FMS_COUNT_FALLBACKS, to_server + to_extensions);
-}
+	FmsCounters left = {0};
 
-/* ---- for users ---- */
+	if (to_server + to_extensions == 0)
+		return;
+	fms_count(&left, FMS_COUNT_LEFT_TO_SERVER, to_server);
+	fms_count(&left, FMS_COUNT_LEFT_TO_EXTENSIONS, to_extensions);
+	fms_count(&left, FMS_COUNT_FALLBACKS, to_server + to_extensions);
+	fms_stat_add(&left);
+}
 
 Datum
 fmsort_stat(PG_FUNCTION_ARGS)
@@ -198,7 +126,6 @@ fmsort_stat(PG_FUNCTION_ARGS)
 	fms_require_shared(shared, "fmsort_stat");
 	InitMaterializedSRF(fcinfo, 0);
 	rows = palloc(DATABASES * sizeof(FmsStatRow));
-	flush_pending(true);
 	LWLockAcquire(shared->lock, LW_SHARED);
 	nrows = shared->nrows;
 	memcpy(rows, shared->rows, nrows * sizeof(FmsStatRow));
@@ -224,7 +151,6 @@ fmsort_stat_reset(PG_FUNCTION_ARGS)
 	int			i;
 
 	fms_require_shared(shared, "fmsort_stat_reset()");
-	flush_pending(true);
 	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
 	for (i = 0; i < shared->nrows; i++)
 	{

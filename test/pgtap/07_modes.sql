@@ -209,8 +209,9 @@ SELECT is(count(DISTINCT digest), 1::bigint,
 SELECT cmp_ok(max(written) FILTER (WHERE name = 'written'), '>',
   2 * max(written) FILTER (WHERE name = 'merged'),
   'materialised: nothing stays in memory') FROM done;
-SELECT cmp_ok(max(passes), '=', min(passes) + 1, 'many runs: one pass more')
-FROM done WHERE name = 'many';
+-- early merges leave runs of several levels, so it may be two passes
+SELECT ok(max(passes) - min(passes) BETWEEN 1 AND 2,
+  'many runs: a pass more, or two') FROM done WHERE name = 'many';
 
 -- what fits stays in memory all the same
 TRUNCATE done;

@@ -10,7 +10,7 @@
 
 #include <math.h>
 
-#include "observe/estimate.h"
+#include "observe/reports.h"
 #include "shim.h"
 
 #define TUPLES		1000000
