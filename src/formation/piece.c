@@ -71,14 +71,22 @@ fms_piece_init(FmsPiece *piece, MemoryContext context)
 	clear(piece);
 }
 
-/* Would the system map more_bytes and the margin of a piece of size_bytes? */
+/*
+ * Would the system map more_bytes and the margin of a piece of size_bytes now?
+ * RLIMIT_AS or strict overcommit may forbid it.
+ */
 static bool
 is_available(Size more_bytes, Size size_bytes)
 {
 	Size		margin = Max(MARGIN_MIN_BYTES,
 							 Min(MARGIN_MAX_BYTES, size_bytes / 4));
+	Size		bytes = more_bytes + margin;
+	char	   *mapped = fms_huge_page_map(bytes, PROT_READ | PROT_WRITE);
 
-	return fms_huge_page_could_map(more_bytes + margin);
+	if (mapped == MAP_FAILED)
+		return false;
+	munmap(mapped, bytes);
+	return true;
 }
 
 /* Resizes a palloc'd or empty piece. */

@@ -92,7 +92,8 @@ fms_run_writer_create(FmsIo *io, FmsTape *tape, FmsFirstKeyStore *first_keys,
 	writer->order = order;
 	writer->counters = counters;
 	writer->block_bytes = block_bytes;
-	writer->buffer = fms_write_buffer_create(io, tape, buffer_bytes, nbuffers);
+	writer->buffer = fms_write_buffer_create(io, tape, block_bytes,
+											 buffer_bytes, nbuffers);
 	return writer;
 }
 
@@ -229,8 +230,7 @@ static void
 open_block(FmsRunWriter *writer, uint32 magic)
 {
 	FmsRun	   *run = writer->run;
-	char	   *buffer = fms_write_buffer_piece(writer->buffer,
-												writer->block_bytes);
+	char	   *buffer = fms_write_buffer_block(writer->buffer);
 	uint64		offset_bytes = fms_write_buffer_position(writer->buffer);
 
 	writer->block = (FmsBlockHeader *) buffer;
@@ -256,7 +256,7 @@ close_block(FmsRunWriter *writer)
 		   writer->block_bytes - block->used_bytes);
 	fms_checksum_set(&block->checksum, writer->block_bytes,
 					 writer->tape->salt, writer->tape->checksums);
-	fms_write_buffer_done(writer->buffer, writer->block_bytes);
+	fms_write_buffer_done(writer->buffer);
 	writer->block = NULL;
 }
 

@@ -59,21 +59,6 @@ fms_huge_page_map(Size bytes, int protection)
 }
 
 /*
- * Would the system map that much now?  RLIMIT_AS or strict overcommit may
- * forbid it.
- */
-static inline bool
-fms_huge_page_could_map(Size bytes)
-{
-	char	   *mapped = fms_huge_page_map(bytes, PROT_READ | PROT_WRITE);
-
-	if (mapped == MAP_FAILED)
-		return false;
-	munmap(mapped, bytes);
-	return true;
-}
-
-/*
  * Frees the pages of a part of a mapping, which begins with a page.  The
  * addresses stay mapped.  Frees in steps, with checks for interrupts.
  */

@@ -39,12 +39,6 @@
 #include "device/spill_policy.h"
 #include "sort/spill.h"
 
-/*
- * Descriptions of runs take at most this part of work_mem: 50 runs at 64 kB.
- * Then runs are merged before the input has ended.
- */
-#define DESCRIPTIONS_FRACTION	8
-
 struct FmsSpill
 {
 	MemoryContext context;
@@ -397,24 +391,17 @@ fms_spill_runs(const FmsSpill *spill)
 	return spill->nruns;
 }
 
-/* Number of runs whose descriptions take their part of memory. */
-static int
-most_runs(const FmsSpill *spill)
-{
-	return spill->sizing->memory_bytes / DESCRIPTIONS_FRACTION / FMS_RUN_BYTES;
-}
-
 bool
 fms_spill_is_crowded(const FmsSpill *spill)
 {
-	return spill->nruns > most_runs(spill);
+	return spill->nruns > fms_sizing_most_runs(spill->sizing);
 }
 
 void
 fms_spill_merge_early(FmsSpill *spill)
 {
 	MemoryContext caller = MemoryContextSwitchTo(spill->context);
-	int			most = most_runs(spill) / 2;
+	int			most = fms_sizing_most_runs(spill->sizing) / 2;
 
 	while (spill->nruns > most)
 	{

@@ -1,17 +1,17 @@
 /*-------------------------------------------------------------------------
  *
  * write_buffer.c
- *	  Writes pieces of any size to a tape, in large asynchronous writes.
+ *	  Writes blocks to a tape, in large asynchronous writes.
  *
- *	  pieces --> [piece|piece|piece|..]  slot 0: being filled
- *	             [piece|piece|piece|..]  slot 1: being written
+ *	  blocks --> [block|block|block|..]  slot 0: being filled
+ *	             [block|block|block|..]  slot 1: being written
  *
- * A piece is what is read back: a block.  It may be as small as 512 bytes,
- * while writes should be large and of whole pages.  So pieces lie back to back
- * in a slot, its whole pages are written, and the part of a page at its end
- * moves to the next slot.  Only fms_write_buffer_end_page() pads.
+ * A block may be as small as 512 bytes, while writes should be large and of
+ * whole pages.  So blocks lie back to back in a slot, its whole pages are
+ * written, and the part of a page at its end moves to the next slot.  Only
+ * fms_write_buffer_end_page() pads.
  *
- * A piece is contiguous on the tape.  If the tape's position does not hold it,
+ * A block is contiguous on the tape.  If the tape's position does not hold it,
  * the buffer ends the page and moves on.  At the tape's end it moves on to a
  * free extent, too, but between two slots only.
  *
@@ -35,37 +35,40 @@ struct FmsWriteBuffer
 	FmsIo	   *io;
 	FmsTape    *tape;
 	char	   *memory;			/* mapped: all slots; NULL: not now */
+	uint32		block_bytes;
 	Size		slot_bytes;		/* of each, a multiple of a page */
 	int			nslots;
 	Slot		slots[FMS_WRITE_BUFFERS_MAX];
 	int			current;		/* the slot being filled */
-	Size		filled_bytes;	/* of it, by pieces that are done */
-	bool		open;			/* a piece is being filled behind them */
+	Size		filled_bytes;	/* of it, by blocks that are done */
+	bool		open;			/* a block is being filled behind them */
 };
 
 static void
-map_slots(FmsWriteBuffer *buffer, Size slot_bytes)
+map_slots(FmsWriteBuffer *buffer)
 {
 	int			i;
 
-	buffer->slot_bytes = slot_bytes;
-	buffer->memory = fms_io_map(buffer->io, buffer->nslots * slot_bytes,
+	buffer->memory = fms_io_map(buffer->io,
+								buffer->nslots * buffer->slot_bytes,
 								fms_tape_is_direct(buffer->tape));
 	for (i = 0; i < buffer->nslots; i++)
-		buffer->slots[i].base = buffer->memory + i * slot_bytes;
+		buffer->slots[i].base = buffer->memory + i * buffer->slot_bytes;
 	buffer->current = 0;
 }
 
 FmsWriteBuffer *
-fms_write_buffer_create(FmsIo *io, FmsTape *tape, Size buffer_bytes,
-						int nbuffers)
+fms_write_buffer_create(FmsIo *io, FmsTape *tape, uint32 block_bytes,
+						Size buffer_bytes, int nbuffers)
 {
 	FmsWriteBuffer *buffer = palloc0(sizeof(FmsWriteBuffer));
 
 	Assert(nbuffers >= FMS_WRITE_BUFFERS_MIN);
 	Assert(nbuffers <= FMS_WRITE_BUFFERS_MAX);
+	Assert(buffer_bytes >= FMS_WRITE_BUFFER_BYTES(block_bytes));
 	buffer->io = io;
 	buffer->tape = tape;
+	buffer->block_bytes = block_bytes;
 	buffer->nslots = nbuffers;
 	buffer->slot_bytes = FMS_IO_ALIGN(buffer_bytes);
 	return buffer;
@@ -126,64 +129,46 @@ write_pages(FmsWriteBuffer *buffer)
 	buffer->filled_bytes = rest;
 }
 
-/* Maps larger slots; the contents of the current one move along. */
-static void
-grow_slots(FmsWriteBuffer *buffer, Size slot_bytes)
+/* Has the current slot no room for another block? */
+static inline bool
+is_full(const FmsWriteBuffer *buffer)
 {
-	char	   *old_memory = buffer->memory;
-	const char *old_base = buffer->slots[buffer->current].base;
-
-	Assert(buffer->filled_bytes < FMS_IO_ALIGN_BYTES);
-	fms_write_buffer_flush(buffer);
-	map_slots(buffer, slot_bytes);
-	memcpy(buffer->slots[0].base, old_base, buffer->filled_bytes);
-	fms_io_unmap(buffer->io, old_memory);
+	return buffer->slot_bytes - buffer->filled_bytes < buffer->block_bytes;
 }
 
-/* Has the current slot no room for a piece of that size? */
+/* Does the next block have to go elsewhere on the tape? */
 static inline bool
-is_full(const FmsWriteBuffer *buffer, Size bytes)
+has_to_move_on(const FmsWriteBuffer *buffer)
 {
-	return buffer->slot_bytes - buffer->filled_bytes < bytes;
-}
-
-/* Does a piece of that size have to go elsewhere on the tape? */
-static inline bool
-has_to_move_on(const FmsWriteBuffer *buffer, Size bytes)
-{
-	bool		between_slots = buffer->filled_bytes == 0 ||
-		is_full(buffer, bytes);
-
-	return !fms_tape_holds(buffer->tape, buffer->filled_bytes + bytes) ||
-		(between_slots &&
-		 fms_tape_has_free(buffer->tape, Max(bytes, buffer->slot_bytes)));
+	return !fms_tape_holds(buffer->tape,
+						   buffer->filled_bytes + buffer->block_bytes) ||
+		((buffer->filled_bytes == 0 || is_full(buffer)) &&
+		 fms_tape_has_free(buffer->tape, buffer->slot_bytes));
 }
 
 char *
-fms_write_buffer_piece(FmsWriteBuffer *buffer, Size bytes)
+fms_write_buffer_block(FmsWriteBuffer *buffer)
 {
 	Assert(!buffer->open);
 	if (buffer->memory == NULL)
-		map_slots(buffer, buffer->slot_bytes);
-	if (has_to_move_on(buffer, bytes))
+		map_slots(buffer);
+	if (has_to_move_on(buffer))
 	{
 		fms_write_buffer_end_page(buffer);
-		fms_tape_move_on(buffer->tape, Max(bytes, buffer->slot_bytes));
+		fms_tape_move_on(buffer->tape, buffer->slot_bytes);
 	}
-	else if (is_full(buffer, bytes))
+	else if (is_full(buffer))
 		write_pages(buffer);
-	if (is_full(buffer, bytes))
-		grow_slots(buffer, FMS_WRITE_BUFFER_BYTES(bytes));
 	buffer->open = true;
 	return buffer->slots[buffer->current].base + buffer->filled_bytes;
 }
 
 void
-fms_write_buffer_done(FmsWriteBuffer *buffer, Size bytes)
+fms_write_buffer_done(FmsWriteBuffer *buffer)
 {
 	Assert(buffer->open);
 	buffer->open = false;
-	buffer->filled_bytes += bytes;
+	buffer->filled_bytes += buffer->block_bytes;
 	Assert(buffer->filled_bytes <= buffer->slot_bytes);
 }
 

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * write_buffer.h
- *	  Writes pieces of any size to a tape, in large asynchronous writes.
+ *	  Writes blocks to a tape, in large asynchronous writes.
  *
  *-------------------------------------------------------------------------
  */
@@ -14,9 +14,9 @@
 
 typedef struct FmsWriteBuffer FmsWriteBuffer;
 
-/* Size of a buffer that holds a piece of piece_bytes, wherever it starts. */
-#define FMS_WRITE_BUFFER_BYTES(piece_bytes) \
-	FMS_IO_ALIGN((piece_bytes) + FMS_IO_ALIGN_BYTES)
+/* Size of a buffer that holds a block, wherever it starts. */
+#define FMS_WRITE_BUFFER_BYTES(block_bytes) \
+	FMS_IO_ALIGN((block_bytes) + FMS_IO_ALIGN_BYTES)
 
 /* Number of buffers: one is filled while the others are written. */
 #define FMS_WRITE_BUFFERS_MIN	2
@@ -24,15 +24,17 @@ typedef struct FmsWriteBuffer FmsWriteBuffer;
 
 /*
  * Creates a write buffer in the current context, whose owner drains the
- * channel.  The tape must have no other writer.
+ * channel.  The tape must have no other writer.  Each of the nbuffers buffers
+ * has buffer_bytes, at least FMS_WRITE_BUFFER_BYTES(block_bytes).
  */
 extern FmsWriteBuffer *fms_write_buffer_create(FmsIo *io, FmsTape *tape,
+											   uint32 block_bytes,
 											   Size buffer_bytes,
 											   int nbuffers);
 
 /*
- * Waits for all writes, of pieces that have been flushed, and unmaps the
- * buffers until the next piece.
+ * Waits for all writes, of blocks that have been flushed, and unmaps the
+ * buffers until the next block.
  */
 extern void fms_write_buffer_rest(FmsWriteBuffer *buffer);
 
@@ -40,20 +42,19 @@ extern void fms_write_buffer_rest(FmsWriteBuffer *buffer);
 extern void fms_write_buffer_destroy(FmsWriteBuffer *buffer);
 
 /*
- * Offset on the tape of the open piece or the next one, unless that moves on
+ * Offset on the tape of the open block or the next one, unless that moves on
  * to a free extent.
  */
 extern uint64 fms_write_buffer_position(const FmsWriteBuffer *buffer);
 
 /*
- * Room for the next piece, contiguous and MAXALIGNed if all pieces are.  The
- * caller fills it and calls fms_write_buffer_done(); one piece can be open.
- * Buffers grow for a piece that is larger.
+ * Memory of the next block, MAXALIGNed if block_bytes are.  The caller fills
+ * it and calls fms_write_buffer_done(); one block can be open.
  */
-extern char *fms_write_buffer_piece(FmsWriteBuffer *buffer, Size bytes);
-extern void fms_write_buffer_done(FmsWriteBuffer *buffer, Size bytes);
+extern char *fms_write_buffer_block(FmsWriteBuffer *buffer);
+extern void fms_write_buffer_done(FmsWriteBuffer *buffer);
 
-/* Starts writing all pieces; the next one starts on a new page of the tape. */
+/* Starts writing all blocks; the next one starts on a new page of the tape. */
 extern void fms_write_buffer_end_page(FmsWriteBuffer *buffer);
 
 /* Waits for all writes that have been started; reports failed ones. */
