@@ -103,8 +103,7 @@ open_tape(FmsProbe *probe, Oid tablespace, bool direct)
 	PG_TRY();
 	{
 		/* nobody reads these counters */
-		probe->tape = fms_tape_open(&probe->io, direct ? FMS_DIRECT_AUTO :
-									FMS_DIRECT_OFF, FMS_IO_ALIGN_BYTES, false,
+		probe->tape = fms_tape_open(&probe->io, FMS_IO_ALIGN_BYTES, false,
 									palloc0(FMS_COUNTERS_BYTES));
 	}
 	PG_FINALLY();
@@ -113,6 +112,8 @@ open_tape(FmsProbe *probe, Oid tablespace, bool direct)
 	}
 	PG_END_TRY();
 	check_place(probe, tablespace);
+	if (direct)
+		(void) fms_tape_set_direct(probe->tape, true, false);
 }
 
 FmsProbe *

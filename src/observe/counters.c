@@ -115,11 +115,12 @@ fms_counters_append(StringInfo text, const FmsCounters *counters,
 
 	for (i = 0; i < FMS_NCOUNTERS; i++)
 	{
-		const char *name = fms_counter_name(counters, i);
 		FmsNumber	number = fms_counter_number(counters, i);
+		const char *name;
 
 		if (!fms_counter_shown(counters, i, from, to))
 			continue;
+		name = fms_counter_name(counters, i);
 		appendStringInfo(text, "%s%s: ", gap, fms_counter_info[i].label);
 		if (name)
 			appendStringInfoString(text, name);

@@ -91,11 +91,11 @@ fms_counter(const FmsCounters *counters, FmsCounter counter)
 extern const char *fms_counter_name(const FmsCounters *counters,
 									FmsCounter counter);
 
-/* A number in the unit that reports print, and with so many decimals. */
+/* A counter in the unit that reports print. */
 typedef struct FmsNumber
 {
 	double		value;
-	int			digits;
+	int			digits;			/* behind the decimal point */
 	const char *unit;			/* or NULL */
 } FmsNumber;
 

@@ -26,9 +26,8 @@
 #define KEPT_SORTS	64
 
 static FmsCounters *kept = NULL;	/* ring of KEPT_SORTS */
-static uint64 kept_total = 0;	/* sorts of that statement, kept or not */
-static uint64 kept_statement = 0;	/* the statement they belong to */
-static uint64 statement = 0;	/* the statement that is running */
+static uint64 kept_total = 0;	/* sorts of their statement, kept or not */
+static bool is_new_statement = false;	/* a later one is running */
 
 PG_FUNCTION_INFO_V1(fmsort_last_sort);
 PG_FUNCTION_INFO_V1(fmsort_last_sort_clear);
@@ -37,7 +36,7 @@ PG_FUNCTION_INFO_V1(fmsort_compare);
 void
 fms_last_sort_new_statement(void)
 {
-	statement++;
+	is_new_statement = true;
 }
 
 void
@@ -49,41 +48,26 @@ fms_last_sort_remember(const FmsCounters *counters)
 										  MCXT_ALLOC_NO_OOM);
 	if (kept == NULL)
 		return;
-	if (kept_statement != statement)
-	{
-		kept_statement = statement;
+	if (is_new_statement)
 		kept_total = 0;
-	}
+	is_new_statement = false;
 	kept[kept_total++ % KEPT_SORTS] = *counters;
-}
-
-/* Kept sorts, of whichever statement. */
-static int
-kept_count(void)
-{
-	return (int) Min(kept_total, KEPT_SORTS);
-}
-
-static uint64
-first_kept(void)
-{
-	return kept_total - kept_count();
 }
 
 Datum
 fmsort_last_sort(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
-	int			i;
+	uint64		n;
 
 	InitMaterializedSRF(fcinfo, 0);
-	for (i = 0; i < kept_count(); i++)
+	for (n = kept_total - Min(kept_total, KEPT_SORTS); n < kept_total; n++)
 	{
-		const FmsCounters *counters = &kept[(first_kept() + i) % KEPT_SORTS];
+		const FmsCounters *counters = &kept[n % KEPT_SORTS];
 		FmsRow		row = fms_row_begin(result, counters);
 		char	   *why = fms_why(counters);
 
-		fms_row_set(&row, "sort", Int32GetDatum(first_kept() + i + 1));
+		fms_row_set(&row, "sort", Int32GetDatum(n + 1));
 		if (why)
 			fms_row_set(&row, "why", CStringGetTextDatum(why));
 		fms_row_end(&row);

@@ -408,8 +408,13 @@ fms_sizing_forecast(const FmsSizing *sizing, const FmsMergeInput *input,
 	}
 	if (left > 0)
 	{
-		double		whole = ceil(left / memory);
+		double		most = fms_sizing_most_runs(sizing);
+		double		whole;
 
+		/* descriptions on average: at first, or between early merges */
+		memory = fms_sizing_formation_bytes(sizing, Min(left / memory / 2,
+														most * 3 / 4));
+		whole = ceil(left / memory);
 		forecast.runs += (int64) whole;
 		left -= whole * memory;
 		part = memory;

@@ -73,6 +73,19 @@ fms_sizing_formation_bytes(const FmsSizing *sizing, int runs)
 	return Max(memory / 4, memory > taken ? memory - taken : 0);
 }
 
+/* Descriptions of runs take at most this part of work_mem. */
+#define FMS_DESCRIPTIONS_FRACTION	8
+
+/*
+ * The most runs during run formation: 50 at 64 kB.  If there are more, they
+ * are merged to half of that before the input has ended.
+ */
+static inline int
+fms_sizing_most_runs(const FmsSizing *sizing)
+{
+	return sizing->memory_bytes / FMS_DESCRIPTIONS_FRACTION / FMS_RUN_BYTES;
+}
+
 /*
  * Run formation has filled its memory with used_bytes: the bytes of the next
  * run, the one after `runs` others.

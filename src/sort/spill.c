@@ -39,12 +39,6 @@
 #include "device/spill_policy.h"
 #include "sort/spill.h"
 
-/*
- * Descriptions of runs take at most this part of work_mem: 50 runs at 64 kB.
- * Then runs are merged before the input has ended.
- */
-#define DESCRIPTIONS_FRACTION	8
-
 struct FmsSpill
 {
 	MemoryContext context;
@@ -107,25 +101,7 @@ fan_in(const FmsSpill *spill, bool writes)
 	return fms_sizing_fan_in(spill->sizing, &input, writes);
 }
 
-/* Counts the choice, and begins to observe the run that it is about. */
-static void
-adopt_choice(FmsSpill *spill, FmsSpillChoice choice)
-{
-	FmsCounters *counters = spill->counters;
-
-	spill->choice = choice;
-	fms_count_set(counters, FMS_COUNT_DIRECT_REASON, choice.direct_reason);
-	fms_count_set(counters, FMS_COUNT_COMPRESS_REASON,
-				  choice.compress_reason);
-	fms_count_set(counters, FMS_COUNT_DEVICE_KB, choice.device_mb * 1000);
-	fms_count_set(counters, FMS_COUNT_DEVICE_SEEN, spill->facts.device_seen);
-	fms_count_set(counters, FMS_COUNT_DIRECT_IO,
-				  fms_tape_is_direct(spill->tape) ? FMS_YES : FMS_NO);
-	spill->run_began = fms_clock_now();
-	spill->run_blocked_us = spill->tape->write_blocked_us;
-}
-
-/* Brings the facts up to date after a run. */
+/* Brings the facts up to date: a run is complete. */
 static void
 note_facts(FmsSpill *spill)
 {
@@ -145,25 +121,38 @@ note_facts(FmsSpill *spill)
 							 tape->write_blocked_us - spill->run_blocked_us);
 }
 
-/* A run is complete: direct I/O and compression for the next one. */
+/*
+ * Chooses direct I/O and compression for the next run, which begins.  If the
+ * tape cannot turn to direct I/O or back, the choice follows it.
+ */
 static void
-choose_anew(FmsSpill *spill)
+choose_for_run(FmsSpill *spill)
 {
-	FmsSpillChoice choice;
+	FmsSpillFacts *facts = &spill->facts;
+	FmsCounters *counters = spill->counters;
+	FmsSpillChoice choice = fms_spill_policy_choose(facts, &spill->choice);
 
-	note_facts(spill);
-	choice = fms_spill_policy_choose(&spill->facts, &spill->choice);
 	if (choice.direct != spill->choice.direct)
 	{
-		/* the next run's buffers are mapped for its kind of transfers */
+		/* the run's buffers are mapped for its kind of transfers */
 		fms_run_writer_rest(spill->writer);
-		if (!fms_tape_set_direct(spill->tape, choice.direct))
+		if (!fms_tape_set_direct(spill->tape, choice.direct,
+								 facts->direct_io == FMS_DIRECT_ON))
 		{
-			spill->facts.direct_fixed = true;
-			choice = fms_spill_policy_choose(&spill->facts, &spill->choice);
+			facts->direct_fixed = true;
+			choice = fms_spill_policy_choose(facts, &spill->choice);
 		}
 	}
-	adopt_choice(spill, choice);
+	spill->choice = choice;
+	fms_count_set(counters, FMS_COUNT_DIRECT_REASON, choice.direct_reason);
+	fms_count_set(counters, FMS_COUNT_COMPRESS_REASON,
+				  choice.compress_reason);
+	fms_count_set(counters, FMS_COUNT_DEVICE_KB, choice.device_mb * 1000);
+	fms_count_set(counters, FMS_COUNT_DEVICE_SEEN, facts->device_seen);
+	fms_count_set(counters, FMS_COUNT_DIRECT_IO,
+				  fms_tape_is_direct(spill->tape) ? FMS_YES : FMS_NO);
+	spill->run_began = fms_clock_now();
+	spill->run_blocked_us = spill->tape->write_blocked_us;
 }
 
 /* Begins writing a run of its own. */
@@ -182,20 +171,12 @@ open_files(FmsSpill *spill, const FmsOptions *options)
 	const FmsSizing *sizing = spill->sizing;
 	FmsCounters *counters = spill->counters;
 	uint32		block_bytes = sizing->block_bytes;
-	FmsSpillChoice choice;
 
 	fms_io_open(&spill->io, options->io_method);
 	fms_spill_policy_begin(&spill->facts, options, block_bytes,
 						   !spill->io.method->submit_blocks);
-	choice = fms_spill_policy_choose(&spill->facts, &spill->choice);
-	spill->tape = fms_tape_open(&spill->io, choice.direct ?
-								options->direct_io : FMS_DIRECT_OFF,
-								block_bytes, options->checksums, counters);
-	if (choice.direct && !fms_tape_is_direct(spill->tape))
-	{
-		choice.direct = false;
-		spill->facts.direct_fixed = true;
-	}
+	spill->tape = fms_tape_open(&spill->io, block_bytes, options->checksums,
+								counters);
 	spill->first_keys = fms_first_keys_create(spill->keys, counters,
 											  sizing->first_keys_bytes);
 	spill->writer = fms_run_writer_create(&spill->io, spill->tape,
@@ -206,7 +187,7 @@ open_files(FmsSpill *spill, const FmsOptions *options)
 	fms_count_set(counters, FMS_COUNT_IO_METHOD,
 				  spill->io.method == &fms_io_uring_method ? FMS_IO_URING :
 				  FMS_IO_SYNC);
-	adopt_choice(spill, choice);
+	choose_for_run(spill);
 	if (options->block_bytes > block_bytes)
 		ereport(DEBUG1,
 				(errmsg_internal("fmsort: work_mem holds no two runs' blocks of %u bytes, using %u",
@@ -271,7 +252,8 @@ fms_spill_run(FmsSpill *spill, FmsFormation *formation, Size bytes)
 	insert_run(spill, run, spill->nruns);
 	fms_count(spill->counters, FMS_COUNT_RUNS, 1);
 	fms_count(spill->counters, FMS_COUNT_BLOCKS, run->nblocks);
-	choose_anew(spill);
+	note_facts(spill);
+	choose_for_run(spill);
 	MemoryContextSwitchTo(caller);
 }
 
@@ -411,24 +393,17 @@ fms_spill_runs(const FmsSpill *spill)
 	return spill->nruns;
 }
 
-/* Number of runs whose descriptions take their part of memory. */
-static int
-most_runs(const FmsSpill *spill)
-{
-	return spill->sizing->memory_bytes / DESCRIPTIONS_FRACTION / FMS_RUN_BYTES;
-}
-
 bool
 fms_spill_is_crowded(const FmsSpill *spill)
 {
-	return spill->nruns > most_runs(spill);
+	return spill->nruns > fms_sizing_most_runs(spill->sizing);
 }
 
 void
 fms_spill_merge_early(FmsSpill *spill)
 {
 	MemoryContext caller = MemoryContextSwitchTo(spill->context);
-	int			most = most_runs(spill) / 2;
+	int			most = fms_sizing_most_runs(spill->sizing) / 2;
 
 	while (spill->nruns > most)
 	{

@@ -57,8 +57,8 @@ is_at_end(const FmsTape *tape)
 }
 
 FmsTape *
-fms_tape_open(FmsIo *io, FmsDirectChoice direct, uint32 block_bytes,
-			  bool checksums, FmsCounters *counters)
+fms_tape_open(FmsIo *io, uint32 block_bytes, bool checksums,
+			  FmsCounters *counters)
 {
 	FmsTape    *tape = palloc0(sizeof(FmsTape));
 
@@ -70,15 +70,6 @@ fms_tape_open(FmsIo *io, FmsDirectChoice direct, uint32 block_bytes,
 	tape->checksums = checksums;
 	tape->here = EXTENT_FROM(0);
 	fms_temp_file_open(&tape->file, block_bytes);
-
-	if (direct != FMS_DIRECT_OFF && !fms_tape_set_direct(tape, true))
-	{
-		if (direct == FMS_DIRECT_ON)
-			fms_temp_file_report_no_direct(&tape->file);
-		ereport(DEBUG1,
-				(errmsg_internal("fmsort: no direct I/O for \"%s\" with blocks of %u bytes: %m",
-								 fms_tape_path(tape), block_bytes)));
-	}
 	return tape;
 }
 
@@ -92,9 +83,16 @@ fms_tape_close(FmsTape *tape)
 }
 
 bool
-fms_tape_set_direct(FmsTape *tape, bool direct)
+fms_tape_set_direct(FmsTape *tape, bool direct, bool required)
 {
-	return fms_temp_file_set_direct(&tape->file, tape->end_bytes, direct);
+	if (fms_temp_file_set_direct(&tape->file, tape->end_bytes, direct))
+		return true;
+	if (required)
+		fms_temp_file_report_no_direct(&tape->file);
+	ereport(DEBUG1,
+			(errmsg_internal("fmsort: no direct I/O for \"%s\" with blocks of %u bytes: %m",
+							 fms_tape_path(tape), tape->file.block_bytes)));
+	return false;
 }
 
 const char *

@@ -39,24 +39,23 @@ typedef struct FmsTape
 
 /*
  * Opens a tape of blocks of block_bytes: a temporary file under the current
- * resource owner, which counts, limits, logs and deletes it.  If the file
- * system has no direct I/O for such blocks, FMS_DIRECT_ON raises an error and
- * FMS_DIRECT_AUTO uses the page cache.
+ * resource owner, which counts, limits, logs and deletes it.  Transfers go
+ * through the page cache until fms_tape_set_direct().
  */
-extern FmsTape *fms_tape_open(FmsIo *io, FmsDirectChoice direct,
-							  uint32 block_bytes, bool checksums,
+extern FmsTape *fms_tape_open(FmsIo *io, uint32 block_bytes, bool checksums,
 							  FmsCounters *counters);
 
 /* Closes and deletes the file.  Nothing may be in flight. */
 extern void fms_tape_close(FmsTape *tape);
 
 /*
- * Appends with direct I/O from now on, or through the page cache; reads and
- * overwrites keep to what an offset was appended with.  False, and nothing
- * changes, if the file system has no direct I/O or direct I/O ended before.
- * Nothing may be in flight.
+ * Appends to the end with direct I/O from now on, or through the page cache;
+ * all transfers keep to what an offset was appended with.  False, and nothing
+ * changes, if the file system has no direct I/O for the tape's blocks, or if
+ * direct I/O ended before; if it is required, an error.  Nothing may be in
+ * flight.
  */
-extern bool fms_tape_set_direct(FmsTape *tape, bool direct);
+extern bool fms_tape_set_direct(FmsTape *tape, bool direct, bool required);
 
 /* Has the tape used direct I/O at all? */
 static inline bool

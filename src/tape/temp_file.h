@@ -44,7 +44,7 @@ extern void fms_temp_file_close(FmsTempFile *file);
 extern bool fms_temp_file_set_direct(FmsTempFile *file, uint64 end_bytes,
 									 bool direct);
 
-/* Raises the error for set_direct() having failed under FMS_DIRECT_ON. */
+/* Raises the error for set_direct() having failed. */
 extern void fms_temp_file_report_no_direct(const FmsTempFile *file)
 			__attribute__((noreturn));
 

@@ -256,8 +256,7 @@ write_runs(bool checksums, Size share_bytes)
 	plan.frees = shim_below(2);
 	plan.io = &io;
 	plan.counters = counters;
-	plan.tape = fms_tape_open(&io, FMS_DIRECT_OFF, plan.block_bytes,
-							  checksums, counters);
+	plan.tape = fms_tape_open(&io, plan.block_bytes, checksums, counters);
 	plan.first_keys = fms_first_keys_create(NULL, counters, share_bytes);
 	writer = fms_run_writer_create(&io, plan.tape, plan.first_keys,
 								   plan.mode->order, counters,

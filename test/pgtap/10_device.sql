@@ -181,6 +181,16 @@ SELECT is(passes, (SELECT passes FROM usual), 'a lock of one''s own is no obstac
 FROM sort_d();
 ROLLBACK;
 
+-- owners may alter the tables
+BEGIN;
+SELECT fake('block / 1e3');
+ALTER TABLE fmsort_device_profile DROP COLUMN host;
+ALTER TABLE fmsort_device_rate ALTER COLUMN mb_per_s TYPE text;
+SELECT is(block_size, (SELECT block_size FROM sorted
+  WHERE name = 'large blocks are fast'), 'columns may have other types')
+FROM sort_d();
+ROLLBACK;
+
 -- ---- whose profile it is --------------------------------------------------------------------
 
 SELECT fake('block / 1e3');

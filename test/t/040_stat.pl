@@ -219,11 +219,19 @@ $session->query_safe('SET enable_seqscan = off; SET max_parallel_workers = 0;
 	CREATE INDEX ON t (id); BEGIN;
 	SELECT count(*) FROM generate_series(1, 210) a,
 	  LATERAL (SELECT k FROM t WHERE id < a % 5 ORDER BY k OFFSET 0) s');
-is(stat_of('postgres')->{sorts},
-	210, 'within a transaction others see its sorts');
+is(stat_of('postgres')->{sorts}, 0, 'sorts wait for the commit');
+is( $session->query_safe("SELECT sorts FROM fmsort_stat
+	WHERE datname = 'postgres'"),
+	210,
+	'... but not for the session itself');
+$session->query_safe('SELECT count(*) FROM (SELECT 1 ORDER BY random()) s;
+	COMMIT');
+is(stat_of('postgres')->{sorts}, 211, '... and then others see them');
+$session->query_safe('BEGIN;
+	SELECT count(*) FROM (SELECT k FROM t ORDER BY k OFFSET 0) s');
 $session->quit;
-is(stat_of('postgres')->{sorts},
-	210, 'a session that ends leaves its numbers behind');
+ok(wait_until(sub { stat_of('postgres')->{sorts} == 212 }),
+	'a session that ends leaves its numbers behind');
 
 # ---- who may -----------------------------------------------------------------------
 
@@ -231,7 +239,7 @@ is( $node->safe_psql(
 		'postgres',
 		"SELECT sorts FROM fmsort_stat WHERE datname = 'postgres'",
 		extra_params => [ '-U', 'plain' ]),
-	210,
+	212,
 	'everybody may look');
 $node->psql(
 	'postgres', "\\set VERBOSITY verbose\nSELECT fmsort_stat_reset()",

@@ -14,8 +14,8 @@
 	type function arguments { abort(); }
 
 NEVER_CALLED(FmsTape *, fms_tape_open,
-			 (FmsIo *io, FmsDirectChoice direct, uint32 block_bytes,
-			  bool checksums, FmsCounters *counters))
+			 (FmsIo *io, uint32 block_bytes, bool checksums,
+			  FmsCounters *counters))
 NEVER_CALLED(void, fms_tape_close, (FmsTape *tape))
 NEVER_CALLED(void, fms_tape_append,
 			 (FmsTape *tape, FmsIoRequest *request, char *buffer,
