@@ -23,10 +23,10 @@
 /* ---- replace.c: which Sorts become FMSort nodes ---- */
 
 /*
- * Gives a query that has not started a plan with FMSort nodes.  It shares parts
- * of the old plan, which is not written to.  eflags: the executor's.  Returns
- * the plan's memory context, a child of the current one, which the caller hands
- * to the query; NULL if no Sort was replaced.
+ * Gives a query that has not started a plan with FMSort nodes.  It shares
+ * parts of the old plan, which is not written to.  eflags: the executor's.
+ * Returns the plan's memory context, a child of the current one, which the
+ * caller hands to the query; NULL if no Sort was replaced.
  */
 extern MemoryContext fms_replace_sorts(QueryDesc *query, int eflags);
 
