@@ -72,8 +72,11 @@ start_query(QueryDesc *query, int eflags)
 		previous_start(query, eflags);
 	else
 		standard_ExecutorStart(query, eflags);
-	/* a SQL function's context outlives the queries of all of its calls */
-	if (plan)
+	/*
+	 * A SQL function's context outlives the queries of all of its calls.  Hooks
+	 * read query->plannedstmt before standard_ExecutorEnd(), not after it.
+	 */
+	if (plan && query->estate)
 		MemoryContextSetParent(plan, query->estate->es_query_cxt);
 	/* most queries sort nothing: do not walk them */
 	if (plan || is_leaders)

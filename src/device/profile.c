@@ -19,8 +19,9 @@
  * serializable transaction takes no predicate lock.  The tables' statement
  * trigger invalidates what sessions remember.
  *
- * Writing is SQL that runs as the tables' owner: a user who may calibrate
- * needs no right to write them.
+ * Writing bypasses the executor, as for catalogs: a user who may calibrate
+ * needs no right to write the tables, and nobody's trigger runs.  Values are
+ * read and written as text, by the names of columns.
  *
  *-------------------------------------------------------------------------
  */
@@ -35,18 +36,24 @@
 #include "access/relscan.h"
 #include "access/table.h"
 #include "access/tableam.h"
+#include "access/transam.h"
+#include "access/xact.h"
+#include "catalog/indexing.h"
 #include "catalog/pg_extension.h"
 #include "commands/tablespace.h"
 #include "commands/trigger.h"
 #include "executor/spi.h"
+#include "funcapi.h"
 #include "miscadmin.h"
 #include "storage/fd.h"
 #include "storage/lmgr.h"
 #include "utils/fmgroids.h"
+#include "utils/guc.h"
 #include "utils/inval.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
+#include "utils/timestamp.h"
 
 #include "base/compat.h"
 #include "device/profile.h"
@@ -145,11 +152,24 @@ find_place(Reading *reading)
 		reading->place[2][0] = '\0';
 }
 
-/* A column as text; "" if it is null or missing, as owners may alter tables. */
+/*
+ * The number of a column; 0: there is none, or its type is a user's, whose
+ * functions must not run here.  Owners may alter tables.
+ */
+static int
+column_number(TupleDesc desc, const char *name)
+{
+	int			number = SPI_fnumber(desc, name);
+
+	return number > 0 && TupleDescAttr(desc, number - 1)->atttypid <
+		FirstNormalObjectId ? number : 0;
+}
+
+/* A column as text; "" if it is null or missing. */
 static const char *
 get_column(HeapTuple tuple, TupleDesc desc, const char *name)
 {
-	char	   *value = SPI_getvalue(tuple, desc, SPI_fnumber(desc, name));
+	char	   *value = SPI_getvalue(tuple, desc, column_number(desc, name));
 
 	return value ? value : "";
 }
@@ -289,47 +309,79 @@ fms_profile_tablespace(const char *name)
 
 /* ---- writing ---- */
 
-/* Replaces the profile of that place, as the tables' owner. */
+/* Deletes a tablespace's rows. */
 static void
-write_profile(const Reading *place, const FmsProfileFacts *facts,
-			  const FmsProbePoint *points, int npoints, Oid owner)
+delete_rows(Relation table, Oid tablespace)
 {
-	Oid			namespace = get_rel_namespace(profile_relation);
-	const char *schema = quote_identifier(get_namespace_name(namespace));
+	SysScanDesc scan = systable_beginscan(table, InvalidOid, false, NULL, 0,
+										  NULL);
+	HeapTuple	tuple;
+
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		if (atooid(get_column(tuple, RelationGetDescr(table), "tablespace")) ==
+			tablespace)
+			CatalogTupleDelete(table, &tuple->t_self);
+	}
+	systable_endscan(scan);
+}
+
+/* A column and its value. */
+typedef struct Value
+{
+	const char *name;
+	char	   *text;
+} Value;
+
+static void
+insert_row(Relation table, const Value *row, int n)
+{
+	TupleDesc	desc = RelationGetDescr(table);
+	char	  **texts = palloc0(desc->natts * sizeof(char *));
+
+	for (int i = 0; i < n; i++)
+	{
+		int			number = column_number(desc, row[i].name);
+
+		if (number > 0)
+			texts[number - 1] = row[i].text;
+	}
+	CatalogTupleInsert(table,
+					   BuildTupleFromCStrings(TupleDescGetAttInMetadata(desc),
+											  texts));
+}
+
+/* Inserts the rows of a profile. */
+static void
+insert_profile(Relation profiles, Relation rates, Reading *place,
+			   const FmsProfileFacts *facts, const FmsProbePoint *points,
+			   int npoints)
+{
+	char	   *tablespace = psprintf("%u", facts->tablespace);
 	struct utsname system = {.release = "unknown"};
-	StringInfoData sql;
-	Oid			user;
-	int			security;
 
 	(void) uname(&system);
-	initStringInfo(&sql);
-	/* the rates of the old profile go with it */
-	appendStringInfo(&sql, "DELETE FROM %s.fmsort_device_profile "
-					 "WHERE tablespace OPERATOR(pg_catalog.=) '%u'; "
-					 "INSERT INTO %s.fmsort_device_profile VALUES ('%u'",
-					 schema, facts->tablespace, schema, facts->tablespace);
-	for (int i = 0; i < (int) lengthof(place_columns); i++)
-		appendStringInfo(&sql, ", %s", quote_literal_cstr(place->place[i]));
-	appendStringInfo(&sql, ", pg_catalog.clock_timestamp(), %s, "
-					 "pg_catalog.current_setting('server_version'), '%s', "
-					 "'%.17g', " UINT64_FORMAT "); "
-					 "INSERT INTO %s.fmsort_device_rate VALUES ",
-					 quote_literal_cstr(system.release), facts->io_method,
-					 facts->seconds, facts->file_bytes, schema);
+	insert_row(profiles, (Value[]) {
+		{"tablespace", tablespace},
+		{"location", place->place[0]},
+		{"device", place->place[1]},
+		{"host", place->place[2]},
+		{"measured_at", pstrdup(timestamptz_to_str(GetCurrentTimestamp()))},
+		{"kernel", system.release},
+		{"server_version",
+		pstrdup(GetConfigOption("server_version", false, false))},
+		{"io_method", pstrdup(facts->io_method)},
+		{"seconds", psprintf("%.17g", facts->seconds)},
+		{"file_bytes", psprintf(UINT64_FORMAT, facts->file_bytes)}
+	}, 10);
 	for (int i = 0; i < npoints; i++)
-		appendStringInfo(&sql, "%s('%u', '%s', %u, %u, '%.17g')",
-						 i > 0 ? ", " : "", facts->tablespace,
-						 fms_pattern_names[points[i].pattern],
-						 points[i].block_bytes, points[i].depth,
-						 points[i].mb_per_s);
-	GetUserIdAndSecContext(&user, &security);
-	SetUserIdAndSecContext(owner, security | SECURITY_LOCAL_USERID_CHANGE |
-						   SECURITY_RESTRICTED_OPERATION);
-	SPI_connect();
-	if (SPI_execute(sql.data, false, 0) != SPI_OK_INSERT)
-		elog(ERROR, "could not store the profile");
-	SPI_finish();
-	SetUserIdAndSecContext(user, security);
+		insert_row(rates, (Value[]) {
+			{"tablespace", tablespace},
+			{"pattern", pstrdup(fms_pattern_names[points[i].pattern])},
+			{"block_bytes", psprintf("%u", points[i].block_bytes)},
+			{"queue_depth", psprintf("%u", points[i].depth)},
+			{"mb_per_s", psprintf("%.17g", points[i].mb_per_s)}
+		}, 5);
 }
 
 bool
@@ -338,17 +390,25 @@ fms_profile_store(const FmsProfileFacts *facts, const FmsProbePoint *points,
 {
 	Reading		old = {.tablespace = facts->tablespace};
 	Relation	profiles;
+	Relation	rates;
 	bool		enough;
 
 	find_tables();
 	/* calibrations take turns; readers do not wait */
 	profiles = table_open(profile_relation, ShareRowExclusiveLock);
+	rates = table_open(rate_relation, RowExclusiveLock);
 	(void) read_profile(&old);
 	enough = npoints > 0 &&
 		(facts->complete || npoints >= old.nrates * ENOUGH_PART);
 	if (enough)
-		write_profile(&old, facts, points, npoints,
-					  profiles->rd_rel->relowner);
+	{
+		delete_rows(rates, facts->tablespace);
+		delete_rows(profiles, facts->tablespace);
+		insert_profile(profiles, rates, &old, facts, points, npoints);
+		CacheInvalidateRelcache(rates);
+		CommandCounterIncrement();
+	}
+	table_close(rates, enough ? NoLock : RowExclusiveLock);
 	table_close(profiles, enough ? NoLock : ShareRowExclusiveLock);
 	return enough;
 }

@@ -42,7 +42,7 @@ char *
 fms_io_map(FmsIo *io, Size bytes, bool direct)
 {
 	Size		buffer_bytes = direct && bytes >= HUGE_FROM_BYTES ?
-		TYPEALIGN(FMS_HUGE_PAGE_BYTES, bytes) : FMS_IO_ALIGN(bytes);
+		TYPEALIGN(FMS_HUGE_PAGE_BYTES, bytes) : fms_whole_pages(bytes);
 	Size		mapped_bytes = buffer_bytes + FMS_IO_ALIGN_BYTES;
 	char	   *buffer = fms_huge_page_map(mapped_bytes,
 										   PROT_READ | PROT_WRITE);

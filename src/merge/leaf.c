@@ -76,7 +76,7 @@ load_block(FmsLeaves *leaves, int run)
 
 /*
  * Frees the file space of the run's blocks up to number, which have been
- * read: in pieces of FMS_TAPE_FREE_BYTES, or up to the end of an extent.
+ * read: in pieces of fms_tape_free_bytes(), or up to the end of an extent.
  * The last merge frees nothing, since it writes nothing and may begin again.
  */
 static void
@@ -89,7 +89,7 @@ free_blocks(FmsLeaves *leaves, int run_number, uint32 number)
 	Size		bytes = (Size) n * plan->block_bytes;
 
 	if (!plan->frees ||
-		(bytes < FMS_TAPE_FREE_BYTES &&
+		(bytes < fms_tape_free_bytes(plan->tape) &&
 		 n < fms_run_contiguous_blocks(run, leaf->blocks_freed)))
 		return;
 	fms_tape_free(plan->tape,

@@ -103,7 +103,8 @@ free_slot(void)
 		ptrdiff_t	number = (MyProc - ProcGlobal->allProcs) * SLOTS + i;
 
 		/* auxiliary processes come after the backends */
-		if (number < MaxBackends * SLOTS && !slots[number].in_use)
+		if (number < MaxBackends * SLOTS &&
+			(!slots[number].in_use || slots[number].pid != MyProcPid))
 			return &slots[number];
 	}
 	return NULL;

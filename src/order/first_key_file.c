@@ -27,9 +27,6 @@
 
 #define CHUNK_MAGIC			0x464D5346	/* "FMSF" */
 
-/* Bytes of a BufFile: its buffer, and more than its other fields take. */
-#define BUFFILE_BYTES		((Size) BLCKSZ + 256)
-
 struct FmsFirstKeyFile
 {
 	BufFile    *file;
@@ -39,12 +36,6 @@ struct FmsFirstKeyFile
 	uint64		end_bytes;
 	Size		largest_bytes;	/* memory of the largest chunk */
 };
-
-Size
-fms_first_key_file_bytes(void)
-{
-	return sizeof(FmsFirstKeyFile) + BUFFILE_BYTES + FMS_FIRST_KEY_CHUNK_BYTES;
-}
 
 FmsFirstKeyFile *
 fms_first_key_file_open(FmsCounters *counters)

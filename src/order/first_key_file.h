@@ -51,9 +51,6 @@ typedef struct FmsFirstKeyExtent
 
 typedef struct FmsFirstKeyFile FmsFirstKeyFile;
 
-/* Memory of a file, and of the chunk that will be written next, in bytes. */
-extern Size fms_first_key_file_bytes(void);
-
 /*
  * Opens a temporary file under the current resource owner, with memory of the
  * current context.  counters receive the bytes written and read.

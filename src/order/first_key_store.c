@@ -53,8 +53,7 @@ fms_first_keys_memory(const FmsFirstKeyStore *store)
 
 	return (FmsFirstKeyMemory) {
 		.share_bytes = store->share_bytes,
-		.memory_bytes = store->memory_bytes +
-			(file ? fms_first_key_file_bytes() : 0),
+		.memory_bytes = store->memory_bytes,
 		.largest_bytes = file ? fms_first_key_file_largest(file) : 0
 	};
 }

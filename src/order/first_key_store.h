@@ -54,7 +54,7 @@ extern void fms_first_keys_destroy(FmsFirstKeyStore *store);
 typedef struct FmsFirstKeyMemory
 {
 	Size		share_bytes;	/* as created; 0: there is no store yet */
-	Size		memory_bytes;	/* taken now, by the file, too */
+	Size		memory_bytes;	/* taken now */
 	Size		largest_bytes;	/* of any chunk in the file; 0: none is */
 } FmsFirstKeyMemory;
 

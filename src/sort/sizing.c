@@ -214,6 +214,8 @@ merge_bytes(const FmsSizing *sizing, const FmsMergeInput *input, int nruns,
 		needed += sizing->first_keys_bytes;
 	else
 		needed += input->first_keys.memory_bytes;
+	/* descriptions of runs that this merge does not take */
+	needed += Max(input->runs - nruns, 0) * FMS_RUN_BYTES;
 	return needed;
 }
 
@@ -332,7 +334,7 @@ first_keys_to_come(const FmsSizing *sizing,
 	if (first_keys->largest_bytes > 0 ||
 		now + 2 * run < sizing->first_keys_bytes)
 		return Max(now, sizing->first_keys_bytes);
-	return sizing->first_keys_bytes + fms_first_key_file_bytes() +
+	return sizing->first_keys_bytes +
 		(nruns + 1) * fms_first_keys_run_bytes();
 }
 

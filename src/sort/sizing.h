@@ -33,6 +33,7 @@ typedef struct FmsMergeInput
 {
 	FmsFirstKeyMemory first_keys;
 	Size		in_memory_run_bytes;	/* tuples merged from memory */
+	int			runs;			/* of the sort, on disk */
 	uint32		largest_bytes;	/* of any record */
 	bool		compressed;		/* some blocks hold compressed chunks */
 } FmsMergeInput;
@@ -74,10 +75,10 @@ fms_sizing_formation_bytes(const FmsSizing *sizing, int runs)
 }
 
 /* Descriptions of runs take at most this part of work_mem. */
-#define FMS_DESCRIPTIONS_FRACTION	8
+#define FMS_DESCRIPTIONS_FRACTION	16
 
 /*
- * The most runs during run formation: 50 at 64 kB.  If there are more, they
+ * The most runs during run formation: 42 at 64 kB.  If there are more, they
  * are merged to half of that before the input has ended.
  */
 static inline int

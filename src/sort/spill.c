@@ -85,6 +85,7 @@ merge_input(const FmsSpill *spill)
 		.first_keys = fms_first_keys_memory(spill->first_keys),
 		.in_memory_run_bytes = spill->in_memory_run ?
 		fms_formation_memory_bytes(spill->in_memory_run) : 0,
+		.runs = spill->nruns,
 		.largest_bytes = spill->largest_bytes,
 		.compressed = spill->compressed
 	};

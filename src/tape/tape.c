@@ -105,7 +105,8 @@ bool
 fms_tape_has_free(FmsTape *tape, Size bytes)
 {
 	return is_at_end(tape) &&
-		fms_space_take(&tape->free, Max(bytes, FMS_TAPE_FREE_BYTES), NULL);
+		fms_space_take(&tape->free, Max(bytes, fms_tape_free_bytes(tape)),
+						NULL);
 }
 
 void
@@ -113,7 +114,7 @@ fms_tape_move_on(FmsTape *tape, Size bytes)
 {
 	if (!is_at_end(tape) && tape->here.from_bytes < tape->here.upto_bytes)
 		fms_space_add(&tape->free, tape->here);
-	if (!fms_space_take(&tape->free, Max(bytes, FMS_TAPE_FREE_BYTES),
+	if (!fms_space_take(&tape->free, Max(bytes, fms_tape_free_bytes(tape)),
 						&tape->here))
 		tape->here = EXTENT_FROM(tape->end_bytes);
 	Assert(fms_tape_holds(tape, bytes));

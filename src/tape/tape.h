@@ -15,8 +15,12 @@
 #include "tape/space.h"
 #include "tape/temp_file.h"
 
-/* Smallest extent to free or to write again, in bytes. */
-#define FMS_TAPE_FREE_BYTES	((Size) 32 * 1024)
+/*
+ * Smallest extent to free or to write again: bytes, and a fraction of the
+ * tape, which bounds the number of extents.
+ */
+#define FMS_TAPE_FREE_BYTES		((Size) 32 * 1024)
+#define FMS_TAPE_FREE_FRACTION	4096
 
 /* Others read these fields, only tape.c changes them. */
 typedef struct FmsTape
@@ -89,6 +93,12 @@ fms_tape_holds(const FmsTape *tape, Size bytes)
 	return bytes <= tape->here.upto_bytes - tape->here.from_bytes;
 }
 
+static inline Size
+fms_tape_free_bytes(const FmsTape *tape)
+{
+	return Max(FMS_TAPE_FREE_BYTES, tape->end_bytes / FMS_TAPE_FREE_FRACTION);
+}
+
 /* Is the position at the end, though an extent of that many bytes is free? */
 extern bool fms_tape_has_free(FmsTape *tape, Size bytes);
 
@@ -98,7 +108,7 @@ extern void fms_tape_move_on(FmsTape *tape, Size bytes);
 /*
  * Frees an extent, to be written again.  Must not be in flight.  Memory comes
  * from the current context, which must be the tape's.  Best in pieces of
- * FMS_TAPE_FREE_BYTES or more.
+ * fms_tape_free_bytes() or more.
  */
 extern void fms_tape_free(FmsTape *tape, uint64 offset_bytes,
 						  Size length_bytes);
