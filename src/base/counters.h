@@ -55,6 +55,9 @@ typedef enum FmsDirectReason
 	FMS_DIRECT_FAST				/* direct: the device is as fast */
 } FmsDirectReason;
 
+/* Does the reason choose the page cache?  AS_SET chooses nothing. */
+#define FMS_DIRECT_REASON_CACHES(reason)	((reason) == FMS_DIRECT_ROOM)
+
 /* Why the latest run is compressed, or is not. */
 typedef enum FmsCompressReason
 {
@@ -64,6 +67,10 @@ typedef enum FmsCompressReason
 	FMS_COMPRESS_SLOW,			/* the device is slow, and memory is short */
 	FMS_COMPRESS_GAINED_LITTLE	/* not any more: it saved little */
 } FmsCompressReason;
+
+/* Does the reason choose compression?  AS_SET chooses nothing. */
+#define FMS_COMPRESS_REASON_COMPRESSES(reason) \
+	((reason) == FMS_COMPRESS_SLOW)
 
 /*
  * COUNTER(name, unit, combination, line, label, column)

@@ -174,8 +174,8 @@ fms_spill_policy_choose(const FmsSpillFacts *facts,
 	choose_direct(facts, &now, previous, &choice);
 	choice.compress_reason = choose_compressed(facts, &now, previous,
 											   choice.direct);
-	choice.compressed = choice.compress_reason == FMS_COMPRESS_SLOW ||
-		facts->compression == FMS_COMPRESS_ON;
+	choice.compressed = facts->compression == FMS_COMPRESS_ON ||
+		FMS_COMPRESS_REASON_COMPRESSES(choice.compress_reason);
 	return choice;
 }
 
