@@ -4,11 +4,11 @@
  *	  What a sort reports about itself: one table of numbers.
  *
  * The floors below observe/ write counters and cannot read them: FmsCounters
- * is an incomplete type there.  observe/counters.h completes it, and every
- * report (EXPLAIN, fmsort_last_sort(), fmsort_stat, fmsort_progress, the log)
- * loops over the table.  A new counter is one line of FMS_COUNTERS and the
- * call that counts; if a SQL function of fmsort has a column of that name, it
- * shows the counter.
+ * is an incomplete type there.  observe/counters.h completes it.  The reports
+ * (EXPLAIN, fmsort_last_sort(), fmsort_stat, fmsort_progress, the log) loop
+ * over the table; explain_method(), why.c, estimate.c and a few others also
+ * read counters by name.  A SQL function shows a counter if it has a column of
+ * the counter's name.  src/README.md lists what a new counter needs.
  *
  * The counters of a running sort may lie in shared memory, where other
  * processes read them without a lock (observe/progress.c).  Counters that are

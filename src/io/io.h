@@ -105,7 +105,7 @@ fms_io_batch(uint32 depth)
  */
 typedef struct FmsIoMethod
 {
-	const char *name;			/* as EXPLAIN shows it */
+	const char *name;			/* as the device profile has it */
 	bool		submit_blocks;	/* submit() completes every request */
 
 	/* Prepares the method for another channel.  0, or -errno. */
