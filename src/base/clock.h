@@ -11,10 +11,10 @@
  *	  |<--------------------- whole: measured --------------------->|
  *
  * About one call in 64 is timed, at irregular distances, since the input may
- * be periodic.  It stands for the calls since the last sample, too.  If it was
- * interrupted, it counts once, and they wait for the next sample.  The owner's
- * part is cut to the whole.  The first calls are not timed: a sort of three
- * rows needs no clock.
+ * be periodic.  A sample represents all calls since the last sample.  A sample
+ * that was interrupted represents itself only; the next sample represents the
+ * other calls.  The owner's estimated time never exceeds the measured time.
+ * The first calls are not timed, so a small sort never reads the clock.
  *
  *-------------------------------------------------------------------------
  */

@@ -3,9 +3,9 @@
  * spill_policy.c
  *	  Does the next run bypass the page cache, and is it compressed?
  *
- * A run in the page cache costs two copies, and never sees the device if it is
- * read back before the kernel writes it.  A direct run costs no copy and
- * evicts nobody's pages, but goes to the device and back.
+ * A run in the page cache is copied twice.  It reaches the device only if the
+ * kernel writes it back before the sort ends.  A direct run is not copied and
+ * evicts no pages, but the device writes it and reads it.
  *
  *	  round trip, MB/s	 0 ..... 150 ..... 300 ........... 2000 ....
  *						 very slow	slow	 ordinary			fast
