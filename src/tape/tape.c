@@ -168,7 +168,7 @@ make_write(const FmsTape *tape, FmsIoRequest *request)
 													request->offset_bytes);
 
 	request->is_write = true;
-	request->piece_bytes = direct ? 0 : CACHED_WRITE_BYTES;
+	request->operation_bytes = direct ? 0 : CACHED_WRITE_BYTES;
 	return direct;
 }
 
@@ -226,7 +226,7 @@ fms_tape_read(FmsTape *tape, FmsIoRequest **requests, int n)
 		do
 		{
 			requests[i]->is_write = false;
-			requests[i]->piece_bytes = 0;
+			requests[i]->operation_bytes = 0;
 			bytes += requests[i++]->length_bytes;
 		} while (i < n &&
 				 bytes + requests[i]->length_bytes <= FMS_INTERRUPT_IO_BYTES);
