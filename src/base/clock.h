@@ -99,9 +99,10 @@ fms_sampler_due(FmsSampler *sampler)
 }
 
 /*
- * A sampled call begins.  It may take as little as reading the clock (20 ns).
- * So the clock is read twice, and the difference taken off; and earlier stores
- * are waited for, since they would delay the call's own.
+ * A sampled call begins.  The call may be as short as reading the clock takes
+ * (20 ns).  So the clock is read twice, and fms_sampler_add() subtracts the
+ * difference.  The barrier waits for earlier stores, which would delay the
+ * call's own.
  */
 static inline void
 fms_sampler_start(FmsSampler *sampler)
@@ -114,7 +115,7 @@ fms_sampler_start(FmsSampler *sampler)
 	sampler->clock_us = fms_clock_between_us(before, sampler->start);
 }
 
-/* It has ended.  known_us: what stopwatches have measured within it. */
+/* The call has ended.  known_us: what stopwatches have measured within it. */
 static inline void
 fms_sampler_add(FmsSampler *sampler, double known_us)
 {

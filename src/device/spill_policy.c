@@ -25,13 +25,14 @@
 /*
  * Round trips, MB/s.  LZ4 compresses 600 MB/s to half, so it pays on devices
  * that are plainly slower.  Run formation makes 400 MB/s of spill: a round
- * trip of 300 holds it up.  Two copies take as long as one of 1,000 to 2,000.
+ * trip of 300 holds it up.  Two copies take as long as a round trip at
+ * 1,000 to 2,000.
  */
 #define VERY_SLOW_MB			150.0
 #define SLOW_MB					300.0
 #define FAST_MB					2000.0
 
-/* A spill larger than the room by this factor gains little from a part. */
+/* A spill this many times the room gains little from caching a part. */
 #define EXPECTED_MULTIPLE		4
 
 /* One sort's fair share of the machine's available memory: 1/16. */
