@@ -284,8 +284,6 @@ BEGIN
 			temp_bytes_written :=
 				(plan #> '{0,Plan,Temp Written Blocks}')::bigint *
 				current_setting('block_size')::bigint;
-			sort_method := string_agg(DISTINCT method #>> '{}', ', ')
-				FROM jsonb_path_query(plan, 'strict $.**."Sort Method"') method;
 			SELECT sum(a.run_formation_ms - a.input_ms), sum(m.merge_ms),
 				sum(m.blocked_ms), sum(m.runs), max(m.merge_passes),
 				sum(m.blocks), max(m.block_size), max(m.assist_blocks),
@@ -309,6 +307,9 @@ BEGIN
 				IF blocked_time > merge_time THEN
 					blocked_time := merge_time;
 				END IF;
+				-- last, since it may sort
+				sort_method := string_agg(DISTINCT method #>> '{}', ', ')
+					FROM jsonb_path_query(plan, 'strict $.**."Sort Method"') method;
 				RETURN NEXT;
 			ELSIF runs IS NULL THEN
 				RAISE NOTICE 'no sort of the query spills: the modes make no difference';

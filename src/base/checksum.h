@@ -1,17 +1,18 @@
 /*-------------------------------------------------------------------------
  *
  * checksum.h
- *	  Salt and checksum at the beginning of every piece of a temporary file.
+ *	  Salt and checksum at the beginning of every unit of a temporary file: a
+ *	  block, or a chunk of first keys.
  *
- *	  | crc | salt | header of the piece | contents | padding |
- *	        |<------------ covered by the crc --------------->|
+ *	  | CRC | salt | header of the unit | contents | padding |
+ *	        |<------------ covered by the CRC -------------->|
  *
  * The merge returns tuples in its input buffer, so wrong bytes from the device
- * would be a wrong answer or a crash.  The crc detects changed bytes, the salt
- * an intact piece of another file, and the piece's header (run and number) an
- * intact piece of the same file from elsewhere.
+ * would be a wrong answer or a crash.  The CRC detects changed bytes.  The
+ * salt detects a unit of another file.  The header (run and number) detects a
+ * unit from another place of the same file.
  *
- * The crc costs about 0.1 s a GB in each direction, so it is optional
+ * The CRC costs about 0.1 s a GB in each direction, so it is optional
  * (fmsort.checksums).  The salt is always checked.
  *
  *-------------------------------------------------------------------------
@@ -26,7 +27,7 @@
 
 typedef struct FmsChecksum
 {
-	uint32		crc;			/* CRC32C of the rest of the piece; 0 without
+	uint32		crc;			/* CRC32C of the rest of the unit; 0 without
 								 * checksums */
 	uint32		salt;			/* of the file, which no other file has */
 } FmsChecksum;
@@ -53,7 +54,7 @@ fms_checksum_crc(const FmsChecksum *checksum, Size bytes)
 }
 
 /*
- * Fills in the checksum of a complete piece of `bytes` bytes that begins with
+ * Fills in the checksum of a complete unit of `bytes` bytes that begins with
  * it.  with_crc: fmsort.checksums is on.
  */
 static inline void
@@ -63,7 +64,7 @@ fms_checksum_set(FmsChecksum *checksum, Size bytes, uint32 salt, bool with_crc)
 	checksum->crc = with_crc ? fms_checksum_crc(checksum, bytes) : 0;
 }
 
-/* Is the piece what fms_checksum_set() was given with the same salt? */
+/* Is the unit what fms_checksum_set() was given with the same salt? */
 static inline bool
 fms_checksum_holds(const FmsChecksum *checksum, Size bytes, uint32 salt,
 				   bool with_crc)

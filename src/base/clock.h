@@ -11,10 +11,10 @@
  *	  |<--------------------- whole: measured --------------------->|
  *
  * About one call in 64 is timed, at irregular distances, since the input may
- * be periodic.  It stands for the calls since the last sample, too.  If it was
- * interrupted, it counts once, and they wait for the next sample.  The owner's
- * part is cut to the whole.  The first calls are not timed: a sort of three
- * rows needs no clock.
+ * be periodic.  A sample represents all calls since the last sample.  A sample
+ * that was interrupted represents itself only; the next sample represents the
+ * other calls.  The owner's estimated time never exceeds the measured time.
+ * The first calls are not timed, so a small sort never reads the clock.
  *
  *-------------------------------------------------------------------------
  */
@@ -99,9 +99,10 @@ fms_sampler_due(FmsSampler *sampler)
 }
 
 /*
- * A sampled call begins.  It may take as little as reading the clock (20 ns).
- * So the clock is read twice, and the difference taken off; and earlier stores
- * are waited for, since they would delay the call's own.
+ * A sampled call begins.  The call may be as short as reading the clock takes
+ * (20 ns).  So the clock is read twice, and fms_sampler_add() subtracts the
+ * difference.  The barrier waits for earlier stores, which would delay the
+ * call's own.
  */
 static inline void
 fms_sampler_start(FmsSampler *sampler)
@@ -114,7 +115,7 @@ fms_sampler_start(FmsSampler *sampler)
 	sampler->clock_us = fms_clock_between_us(before, sampler->start);
 }
 
-/* It has ended.  known_us: what stopwatches have measured within it. */
+/* The call has ended.  known_us: what stopwatches have measured within it. */
 static inline void
 fms_sampler_add(FmsSampler *sampler, double known_us)
 {

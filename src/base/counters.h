@@ -4,11 +4,11 @@
  *	  What a sort reports about itself: one table of numbers.
  *
  * The floors below observe/ write counters and cannot read them: FmsCounters
- * is an incomplete type there.  observe/counters.h completes it, and every
- * report (EXPLAIN, fmsort_last_sort(), fmsort_stat, fmsort_progress, the log)
- * loops over the table.  A new counter is one line of FMS_COUNTERS and the
- * call that counts; if a SQL function of fmsort has a column of that name, it
- * shows the counter.
+ * is an incomplete type there.  observe/counters.h completes it.  The reports
+ * (EXPLAIN, fmsort_last_sort(), fmsort_stat, fmsort_progress, the log) loop
+ * over the table; explain_method(), why.c, estimate.c and a few others also
+ * read counters by name.  A SQL function shows a counter if it has a column of
+ * the counter's name.  src/README.md lists what a new counter needs.
  *
  * The counters of a running sort may lie in shared memory, where other
  * processes read them without a lock (observe/progress.c).  Counters that are
@@ -55,6 +55,9 @@ typedef enum FmsDirectReason
 	FMS_DIRECT_FAST				/* direct: the device is as fast */
 } FmsDirectReason;
 
+/* Does the reason choose the page cache?  AS_SET chooses nothing. */
+#define FMS_DIRECT_REASON_CACHES(reason)	((reason) == FMS_DIRECT_ROOM)
+
 /* Why the latest run is compressed, or is not. */
 typedef enum FmsCompressReason
 {
@@ -64,6 +67,10 @@ typedef enum FmsCompressReason
 	FMS_COMPRESS_SLOW,			/* the device is slow, and memory is short */
 	FMS_COMPRESS_GAINED_LITTLE	/* not any more: it saved little */
 } FmsCompressReason;
+
+/* Does the reason choose compression?  AS_SET chooses nothing. */
+#define FMS_COMPRESS_REASON_COMPRESSES(reason) \
+	((reason) == FMS_COMPRESS_SLOW)
 
 /*
  * COUNTER(name, unit, combination, line, label, column)

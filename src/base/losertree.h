@@ -6,8 +6,8 @@
  *
  * Node 0 holds the winner, every other node the loser of its match.  When the
  * winner's key changes, the path from its leaf to the root is replayed, one
- * comparison a match.  Leaf i has position n + i, its parent half of that.
- * Five leaves with keys 7 3 9 1 4:
+ * comparison a match.  Leaf i is at position n + i; the parent of position p
+ * is at p / 2.  Five leaves with keys 7 3 9 1 4:
  *
  *	                  [0] winner: leaf 3 (1)
  *	                  [1] loser:  leaf 1 (3)
@@ -15,7 +15,8 @@
  *	     leaf 0     [4] loser: leaf 4    leaf 1      leaf 2
  *	                leaf 3      leaf 4
  *
- * A node is a number with the leaf in it, so a match touches nothing else:
+ * A node is a 128-bit number that contains the key and the leaf's number, so a
+ * match reads two nodes and, unless the keys are equal, no record:
  *
  *	  node      | key_high, 64 bits | key_low, 32 | leaf, 32 |
  *

@@ -11,9 +11,9 @@
  *	  completed       ###|##########################|########
  *	                ramp |        counted           | drained
  *
- * The device may compress: the file is random, and each page that is written
- * gets a new number.  Blocks that were never written are not read from the
- * device: the file is written first.
+ * The device may compress or deduplicate data.  The file therefore has random
+ * contents, and each page that is written has a distinct number.  A device
+ * need not read blocks that were never written, so the file is written first.
  *
  * On ERROR, a reset callback of the caller's memory context drains and closes
  * the channel, and the resource owner deletes the file.

@@ -3,9 +3,9 @@
  * spill_policy.c
  *	  Does the next run bypass the page cache, and is it compressed?
  *
- * A run in the page cache costs two copies, and never sees the device if it is
- * read back before the kernel writes it.  A direct run costs no copy and
- * evicts nobody's pages, but goes to the device and back.
+ * A run in the page cache is copied twice.  It reaches the device only if the
+ * kernel writes it back before the sort ends.  A direct run is not copied and
+ * evicts no pages, but the device writes it and reads it.
  *
  *	  round trip, MB/s	 0 ..... 150 ..... 300 ........... 2000 ....
  *						 very slow	slow	 ordinary			fast
@@ -25,13 +25,14 @@
 /*
  * Round trips, MB/s.  LZ4 compresses 600 MB/s to half, so it pays on devices
  * that are plainly slower.  Run formation makes 400 MB/s of spill: a round
- * trip of 300 holds it up.  Two copies take as long as one of 1,000 to 2,000.
+ * trip of 300 holds it up.  Two copies take as long as a round trip at
+ * 1,000 to 2,000.
  */
 #define VERY_SLOW_MB			150.0
 #define SLOW_MB					300.0
 #define FAST_MB					2000.0
 
-/* A spill larger than the room by this factor gains little from a part. */
+/* A spill this many times the room gains little from caching a part. */
 #define EXPECTED_MULTIPLE		4
 
 /* One sort's fair share of the machine's available memory: 1/16. */
@@ -174,8 +175,8 @@ fms_spill_policy_choose(const FmsSpillFacts *facts,
 	choose_direct(facts, &now, previous, &choice);
 	choice.compress_reason = choose_compressed(facts, &now, previous,
 											   choice.direct);
-	choice.compressed = choice.compress_reason == FMS_COMPRESS_SLOW ||
-		facts->compression == FMS_COMPRESS_ON;
+	choice.compressed = facts->compression == FMS_COMPRESS_ON ||
+		FMS_COMPRESS_REASON_COMPRESSES(choice.compress_reason);
 	return choice;
 }
 

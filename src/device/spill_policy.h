@@ -3,8 +3,8 @@
  * spill_policy.h
  *	  Does the next run bypass the page cache, and is it compressed?
  *
- * The spill asks before its first run and after each run.  Runs that have been
- * written stay where and as they are.
+ * The spill asks before its first run and after each run.  A choice does not
+ * change runs that have been written.
  *
  *-------------------------------------------------------------------------
  */

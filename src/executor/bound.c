@@ -3,10 +3,10 @@
  * bound.c
  *	  How the bound of a LIMIT reaches the sorts below it.
  *
- * A Limit tells the nodes below it how many tuples it needs
- * (ExecSetTupleBound), but of nodes that sort only the server's own.  So when
- * a query has started, this file walks down from each Limit as the server
- * would, and shows it to the FMSort nodes:
+ * ExecSetTupleBound() passes the number of tuples that a Limit needs to the
+ * nodes below, but it knows only the server's own sort nodes.  When a query
+ * has started, this file therefore walks down from each Limit as the server
+ * does, and tells the FMSort nodes which Limit is above them:
  *
  *	  Limit -> Result, SubqueryScan without a condition, Append,
  *			   MergeAppend, Gather, GatherMerge -> ... -> FMSort

@@ -14,12 +14,13 @@
  * one FmsSort.  The node adds up the counters of all groups.
  *
  * Parallel workers sort their own input, and report their counters in shared
- * memory.  The server offers that only to parallel-aware nodes, so the node
- * below a Gather is one: EXPLAIN calls it "Parallel Custom Scan".
+ * memory.  The server gives shared memory only to parallel-aware nodes, so an
+ * FMSort below a Gather is parallel-aware: EXPLAIN calls it "Parallel Custom
+ * Scan".
  *
  * Begin does nothing expensive: EvalPlanQual begins nodes that never run.  The
- * sort's memory is a child of the query's context, and cleans up when that
- * goes (sort.c), so errors need no handling here.
+ * sort's memory context is a child of the query's, and its reset callbacks
+ * clean up (spill.c), so errors need no handling here.
  *
  *-------------------------------------------------------------------------
  */

@@ -16,10 +16,10 @@
  *	        Seq Scan  <---------------+
  *	      Index Scan  <------------+
  *
- * These Sorts stay PostgreSQL's, and are counted (fmsort_stat): those of later
- * grouping sets, which Agg runs itself, and those below another extension's
- * node, which may look for Sorts by type.  A ForeignScan's local join stays as
- * it is, too.
+ * Two kinds of Sorts are not replaced, but counted (fmsort_stat).  Agg itself
+ * runs the Sorts of later grouping sets.  Another extension may search the
+ * children of its node for Sort nodes.  The local join plan of a ForeignScan
+ * is not changed either.
  *
  *-------------------------------------------------------------------------
  */

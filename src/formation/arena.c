@@ -11,10 +11,11 @@
  *	  index  |e e e e e ....|			data  |r r r r r r r r r .......|
  *	  index  |e e e e e e e e e ......|		data  |r r r r r r r r r r ..
  *
- * New room is divided between the pieces as the room before is used.  If the
- * limit is reached and one piece is full, the room left is divided again.
+ * When the arena grows, it divides its memory in the proportion in which the
+ * pieces use it.  If one piece is full at the limit, the arena divides the
+ * memory again.
  *
- * Memory: the pieces go when the arena is freed or its context is reset.
+ * Memory: the pieces are freed with the arena or when its context is reset.
  *
  *-------------------------------------------------------------------------
  */

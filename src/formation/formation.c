@@ -12,9 +12,9 @@
  *	                     v               v
  *	  records [header|key|tuple] [header|key|tuple] ..
  *
- * Top-N.  If only n tuples are wanted, memory holds up to about 2 n.  Then the
- * first n are kept; the last of them is the cutoff, and tuples that are not
- * less are refused, usually by their key prefix and without being copied.
+ * Top-N.  If only n tuples are wanted, memory holds up to about 2 n, then the
+ * n smallest are kept.  The largest of these is the cutoff; tuples that do not
+ * sort before the cutoff are dropped, most of them by their key prefix.
  *
  * Spilling.  The tuples that arrived first are written, the others move up:
  *

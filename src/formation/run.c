@@ -17,9 +17,9 @@
  * A record that does not fit into the rest of a block starts a new block.  A
  * record larger than a block continues in a chain of blocks with one first
  * key.  A record too large for a compressed chunk ends the compression of its
- * run.  If a mode reads by last keys, a block has the last key of the block
- * before it as its first key; the writer keeps a copy of that key unless its
- * record is in the open block.
+ * run.  For a mode that reads by last keys, the store notes for each block the
+ * last key of the previous block.  The writer keeps a copy of that key unless
+ * its record is in the open block.
  *
  * Memory: writer, compressor and extents are palloc'd; the write buffer owns
  * its buffers.  After an ERROR the I/O channel drains the writes.

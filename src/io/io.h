@@ -54,8 +54,8 @@ struct FmsIoRequest
 	int			fd;				/* may be closed once submitted */
 	bool		is_write;
 	uint32		length_bytes;
-	uint32		piece_bytes;	/* size of the operations that the transfer
-								 * is cut into; 0: one operation */
+	uint32		operation_bytes;	/* of each operation but the last; 0: one
+									 * operation */
 	char	   *buffer;
 	uint64		offset_bytes;
 
@@ -65,26 +65,27 @@ struct FmsIoRequest
 
 	/* kept by the channel and its method */
 	FmsIo	   *io;
-	uint32		pieces_left;	/* pieces in flight */
+	uint32		operations_left;	/* in flight */
 	uint32	   *group;			/* NULL, or the owner's counter of requests in
 								 * flight */
 };
 
-/* Number of pieces of a request. */
+/* Number of operations of a request: system calls, or entries of a ring. */
 static inline uint32
-fms_io_pieces(const FmsIoRequest *request)
+fms_io_operations(const FmsIoRequest *request)
 {
-	return request->piece_bytes == 0 ? 1 :
-		(request->length_bytes - 1) / request->piece_bytes + 1;
+	return request->operation_bytes == 0 ? 1 :
+		(request->length_bytes - 1) / request->operation_bytes + 1;
 }
 
-/* Length of the piece at that offset in the request, in bytes. */
+/* Length of the operation at that offset in the request, in bytes. */
 static inline uint32
-fms_io_piece_bytes(const FmsIoRequest *request, uint32 at_bytes)
+fms_io_operation_bytes(const FmsIoRequest *request, uint32 at_bytes)
 {
 	uint32		left = request->length_bytes - at_bytes;
 
-	return request->piece_bytes == 0 ? left : Min(left, request->piece_bytes);
+	return request->operation_bytes == 0 ? left :
+		Min(left, request->operation_bytes);
 }
 
 /*
@@ -105,7 +106,7 @@ fms_io_batch(uint32 depth)
  */
 typedef struct FmsIoMethod
 {
-	const char *name;			/* as EXPLAIN shows it */
+	const char *name;			/* as the device profile has it */
 	bool		submit_blocks;	/* submit() completes every request */
 
 	/* Prepares the method for another channel.  0, or -errno. */

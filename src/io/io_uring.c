@@ -153,18 +153,18 @@ uring_close(void)
 	}
 }
 
-/* A piece of the request has moved `result` bytes, or failed. */
+/* An operation of the request has moved `result` bytes, or failed. */
 static void
-complete_piece(FmsIoRequest *request, int result)
+complete_operation(FmsIoRequest *request, int result)
 {
-	Assert(request->pieces_left > 0);
+	Assert(request->operations_left > 0);
 
-	/* the first error stays; short pieces add up */
+	/* the first error stays; short operations add up */
 	if (result < 0 && request->result >= 0)
 		request->result = result;
 	else if (result > 0 && request->result >= 0)
 		request->result += result;
-	if (--request->pieces_left == 0)
+	if (--request->operations_left == 0)
 		fms_io_complete(request, request->result);
 }
 
@@ -180,7 +180,7 @@ reap(void)
 		unsigned int i;
 
 		for (i = 0; i < n; i++)
-			complete_piece(io_uring_cqe_get_data(cqes[i]), cqes[i]->res);
+			complete_operation(io_uring_cqe_get_data(cqes[i]), cqes[i]->res);
 		io_uring_cq_advance(&ring, n);
 		ring_in_flight -= n;
 	}
@@ -202,7 +202,7 @@ wait_and_reap(void)
 	return error;
 }
 
-/* Ends the pieces whose entries the kernel has not taken. */
+/* Ends the operations whose entries the kernel has not taken. */
 static void
 cancel_entries(void)
 {
@@ -211,9 +211,9 @@ cancel_entries(void)
 	for (left = io_uring_sq_ready(&ring); left > 0; left--)
 	{
 		unsigned int at = (ring.sq.sqe_tail - left) % RING_SUBMISSION_ENTRIES;
+		uint64		data = ring.sq.sqes[at].user_data;
 
-		complete_piece((FmsIoRequest *) (uintptr_t) ring.sq.sqes[at].user_data,
-					   -ECANCELED);
+		complete_operation((FmsIoRequest *) (uintptr_t) data, -ECANCELED);
 	}
 }
 
@@ -246,13 +246,13 @@ get_entry(void)
 	return ring_error == 0 ? io_uring_get_sqe(&ring) : NULL;
 }
 
-/* Prepares the entry of the piece at that offset in the request. */
+/* Prepares the entry of the operation at that offset in the request. */
 static void
 prepare(struct io_uring_sqe *sqe, FmsIoRequest *request, uint32 at)
 {
 	int			fd = request->fd;
 	char	   *buffer = request->buffer + at;
-	uint32		bytes = fms_io_piece_bytes(request, at);
+	uint32		bytes = fms_io_operation_bytes(request, at);
 	uint64		offset = request->offset_bytes + at;
 
 	if (request->is_write)
@@ -262,7 +262,7 @@ prepare(struct io_uring_sqe *sqe, FmsIoRequest *request, uint32 at)
 	io_uring_sqe_set_data(sqe, request);
 }
 
-/* Queues the pieces of a request. */
+/* Queues the operations of a request. */
 static void
 queue(FmsIoRequest *request)
 {
@@ -270,15 +270,15 @@ queue(FmsIoRequest *request)
 	uint32		at;
 
 	request->result = 0;
-	request->pieces_left = fms_io_pieces(request);
-	for (at = 0; at < bytes; at += fms_io_piece_bytes(request, at))
+	request->operations_left = fms_io_operations(request);
+	for (at = 0; at < bytes; at += fms_io_operation_bytes(request, at))
 	{
 		struct io_uring_sqe *sqe = get_entry();
 
 		if (sqe)
 			prepare(sqe, request, at);
 		else
-			complete_piece(request, -ECANCELED);
+			complete_operation(request, -ECANCELED);
 	}
 }
 

@@ -3,8 +3,7 @@
  * request.c
  *	  Requests: carrying out, completing.
  *
- * A request may be cut into pieces, an operation each.  Nothing here raises an
- * error.
+ * A request is one operation or several.  Nothing here raises an error.
  *
  *-------------------------------------------------------------------------
  */
@@ -26,12 +25,15 @@ fms_io_complete(FmsIoRequest *request, int result)
 		(*request->group)--;
 }
 
-/* Moves the piece at that offset in the request.  Bytes moved, or -errno. */
+/*
+ * Carries out the operation at that offset in the request.  Bytes moved, or
+ * -errno.
+ */
 static int
-transfer_piece(const FmsIoRequest *request, uint32 at_bytes)
+transfer_operation(const FmsIoRequest *request, uint32 at_bytes)
 {
 	char	   *buffer = request->buffer + at_bytes;
-	uint32		bytes = fms_io_piece_bytes(request, at_bytes);
+	uint32		bytes = fms_io_operation_bytes(request, at_bytes);
 	off_t		offset = (off_t) (request->offset_bytes + at_bytes);
 	ssize_t		moved;
 
@@ -52,11 +54,11 @@ fms_io_transfer(const FmsIoRequest *request)
 
 	while (moved < request->length_bytes)
 	{
-		int			result = transfer_piece(request, moved);
+		int			result = transfer_operation(request, moved);
 
 		if (result < 0)
 			return result;
-		if ((uint32) result < fms_io_piece_bytes(request, moved))
+		if ((uint32) result < fms_io_operation_bytes(request, moved))
 			return moved + result;
 		moved += result;
 	}

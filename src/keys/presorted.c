@@ -13,10 +13,11 @@
  *	  merged	_ 1 2 3 4 5 6 7 8 9
  *				0 1 2 3 4 5 6 7 8 9
  *
- * If at most OUTLIERS_AT_ONCE of the last kept entries are greater than the
- * next entry, those are the outliers; otherwise the entry is (9, not 3 to 5;
- * then 0).  If outliers become too many, they are merged by arrival, and the
- * caller sorts in another way.  Random input is rejected after a few entries.
+ * The next entry is compared with the last kept entries.  If at most
+ * OUTLIERS_AT_ONCE of these are greater, they become outliers (9); otherwise
+ * the next entry does (0).  If there are too many outliers, the sort restores
+ * the order of arrival, and the caller sorts in another way.  Random input is
+ * rejected after a few entries.
  *
  * Memory: 16 bytes for each OUTLIERS_FRACTION entries, palloc'd for the call.
  * If the allocation fails, the caller sorts in another way.

@@ -15,16 +15,16 @@
  *	      [block]  :  [block]
  *	               ..... not read, being read, or waiting as assist block
  *
- * When a head wins, its record leaves.  When a key wins, the merge asks the
- * mode for its block, whose first record has the same key, so no match is
- * replayed.  A block is thus asked for when its first record is the smallest
- * left, which makes the block read order exact.
+ * When a head wins, its record leaves.  When a first key wins, the merge asks
+ * the mode for the key's block.  The block's first record has the same key, so
+ * the tree stays valid.  The merge thus asks for a block when its first record
+ * is the smallest left, which makes the block read order exact.
  *
- * The winner moves on at the next call, since the parent looks at its record
- * in the sort block until then.
+ * The winner's leaf moves on at the next call, since the parent reads the
+ * record in the sort block until then.
  *
  * Memory: palloc'd in the context of creation, except the input's blocks.  On
- * an error the owner of context and channel cleans up.
+ * ERROR the owner of context and channel cleans up.
  *
  *-------------------------------------------------------------------------
  */

@@ -5,8 +5,8 @@
  *
  * All modes share the merge, its leaves and its input buffer.  A mode is a
  * table of answers about blocks and knows nothing about tuples: a comparison
- * of two modes compares only their reading.  A new mode is one file in modes/
- * with one FmsMode.
+ * of two modes compares only their reading.  src/README.md lists what a new
+ * mode needs.
  *
  *-------------------------------------------------------------------------
  */

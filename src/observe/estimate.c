@@ -5,17 +5,17 @@
  *
  * Arithmetic on the counters of the sort, in the process that looks at it.
  *
- * Part done.  Run formation has three quarters; it goes by tuples, of those
- * that the planner expects.  If more come, the part approaches the end of run
- * formation without reaching it, so it never falls.  The merge goes by blocks,
- * whose number is exact: the block read order has them all.  Intermediate
- * passes have the first half of the merge.
+ * Part done.  Run formation counts as 75 % of the sort.  Its progress is the
+ * number of tuples read divided by the planner's estimate.  If more tuples
+ * arrive, the progress approaches 75 % without reaching it, so it never falls.
+ * The merge's progress is the number of blocks asked for, divided by the
+ * number of all blocks.  Intermediate passes count as half of the merge.
  *
  *	  0 ------------------------------- 75 ------- 87.5 ------- 100 %
  *	      tuples in / expected             passes    blocks / all
  *
- * Time left.  The rest goes on at the speed so far; that of a merge at the
- * merge's own, once it is known.
+ * Time left.  The estimate assumes that the sort continues at its average
+ * speed so far; in the merge, at the merge's average speed once it is known.
  *
  *-------------------------------------------------------------------------
  */

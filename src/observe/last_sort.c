@@ -4,9 +4,10 @@
  *	  What this session's last statement sorted: fmsort_last_sort().
  *
  * A session keeps the counters of the sorts of one statement: the latest one
- * that sorted.  The first sort of a later statement replaces them, so the
- * statement that asks for them does not.  Of a statement that sorts often
- * (a loop in a function) the last sorts are kept.
+ * that sorted.  The first sort of a later statement discards them.  A
+ * statement that only calls fmsort_last_sort() sorts nothing and discards
+ * nothing.  If a statement sorts often (a loop in a function), its last sorts
+ * are kept.
  *
  * Memory: a fixed array in TopMemoryContext, made at the first sort.
  *

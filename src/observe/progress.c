@@ -12,9 +12,10 @@
  *	  ..			 ^
  *	                 +-- any session copies it, and checks `changes`
  *
- * No locks: a slot has one writer.  A reader copies the slot between two looks
- * at the change counter.  If that was odd or has changed, the copy is of half
- * a change, and is made again.  estimate.c derives percentage and time.
+ * No locks: a slot has one writer.  A reader reads the change counter, copies
+ * the slot and reads the counter again.  If the counter was odd or differs,
+ * the copy is inconsistent, and the reader copies again.  estimate.c derives
+ * percentage and time.
  *
  * Without shared memory, or if all slots of its backend are taken, a sort
  * counts in its own memory and is not shown.

@@ -3,11 +3,11 @@
  * stat.c
  *	  What all sorts of a database have done so far: fmsort_stat.
  *
- * A sort that has ended adds its counters to sums of its process.  They go to
- * those of the database, in shared memory, when the transaction ends: a lock
- * for each sort would cost small sorts a tenth of their time.  A sum is a
- * counter added up over all sorts, so this file names no counter but those of
- * sorts that stay PostgreSQL's.
+ * A sort that has ended adds its counters to the process's sums.  When the
+ * transaction ends, the process adds its sums to the database's, in shared
+ * memory: a lock for each sort would cost small sorts a tenth of their time.
+ * A sum is a counter added up over all sorts, so this file names only the
+ * counters of sorts that stay PostgreSQL's.
  *
  * Databases that find the fixed table full share its last row.  Parallel
  * workers add their own sorts.  A sort whose query fails is not counted.

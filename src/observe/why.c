@@ -71,7 +71,7 @@ append_direct(StringInfo text, const FmsCounters *counters)
 	bool		direct = fms_counter(counters, FMS_COUNT_DIRECT_IO) == FMS_YES;
 
 	clause(text);
-	if (reason != FMS_DIRECT_ROOM)
+	if (!FMS_DIRECT_REASON_CACHES(reason))
 		appendStringInfo(text, "%sdirect I/O",
 						 fms_counter(counters, FMS_COUNT_CACHED_BYTES) > 0 ?
 						 "page cache, then " : "");

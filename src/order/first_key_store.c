@@ -5,7 +5,8 @@
  *
  * Each chain of blocks has a first key of a few bytes, so their number grows
  * with the data while work_mem does not.  First keys stay in memory up to a
- * share of it.  From there on, a run's further ones go to a temporary file:
+ * share of work_mem.  When the share is full, further first keys of each run
+ * go to a temporary file:
  *
  *	  run 0:  memory [k k k k k k]
  *	  run 1:  memory [k k k]  file [k k k][k k k][k k]

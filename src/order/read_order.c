@@ -17,12 +17,11 @@
  * comes before all others.
  *
  * Each run's keys are sorted already, so a tree of losers computes the order
- * step by step as the reads advance, in memory per run.  Two readers follow a
- * run's first keys: one ahead, with the reads, and one behind, with the merge.
- * The merge needs a block's key until it asks for the block (merge.c).
+ * step by step as the reads advance, in memory per run.  One reader of a run's
+ * first keys computes the order ahead of the reads.  The other one returns the
+ * key of the run's next block to the merge (merge.c).
  *
- * Memory is palloc'd in the context of creation.  On ERROR nothing is done
- * here.
+ * Memory is palloc'd in the context of creation.
  *
  *-------------------------------------------------------------------------
  */

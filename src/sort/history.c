@@ -14,10 +14,11 @@
  * A position before the window is reached by merging again from the last
  * checkpoint before it, through the window.  A merge is deterministic.
  *
- * If there is no room for a checkpoint, every second one is given up, so they
- * are far apart after a long way.  A merge from one of them has half of the
- * room for checkpoints on its way.  Thus going back through n tuples with c
- * checkpoints merges each about twice, if n / c^2 is less than a window.
+ * When the array of checkpoints is full, every second checkpoint is dropped,
+ * so their distance grows with the number of tuples.  A merge that starts
+ * again at a checkpoint may use half of the array.  Thus going back through n
+ * tuples with c checkpoints merges each about twice, if n / c^2 is less than a
+ * window.
  *
  * All memory is in a context of the history's own.
  *

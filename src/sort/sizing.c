@@ -8,13 +8,14 @@
  *	  |                |  records, in-memory run         |  history    |
  *
  * The first run needs the block size, and the number of runs n is known after
- * the last one.  So an automatic block size goes by the planner's estimate of
- * the input: the largest blocks of which the expected runs and the usual
+ * the last one.  So an automatic block size depends on the planner's estimate
+ * of the input: the largest blocks of which the expected runs and the usual
  * assist blocks fit into memory.  A wrong estimate costs a pass or smaller
  * transfers.
  *
  * A block size that was set is kept, and the fan-in falls until the merge
- * fits.  Only if not even two runs fit is the block size halved, and then l.
+ * fits.  If two runs do not fit, the block size is halved; if this is not
+ * enough, the number of assist blocks is.
  *
  * Pure arithmetic: owns nothing, cannot fail.
  *

@@ -75,10 +75,10 @@ fms_sizing_formation_bytes(const FmsSizing *sizing, int runs)
 }
 
 /* Descriptions of runs take at most this part of work_mem. */
-#define FMS_DESCRIPTIONS_FRACTION	16
+#define FMS_DESCRIPTIONS_FRACTION	8
 
 /*
- * The most runs during run formation: 42 at 64 kB.  If there are more, they
+ * The most runs during run formation: 85 at 64 kB.  If there are more, they
  * are merged to half of that before the input has ended.
  */
 static inline int

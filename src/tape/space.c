@@ -12,7 +12,7 @@
  * So several passes need little more space than the spill.  Extents that touch
  * are joined.  They are in bytes, since blocks may be smaller than a page, but
  * whole pages are taken.  The largest extent is taken first, so the result
- * lies in few pieces.  A pass reads few runs, each of which has one extent or
+ * has few extents.  A pass reads few runs, each of which has one extent or
  * two, so an array holds them.
  *
  * Memory: one array, palloc'd.

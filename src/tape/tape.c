@@ -7,9 +7,9 @@
  *	  |  run 0  |  free  | run 2 |  free  | run 4 |
  *	                ^ position                    ^ end
  *
- * An intermediate pass frees what it has read (space.c), and the tape writes
- * there before it grows.  A free extent stays in the page cache, or on the
- * device past it, where it was.
+ * An intermediate pass frees the extents that it has read (space.c), and the
+ * tape writes there before it grows.  A run written into a free extent uses
+ * the same kind of I/O (page cache or direct) as the extent's first contents.
  *
  * Descriptors are resolved right before a submission: fd.c may close any file
  * when it needs a descriptor.  A submitted request does not need it any more.
@@ -169,7 +169,7 @@ make_write(const FmsTape *tape, FmsIoRequest *request)
 													request->offset_bytes);
 
 	request->is_write = true;
-	request->piece_bytes = direct ? 0 : CACHED_WRITE_BYTES;
+	request->operation_bytes = direct ? 0 : CACHED_WRITE_BYTES;
 	return direct;
 }
 
@@ -227,7 +227,7 @@ fms_tape_read(FmsTape *tape, FmsIoRequest **requests, int n)
 		do
 		{
 			requests[i]->is_write = false;
-			requests[i]->piece_bytes = 0;
+			requests[i]->operation_bytes = 0;
 			bytes += requests[i++]->length_bytes;
 		} while (i < n &&
 				 bytes + requests[i]->length_bytes <= FMS_INTERRUPT_IO_BYTES);

@@ -107,8 +107,8 @@ extern void fms_tape_move_on(FmsTape *tape, Size bytes);
 
 /*
  * Frees an extent, to be written again.  Must not be in flight.  Memory comes
- * from the current context, which must be the tape's.  Best in pieces of
- * fms_tape_free_bytes() or more.
+ * from the current context, which must be the tape's.  Smaller extents than
+ * fms_tape_free_bytes() are of little use.
  */
 extern void fms_tape_free(FmsTape *tape, uint64 offset_bytes,
 						  Size length_bytes);
@@ -129,8 +129,8 @@ extern void fms_tape_overwrite(FmsTape *tape, FmsIoRequest **requests, int n);
 extern void fms_tape_wait(FmsTape *tape, FmsIoRequest *request);
 
 /*
- * Raises ERRCODE_DATA_CORRUPTED for a piece that is not what was written.  The
- * detail is a palloc'd sentence.
+ * Raises ERRCODE_DATA_CORRUPTED for a block that differs from what was
+ * written.  The detail is a palloc'd sentence.
  */
 extern void fms_tape_report_corrupted(const FmsTape *tape, const char *detail)
 			__attribute__((noreturn));

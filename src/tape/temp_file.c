@@ -15,8 +15,8 @@
  *	  |<-- page cache -->|<-------- direct -------->|<-- page cache -->|
  *	                     ^ direct_from              ^ direct_upto
  *
- * Accounting.  fd.c charges only FileWrite().  So the file is extended by
- * writing the last page of a piece: fd.c charges the piece, and asynchronous
+ * Accounting.  fd.c charges only FileWrite().  So the file reserves space by
+ * writing the last page of the space: fd.c charges all of it, and asynchronous
  * writes go below the end that fd.c knows.
  *
  *	  |<------- written ------->|<-- reserved -->|
@@ -36,7 +36,7 @@
 #include "base/compat.h"
 #include "tape/temp_file.h"
 
-/* Bounds of a reserved piece, which is an eighth of the file. */
+/* Bounds of a reservation, which is an eighth of the file. */
 #define RESERVE_MIN_BYTES	((uint64) 64 * 1024)
 #define RESERVE_MAX_BYTES	((uint64) 8 * 1024 * 1024)
 
@@ -101,8 +101,8 @@ fms_temp_file_reserve(FmsTempFile *file, uint64 upto_bytes)
 {
 	static const PGAlignedXLogBlock zeroes;
 	uint64		charged = file->charged_bytes;
-	uint64		piece = Max(RESERVE_MIN_BYTES,
-							Min(RESERVE_MAX_BYTES, charged / 8));
+	uint64		more = Max(RESERVE_MIN_BYTES,
+						   Min(RESERVE_MAX_BYTES, charged / 8));
 	uint64		page;
 
 	StaticAssertStmt(sizeof(zeroes) >= FMS_IO_ALIGN_BYTES,
@@ -110,7 +110,7 @@ fms_temp_file_reserve(FmsTempFile *file, uint64 upto_bytes)
 
 	if (upto_bytes <= charged)
 		return;
-	page = FMS_IO_ALIGN(Max(upto_bytes, charged + piece)) - FMS_IO_ALIGN_BYTES;
+	page = FMS_IO_ALIGN(Max(upto_bytes, charged + more)) - FMS_IO_ALIGN_BYTES;
 
 	errno = 0;
 	if (FileWrite(file->file, (char *) zeroes.data, FMS_IO_ALIGN_BYTES, page,

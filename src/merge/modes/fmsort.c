@@ -17,13 +17,13 @@
  *
  * The merge asks for blocks in block read order (read_order.c).  So the block
  * asked for is the oldest of the queue, and the merge waits for no other read
- * (lines 8 to 10).  Every other run has at most one sort block, so a block not
- * requested yet finds a free frame.  If comparisons contradict each other,
- * fms_input_dequeue() gets the block.
+ * (lines 8 to 10).  Each of the other n - 1 runs occupies at most one frame as
+ * sort block, so a free frame exists for a block that has not been requested.
+ * If comparisons contradict each other, fms_input_dequeue() gets the block.
  *
  * The paper turns the oldest assist block into a sort block when any sort
- * block is exhausted.  Here it stays in the queue until its first record is
- * due: the same blocks are in memory, and the merge waits later.
+ * block is exhausted.  Here the input buffer holds the same blocks, but the
+ * merge waits for a read only when the block's first record is due.
  *
  *-------------------------------------------------------------------------
  */

@@ -254,7 +254,7 @@ refused_batch(int call, int error)
 		requests[i].buffer = buffer + i * 512;
 		requests[i].length_bytes = 512;
 		requests[i].offset_bytes = i * 512;
-		requests[i].piece_bytes = i % 2 ? 128 : 0;
+		requests[i].operation_bytes = i % 2 ? 128 : 0;
 	}
 	refuse(call, error);
 	fms_io_submit(&io, batch, READS / 2);
@@ -264,7 +264,7 @@ refused_batch(int call, int error)
 	{
 		CHECK(requests[i].state == FMS_IO_DONE);
 		CHECK(requests[i].result == -ECANCELED);
-		CHECK(requests[i].pieces_left == 0);
+		CHECK(requests[i].operations_left == 0);
 	}
 	fms_io_close(&io);
 	CHECK(shim_external_fds == 0);
