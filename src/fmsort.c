@@ -73,8 +73,8 @@ start_query(QueryDesc *query, int eflags)
 	else
 		standard_ExecutorStart(query, eflags);
 	/*
-	 * A SQL function's context outlives the queries of all of its calls.  Hooks
-	 * read query->plannedstmt before standard_ExecutorEnd(), not after it.
+	 * A SQL function's context outlives the queries of all of its calls.
+	 * Hooks read query->plannedstmt before standard_ExecutorEnd(), not after.
 	 */
 	if (plan && query->estate)
 		MemoryContextSetParent(plan, query->estate->es_query_cxt);
