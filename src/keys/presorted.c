@@ -89,13 +89,20 @@ fms_entries_sort_presorted(const FmsEntriesSort *sort, FmsEntry *entries,
 										   MCXT_ALLOC_HUGE |
 										   MCXT_ALLOC_NO_OOM);
 	Size		noutliers = 0;
-	Size		nkept = 0;
+	Size		nkept = Min(count, 1);
 	Size		touched_bytes = 0;
 	Size		i;
 
 	if (outliers == NULL)
 		return false;
-	for (i = 0; i < count && noutliers <= allowed_outliers(i); i++)
+	/* entries in order from the first one on stay where they are */
+	while (nkept < count &&
+		   fms_entries_compare(&entries[nkept - 1], &entries[nkept], sort) < 0)
+	{
+		fms_interrupts_after(&touched_bytes, FMS_INTERRUPT_RECORD_BYTES);
+		nkept++;
+	}
+	for (i = nkept; i < count && noutliers <= allowed_outliers(i); i++)
 	{
 		FmsEntry	entry = entries[i];
 		Size		greater = count_greater(sort, entries, nkept, &entry);
