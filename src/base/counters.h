@@ -52,6 +52,8 @@ typedef enum FmsDirectReason
 	FMS_DIRECT_AS_SET,			/* the setting says so */
 	FMS_DIRECT_ROOM,			/* cached: memory has room for the spill */
 	FMS_DIRECT_NO_ROOM,			/* direct: it has not */
+	FMS_DIRECT_HALF,			/* direct: half of a spill that memory does
+								 * not hold beside its input */
 	FMS_DIRECT_FAST				/* direct: the device is as fast */
 } FmsDirectReason;
 

@@ -106,15 +106,6 @@ memory_holds(const FmsSpillFacts *facts, const Situation *now, double bytes)
 	return bytes * SPILL_AND_INPUT <= facts->cached_bytes + now->memory_bytes;
 }
 
-/* Is it clear from the start that the page cache does not help? */
-static bool
-is_too_large(const FmsSpillFacts *facts, const Situation *now, double bytes)
-{
-	return (!now->slow && bytes / EXPECTED_MULTIPLE >
-			facts->cached_bytes + now->room_bytes) ||
-		(!now->very_slow && !memory_holds(facts, now, bytes));
-}
-
 static void
 set_direct(FmsSpillChoice *choice, bool direct, FmsDirectReason reason)
 {
@@ -122,12 +113,14 @@ set_direct(FmsSpillChoice *choice, bool direct, FmsDirectReason reason)
 	choice->direct_reason = reason;
 }
 
-/* Rows 1 to 7. */
+/* Rows 1 to 8. */
 static void
 choose_direct(const FmsSpillFacts *facts, const Situation *now,
 			  const FmsSpillChoice *previous, FmsSpillChoice *choice)
 {
+	double		expected = facts->expected_bytes;
 	bool		stays_direct = previous->direct &&
+		previous->direct_reason != FMS_DIRECT_HALF &&
 		(!now->very_slow || is_very_slow(previous->device_mb));
 
 	if (facts->direct_io != FMS_DIRECT_AUTO)
@@ -137,8 +130,13 @@ choose_direct(const FmsSpillFacts *facts, const Situation *now,
 		set_direct(choice, previous->direct, previous->direct_reason);
 	else if (now->device_mb > FAST_MB)
 		set_direct(choice, true, FMS_DIRECT_FAST);
-	else if (is_too_large(facts, now, facts->expected_bytes) ||
-			 (now->slow ? now->memory_bytes : now->room_bytes) <
+	else if (!now->slow && expected / EXPECTED_MULTIPLE >
+			 facts->cached_bytes + now->room_bytes)
+		set_direct(choice, true, FMS_DIRECT_NO_ROOM);
+	else if (!now->very_slow && !memory_holds(facts, now, expected) &&
+			 facts->written_bytes - facts->cached_bytes < expected / 2)
+		set_direct(choice, true, FMS_DIRECT_HALF);
+	else if ((now->slow ? now->memory_bytes : now->room_bytes) <
 			 ROOM_MIN_BYTES)
 		set_direct(choice, true, FMS_DIRECT_NO_ROOM);
 	else

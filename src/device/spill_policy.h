@@ -73,15 +73,16 @@ extern void fms_spill_policy_observe(FmsSpillFacts *facts, bool direct,
  *	1 the setting is on or off	as set		AS_SET
  *	2 direct_fixed				as before	as before
  *	3 the last run was direct	direct		as before
- *	  and did not show that the device is very slow
+ *	  but for HALF, and did not show that the device is very slow
  *	4 the device is fast		direct		FAST
- *	5 the spill is too large	direct		NO_ROOM
- *	  for the page cache: four times the room are less than expected, and the
- *	  device is not slow; or memory does not hold the expected spill and its
- *	  input, and the device is not very slow
- *	6 the page cache has less	direct		NO_ROOM
+ *	5 it is not slow, and four	direct		NO_ROOM
+ *	  times the room are less than expected
+ *	6 memory does not hold the	direct		HALF
+ *	  expected spill and its input; up to half of the expected spill, and
+ *	  not if the device is very slow
+ *	7 the page cache has less	direct		NO_ROOM
  *	  than 4 MB of room or, if the device is slow, of memory
- *	7 otherwise					cached		ROOM
+ *	8 otherwise					cached		ROOM
  *
  *	  compression if			next run	reason
  *	a the setting is on or off	as set		AS_SET

@@ -19,6 +19,7 @@
 static const char *const direct_reasons[] = {
 	[FMS_DIRECT_ROOM] = "memory had room for the spill",
 	[FMS_DIRECT_NO_ROOM] = "memory has no room for the spill",
+	[FMS_DIRECT_HALF] = "memory does not hold the spill and its input",
 	[FMS_DIRECT_FAST] = "the device is faster than the page cache"
 };
 
