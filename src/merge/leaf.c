@@ -62,6 +62,7 @@ load_block(FmsLeaves *leaves, int run)
 	Assert(leaf->frame == NULL && leaf->blocks_left > 0);
 
 	leaf->frame = plan->mode->next(&leaves->input, run);
+	Assert(leaf->frame->run == run);
 	leaf->blocks_left--;
 	fms_count(plan->counters, FMS_COUNT_MERGE_BLOCKS_DONE, 1);
 	header = block_header(leaf);
