@@ -96,7 +96,7 @@ make_row(TupleDesc desc, const FmsOptions *options, double input_bytes)
 		last = fms_sizing_fan_in(&sizing, &input, false);
 		assist = fms_sizing_merge(&sizing, &input, Min(forecast.runs, last),
 								  false).assist_blocks;
-		/* runs that so many passes can merge */
+		/* `runs`: the most runs that `passes` passes can merge */
 		passes = 1;
 		for (double runs = last; runs < forecast.runs; passes++)
 			runs *= fms_sizing_fan_in(&sizing, &input, true);

@@ -388,6 +388,21 @@ smallest_neighbours(const FmsSpill *spill, int n)
 	return best;
 }
 
+/*
+ * Merges the smallest neighbours into one run: as many as one merge can take,
+ * or as necessary so that `leave` runs are left.
+ */
+static void
+merge_smallest(FmsSpill *spill, int leave, bool announce)
+{
+	int			n = Min(fan_in(spill, true), spill->nruns - leave + 1);
+	int			first = smallest_neighbours(spill, n);
+
+	if (announce)
+		announce_merge(spill, first, n, true, NULL);
+	merge_into_run(spill, first, n);
+}
+
 int
 fms_spill_runs(const FmsSpill *spill)
 {
@@ -407,11 +422,7 @@ fms_spill_merge_early(FmsSpill *spill)
 	int			most = fms_sizing_most_runs(spill->sizing) / 2;
 
 	while (spill->nruns > most)
-	{
-		int			n = Min(fan_in(spill, true), spill->nruns - most + 1);
-
-		merge_into_run(spill, smallest_neighbours(spill, n), n);
-	}
+		merge_smallest(spill, most, false);
 	MemoryContextSwitchTo(caller);
 }
 
@@ -485,22 +496,12 @@ fms_spill_reduce(FmsSpill *spill, const FmsFormation *in_memory_run,
 				 uint64 input_bytes)
 {
 	MemoryContext caller = MemoryContextSwitchTo(spill->context);
+	int			last;
 
 	spill->in_memory_run = in_memory_run;
 	announce_merges(spill);
-	for (;;)
-	{
-		int			last = runs_to_leave(spill);
-		int			first;
-		int			n;
-
-		if (spill->nruns <= last)
-			break;
-		n = Min(fan_in(spill, true), spill->nruns - last + 1);
-		first = smallest_neighbours(spill, n);
-		announce_merge(spill, first, n, true, NULL);
-		merge_into_run(spill, first, n);
-	}
+	while (spill->nruns > (last = runs_to_leave(spill)))
+		merge_smallest(spill, last, true);
 	fms_run_writer_destroy(spill->writer);
 	spill->writer = NULL;
 	fms_tape_trim(spill->tape);
