@@ -29,9 +29,7 @@
 #include "base/compat.h"
 #include "keys/key_columns.h"
 #include "keys/keys.h"
-
-/* First byte of a column that is not null. */
-#define VALUE_BYTE	1
+#include "keys/word.h"
 
 /* The encoding of a column, or NULL.  Fills in sort_keys. */
 static const FmsKeyType *
@@ -45,7 +43,7 @@ find_type(Oid operator, Oid collation, FmsSortKeys *sort_keys)
 		return NULL;
 	type = fms_key_type_find(get_opfamily_proc(family, input, input,
 											   BTORDER_PROC));
-	if (type && type->collated && !fms_collation_is_c(collation))
+	if (type && type->kind == FMS_KEY_COLLATED && !fms_collation_is_c(collation))
 	{
 		*sort_keys = fms_sort_keys_of(collation);
 		if (sort_keys->collator == NULL)
@@ -73,9 +71,37 @@ init_column(FmsColumn *column, const FmsKeySpec *spec, int i)
 					 &column->sort_keys);
 	column->attno = spec->attnos[i];
 	column->invert = comparator->ssup_reverse ? 0xFF : 0;
-	column->null_byte = spec->nulls_first[i] ? VALUE_BYTE - 1 : VALUE_BYTE + 1;
+	column->null_byte = spec->nulls_first[i] ? FMS_VALUE_BYTE - 1 : FMS_VALUE_BYTE + 1;
 	column->encode = type ? type->encode : NULL;
 	return type;
+}
+
+/*
+ * Sets the words of a sort whose first sort column has this type, which may be
+ * NULL, if its rows are words.
+ */
+static void
+init_words(FmsKeys *keys, const FmsKeyType *type)
+{
+	Form_pg_attribute attribute = TupleDescAttr(keys->desc, 0);
+	FmsWordType *words;
+	Datum		value = (Datum) 0;
+	bool		isnull = false;
+	MinimalTuple tuple;
+
+	if (keys->desc->natts > 1 || keys->ncolumns > 1 || type == NULL ||
+		(type->kind != FMS_KEY_SIGNED && type->kind != FMS_KEY_UNSIGNED) ||
+		!attribute->attbyval || attribute->attlen != type->bytes)
+		return;
+	words = palloc0(sizeof(FmsWordType));
+	tuple = fms_form_minimal_tuple(keys->desc, &value, &isnull);
+	fms_word_type_init(words, type->bytes, type->kind == FMS_KEY_SIGNED,
+					   keys->columns[0].invert != 0, tuple);
+	pfree(tuple);
+	isnull = true;
+	words->null_tuple = fms_form_minimal_tuple(keys->desc, &value, &isnull);
+	words->nulls_first = keys->columns[0].comparator.ssup_nulls_first;
+	keys->words = words;
 }
 
 FmsKeys *
@@ -100,6 +126,8 @@ fms_keys_create(TupleDesc desc, const FmsKeySpec *spec)
 		FmsColumn  *column = &keys->columns[i];
 		const FmsKeyType *type = init_column(column, spec, i);
 
+		if (i == 0)
+			init_words(keys, type);
 		TupleDescCopyEntry(keys->first_key_desc, i + 1, desc, column->attno);
 
 		if (keys->nencoded < i || !type || key_bytes >= FMS_KEY_MAX_BYTES)
@@ -130,6 +158,12 @@ fms_keys_prefix_decides(const FmsKeys *keys)
 	return keys->prefix_decides;
 }
 
+const FmsWordType *
+fms_keys_word_type(const FmsKeys *keys)
+{
+	return keys->words;
+}
+
 void
 fms_keys_encode(FmsKeys *keys, TupleTableSlot *slot, FmsKeyImage *image)
 {
@@ -153,7 +187,7 @@ fms_keys_encode(FmsKeys *keys, TupleTableSlot *slot, FmsKeyImage *image)
 			fms_encode_byte(&writer, column->null_byte);
 		else
 		{
-			fms_encode_byte(&writer, VALUE_BYTE);
+			fms_encode_byte(&writer, FMS_VALUE_BYTE);
 			writer.invert = column->invert;
 			column->encode(&writer, value, &column->sort_keys);
 		}

@@ -1,0 +1,105 @@
+/*-------------------------------------------------------------------------
+ *
+ * word.h
+ *	  Rows of one by-value column as words of 8 bytes.
+ *
+ * If the sort column is the only column and all bits of its values count, the
+ * key is the row.  The word of a row is its key without the null byte:
+ *
+ *	  date		            00 00 07 d1
+ *	  record	| header | 01 80 00 07 d1 00 00 00 00 00 | infomask ... |
+ *	  word		            80 00 07 d1 00 00 00 00
+ *
+ * Words order like the rows, and equal words are equal rows.  A null has no
+ * word.  All records that are made from words have the same size.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef FMS_WORD_H
+#define FMS_WORD_H
+
+#include "postgres.h"
+
+#include "access/tupmacs.h"
+#include "executor/tuptable.h"
+
+#include "keys/keys.h"
+
+/* A record with a key of 10 bytes and a tuple of one by-value column. */
+typedef union FmsWordRecord
+{
+	FmsRecord	record;
+	char		bytes[sizeof(uint64) + MAXALIGN(SizeofMinimalTupleHeader) +
+				  sizeof(Datum)];
+} FmsWordRecord;
+
+/* How the rows of a sort become words and records. */
+typedef struct FmsWordType
+{
+	uint64		flip;			/* bits of the value that the word inverts: the
+								 * sign, and then all if descending */
+	int			shift;			/* zero bits at the end of every word */
+	int			bytes;			/* length of a value */
+	bool		nulls_first;
+	MinimalTuple null_tuple;	/* the row of a null */
+	FmsWordRecord record;		/* what all records have in common */
+} FmsWordType;
+
+/*
+ * The words of a sort, or NULL if its rows are not words.  Belongs to the
+ * keys.
+ */
+extern const FmsWordType *fms_keys_word_type(const FmsKeys *keys);
+
+/*
+ * Fills in how values of `bytes` bytes become words and records.  tuple: of
+ * one such column, not null; it is copied.
+ */
+extern void fms_word_type_init(FmsWordType *type, int bytes, bool is_signed,
+							   bool descending, MinimalTuple tuple);
+
+/* The word of a value, as the normalized key has it. */
+static inline uint64
+fms_word_of_value(const FmsWordType *type, Datum value)
+{
+	return (uint64) value << type->shift ^ type->flip;
+}
+
+/* The word of a slot's tuple; of no use if the column is null. */
+static inline uint64
+fms_word_of_slot(const FmsWordType *type, TupleTableSlot *slot, bool *isnull)
+{
+	return fms_word_of_value(type, slot_getattr(slot, 1, isnull));
+}
+
+/* The word's value, extended to a Datum as fetch_att() does it. */
+static inline Datum
+fms_word_value(const FmsWordType *type, uint64 word)
+{
+	return (Datum) ((int64) (word ^ type->flip) >> type->shift);
+}
+
+/* The word of a closed record of such a sort. */
+static inline uint64
+fms_word_of_record(const FmsRecord *record)
+{
+	uint64		word;
+
+	memcpy(&word, fms_record_key(record) + 1, sizeof(word));
+	return pg_ntoh64(word);
+}
+
+/* Makes the word's record, closed. */
+static inline void
+fms_word_record_make(const FmsWordType *type, uint64 word,
+					 FmsWordRecord *record)
+{
+	uint64		key = pg_hton64(word);
+
+	*record = type->record;
+	memcpy(fms_record_key(&record->record) + 1, &key, sizeof(key));
+	store_att_byval(record->bytes + sizeof(*record) - sizeof(Datum),
+					fms_word_value(type, word), type->bytes);
+}
+
+#endif							/* FMS_WORD_H */
