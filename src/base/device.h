@@ -46,8 +46,8 @@ extern const char *const fms_pattern_names[FMS_PATTERNS];
 typedef void (*FmsFindDevice) (FmsDevice *device);
 
 /*
- * Adds the rate mb, MB/s, of the pattern with that name.  Ignores patterns that
- * sorts do not use, and values that cannot be.
+ * Adds the rate mb, MB/s, of the pattern with that name.  Ignores a pattern
+ * that sorts do not use, and values that cannot be.
  */
 extern void fms_device_note(FmsDevice *device, const char *pattern,
 							int64 block_bytes, int64 depth, double mb);
