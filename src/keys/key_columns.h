@@ -18,7 +18,7 @@
 #include "utils/sortsupport.h"
 
 #include "keys/encode.h"
-#include "keys/record.h"
+#include "keys/word.h"
 
 /* ---- collation.c: bytes that memcmp() orders like texts ---- */
 
@@ -107,7 +107,7 @@ struct FmsKeys
 	bool		prefix_decides; /* no key is longer than a prefix */
 	AttrNumber	offset_attno;	/* attno of column `undecided` if records have
 								 * its offset; else 0 */
-	struct FmsWordType *words;	/* NULL: rows are not words */
+	FmsWordType *words;			/* NULL: rows are not words */
 	MemoryContext context;		/* current at creation */
 	FmsRecordBuffer first_key;		/* the first key made last */
 	FmsColumn	columns[FLEXIBLE_ARRAY_MEMBER];

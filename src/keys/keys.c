@@ -29,7 +29,6 @@
 #include "base/compat.h"
 #include "keys/key_columns.h"
 #include "keys/keys.h"
-#include "keys/word.h"
 
 /* The encoding of a column, or NULL.  Fills in sort_keys. */
 static const FmsKeyType *
@@ -43,7 +42,8 @@ find_type(Oid operator, Oid collation, FmsSortKeys *sort_keys)
 		return NULL;
 	type = fms_key_type_find(get_opfamily_proc(family, input, input,
 											   BTORDER_PROC));
-	if (type && type->kind == FMS_KEY_COLLATED && !fms_collation_is_c(collation))
+	if (type && type->kind == FMS_KEY_COLLATED &&
+		!fms_collation_is_c(collation))
 	{
 		*sort_keys = fms_sort_keys_of(collation);
 		if (sort_keys->collator == NULL)
@@ -71,7 +71,7 @@ init_column(FmsColumn *column, const FmsKeySpec *spec, int i)
 					 &column->sort_keys);
 	column->attno = spec->attnos[i];
 	column->invert = comparator->ssup_reverse ? 0xFF : 0;
-	column->null_byte = spec->nulls_first[i] ? FMS_VALUE_BYTE - 1 : FMS_VALUE_BYTE + 1;
+	column->null_byte = FMS_VALUE_BYTE + (spec->nulls_first[i] ? -1 : 1);
 	column->encode = type ? type->encode : NULL;
 	return type;
 }

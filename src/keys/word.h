@@ -23,7 +23,7 @@
 #include "access/tupmacs.h"
 #include "executor/tuptable.h"
 
-#include "keys/keys.h"
+#include "keys/record.h"
 
 /* A record with a key of 10 bytes and a tuple of one by-value column. */
 typedef union FmsWordRecord
@@ -44,12 +44,6 @@ typedef struct FmsWordType
 	MinimalTuple null_tuple;	/* the row of a null */
 	FmsWordRecord record;		/* what all records have in common */
 } FmsWordType;
-
-/*
- * The words of a sort, or NULL if its rows are not words.  Belongs to the
- * keys.
- */
-extern const FmsWordType *fms_keys_word_type(const FmsKeys *keys);
 
 /*
  * Fills in how values of `bytes` bytes become words and records.  tuple: of

@@ -52,7 +52,7 @@ compare(Datum a, Datum b, int bytes, bool is_signed)
 		(uint64) a << shift > (uint64) b << shift;
 }
 
-/* A tuple of one column whose value does not matter, as the server forms it. */
+/* A tuple of one column, as the server forms it. */
 static MinimalTuple
 make_tuple(int bytes)
 {
