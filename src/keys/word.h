@@ -11,7 +11,8 @@
  *	  word		            80 00 07 d1 00 00 00 00
  *
  * Words order like the rows, and equal words are equal rows.  A null has no
- * word.  All records that are made from words have the same size.
+ * word.  The record made from a word is the one that its row would have; all
+ * records of a sort have the same size.
  *
  *-------------------------------------------------------------------------
  */
@@ -25,12 +26,14 @@
 
 #include "keys/record.h"
 
-/* A record with a key of 10 bytes and a tuple of one by-value column. */
+/* Offset in bytes of the value in the tuple, if it is not null. */
+#define FMS_WORD_VALUE_OFFSET	MAXALIGN(SizeofMinimalTupleHeader)
+
+/* A record of one by-value column: a key of at most 10 bytes and a tuple. */
 typedef union FmsWordRecord
 {
 	FmsRecord	record;
-	char		bytes[sizeof(uint64) + MAXALIGN(SizeofMinimalTupleHeader) +
-				  sizeof(Datum)];
+	char		bytes[sizeof(uint64) + FMS_WORD_VALUE_OFFSET + sizeof(Datum)];
 } FmsWordRecord;
 
 /* How the rows of a sort become words and records. */
@@ -75,12 +78,13 @@ fms_word_value(const FmsWordType *type, uint64 word)
 
 /* The word of a closed record of such a sort. */
 static inline uint64
-fms_word_of_record(const FmsRecord *record)
+fms_word_of_record(const FmsWordType *type, const FmsRecord *record)
 {
 	uint64		word;
 
 	memcpy(&word, fms_record_key(record) + 1, sizeof(word));
-	return pg_ntoh64(word);
+	/* the key of a value of one byte is followed by the tuple */
+	return pg_ntoh64(word) & PG_UINT64_MAX << type->shift;
 }
 
 /* Makes the word's record, closed. */
@@ -88,11 +92,16 @@ static inline void
 fms_word_record_make(const FmsWordType *type, uint64 word,
 					 FmsWordRecord *record)
 {
-	uint64		key = pg_hton64(word);
+	uint64		ordered = pg_hton64(word);
+	char	   *key = fms_record_key(&record->record) + 1;
 
 	*record = type->record;
-	memcpy(fms_record_key(&record->record) + 1, &key, sizeof(key));
-	store_att_byval(record->bytes + sizeof(*record) - sizeof(Datum),
+	if (likely(type->bytes > 1))
+		memcpy(key, &ordered, sizeof(ordered));
+	else
+		memcpy(key, &ordered, 1);
+	store_att_byval((char *) fms_record_tuple(&record->record) +
+					FMS_WORD_VALUE_OFFSET,
 					fms_word_value(type, word), type->bytes);
 }
 
