@@ -76,25 +76,29 @@ init_column(FmsColumn *column, const FmsKeySpec *spec, int i)
 	return type;
 }
 
-/*
- * Sets the words of a sort whose first sort column has this type, which may be
- * NULL, if its rows are words.
- */
+bool
+fms_keys_are_words(TupleDesc desc, const FmsKeySpec *spec)
+{
+	Form_pg_attribute attribute = TupleDescAttr(desc, 0);
+	FmsSortKeys sort_keys;
+	const FmsKeyType *type;
+
+	if (desc->natts > 1 || spec->ncolumns > 1 || !attribute->attbyval)
+		return false;
+	type = find_type(spec->operators[0], spec->collations[0], &sort_keys);
+	return type && type->bytes == attribute->attlen &&
+		(type->kind == FMS_KEY_SIGNED || type->kind == FMS_KEY_UNSIGNED);
+}
+
+/* Sets the words of a sort whose only column has this type. */
 static void
 init_words(FmsKeys *keys, const FmsKeyType *type)
 {
-	Form_pg_attribute attribute = TupleDescAttr(keys->desc, 0);
-	FmsWordType *words;
+	FmsWordType *words = palloc0(sizeof(FmsWordType));
 	Datum		value = (Datum) 0;
 	bool		isnull = false;
-	MinimalTuple tuple;
+	MinimalTuple tuple = fms_form_minimal_tuple(keys->desc, &value, &isnull);
 
-	if (keys->desc->natts > 1 || keys->ncolumns > 1 || type == NULL ||
-		(type->kind != FMS_KEY_SIGNED && type->kind != FMS_KEY_UNSIGNED) ||
-		!attribute->attbyval || attribute->attlen != type->bytes)
-		return;
-	words = palloc0(sizeof(FmsWordType));
-	tuple = fms_form_minimal_tuple(keys->desc, &value, &isnull);
 	fms_word_type_init(words, type->bytes, type->kind == FMS_KEY_SIGNED,
 					   keys->columns[0].invert != 0, tuple);
 	pfree(tuple);
@@ -126,7 +130,7 @@ fms_keys_create(TupleDesc desc, const FmsKeySpec *spec)
 		FmsColumn  *column = &keys->columns[i];
 		const FmsKeyType *type = init_column(column, spec, i);
 
-		if (i == 0)
+		if (i == 0 && fms_keys_are_words(desc, spec))
 			init_words(keys, type);
 		TupleDescCopyEntry(keys->first_key_desc, i + 1, desc, column->attno);
 

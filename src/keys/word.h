@@ -105,4 +105,13 @@ fms_word_record_make(const FmsWordType *type, uint64 word,
 					fms_word_value(type, word), type->bytes);
 }
 
+/* The value in a tuple of such a sort. */
+static inline Datum
+fms_word_tuple_value(MinimalTuple tuple, int bytes, bool *isnull)
+{
+	*isnull = (tuple->t_infomask & HEAP_HASNULL) != 0;
+	return *isnull ? (Datum) 0 :
+		fetch_att((char *) tuple + FMS_WORD_VALUE_OFFSET, true, bytes);
+}
+
 #endif							/* FMS_WORD_H */
