@@ -300,13 +300,14 @@ finish_sort(FmsSortState *state)
 static inline TupleTableSlot *
 store_tuple(TupleTableSlot *slot, MinimalTuple tuple)
 {
+	Form_pg_attribute column;
+
 	if (!TTS_IS_VIRTUAL(slot))
 		return ExecStoreMinimalTuple(tuple, slot, false);
 	ExecClearTuple(slot);
-	slot->tts_values[0] =
-		fms_word_tuple_value(tuple,
-							 TupleDescAttr(slot->tts_tupleDescriptor, 0)->attlen,
-							 &slot->tts_isnull[0]);
+	column = TupleDescAttr(slot->tts_tupleDescriptor, 0);
+	slot->tts_values[0] = fms_word_tuple_value(tuple, column->attlen,
+											   &slot->tts_isnull[0]);
 	return ExecStoreVirtualTuple(slot);
 }
 

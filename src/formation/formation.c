@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "base/interrupts.h"
+#include "formation/formation.h"
 #include "formation/kind.h"
 
 /* Rows beyond the bound that are dropped at once, at least. */

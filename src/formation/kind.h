@@ -14,11 +14,16 @@
 
 #include "postgres.h"
 
+#include "executor/tuptable.h"
+
 #include "formation/arena.h"
-#include "formation/formation.h"
+#include "formation/run.h"
+#include "keys/keys.h"
 
 /* Bytes of the index for a row: an entry, or a word and as much room. */
 #define FMS_ROW_INDEX_BYTES	((Size) 16)
+
+typedef struct FmsFormation FmsFormation;
 
 /* See the functions of formation.h. */
 typedef struct FmsFormationKind

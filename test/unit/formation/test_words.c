@@ -1,5 +1,5 @@
-/* links: formation/formation formation/words formation/arena formation/piece */
-/* links: keys/word keys/radix */
+/* links: formation/formation formation/words formation/arena */
+/* links: formation/piece keys/word keys/radix */
 /*
  * Run formation of words: values of all lengths, in any order and number,
  * come back in order, from memory, as runs written in parts, and as the first
@@ -10,14 +10,14 @@
  * Seen to fail with: digits dealt by too few bits, by bits of words and not of
  * their distance from the smallest one, or from one bit too far on; a result
  * that stays in the room; words taken for ascending or descending that are
- * nearly so; words sorted into their neighbours; the last words written first
- * and forgotten last; a cutoff one word too early; nulls not counted, forgotten
- * as memory is given back, or kept for the next sort.
+ * nearly so; the last words written first; a cutoff one word too early; nulls
+ * not counted, forgotten as memory is given back, or kept for the next sort.
  */
 #include "postgres.h"
 
 #include <stdlib.h>
 
+#include "formation/formation.h"
 #include "formation/kind.h"
 #include "shim.h"
 
