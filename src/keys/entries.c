@@ -20,8 +20,9 @@
  *	  key       C l e r k # 0 0 0 | 0 0 0 9 5 1 .. | ...
  *	  depth     0                  10               20
  *
- * Only ties of the whole key compare columns.  Memory: the stack.  After an
- * ERROR (comparator, interrupt) the entries are undefined.
+ * Only ties of the whole key compare columns.  They are sorted by merging,
+ * which compares least.  Memory: the stack.  After an ERROR (comparator,
+ * interrupt) the entries are undefined.
  *
  *-------------------------------------------------------------------------
  */
@@ -57,6 +58,12 @@ compare(const FmsEntry *a, const FmsEntry *b, const FmsEntriesSort *sort)
 #define ST_SCOPE extern
 #define ST_DEFINE
 #include "lib/sort_template.h"
+
+static inline const FmsRecord *
+record_at(const FmsEntriesSort *sort, uint64 offset)
+{
+	return (const FmsRecord *) (sort->records + offset);
+}
 
 /* How entries are dealt: bucket = (prefix - low) >> shift. */
 typedef struct FmsDeal
@@ -185,20 +192,74 @@ load_prefixes(const FmsEntriesSort *sort, FmsEntry *entries, Size count,
 	}
 }
 
+/*
+ * Sorts offsets of records with equal keys by columns, and keeps the order of
+ * equal records.  `room` holds half as many offsets.
+ */
+static void
+sort_by_columns(const FmsEntriesSort *sort, uint64 *offsets, Size count,
+				uint64 *room)
+{
+	Size		half = count / 2;
+	const uint64 *left = room;
+	const uint64 *left_end = room + half;
+	const uint64 *right = offsets + half;
+	const uint64 *right_end = offsets + count;
+
+	if (count < 2)
+		return;
+	sort_by_columns(sort, offsets, half, room);
+	sort_by_columns(sort, offsets + half, count - half, room);
+	fms_interrupts_memmove(room, offsets, half * sizeof(uint64));
+	while (left < left_end)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (right < right_end &&
+			fms_keys_compare_columns(sort->keys,
+									 record_at(sort, *left),
+									 record_at(sort, *right)) > 0)
+			*offsets++ = *right++;
+		else
+			*offsets++ = *left++;
+	}
+}
+
+/*
+ * Sorts entries with equal keys, which are in order of arrival, by columns.
+ * Their offsets take half of their memory; the other half is the room.
+ */
+static void
+sort_equal_keys(const FmsEntriesSort *sort, FmsEntry *entries, Size count,
+				uint128 key)
+{
+	uint64	   *offsets = (uint64 *) entries;
+	Size		i = 0;
+
+	fms_for_interruptible(i, count, sizeof(FmsEntry))
+		offsets[i] = fms_entry_offset(&entries[i]);
+	sort_by_columns(sort, offsets, count, offsets + count);
+	i = 0;
+	fms_for_interruptible(i, count, sizeof(FmsEntry))
+		entries[count - 1 - i] = fms_entry_of_key(key, offsets[count - 1 - i]);
+}
+
 /* Sorts entries with equal prefixes, which are in order of arrival. */
 static void
 sort_ties(FmsEntriesSort *sort, FmsEntry *entries, Size count, int depth)
 {
 	const FmsRecord *record = fms_entry_record(sort->records, entries);
 	FmsPart		rest = {entries, count, depth + FMS_PREFIX_BYTES, true};
-	bool		at_end = rest.depth >= record->key_bytes;
 	uint128		key = fms_entry_key(entries);
 	Size		i = 0;
 
 	/* keys are prefix-free: all of these end here, or none */
-	if (at_end && (record->flags & FMS_RECORD_EXACT))
+	if (rest.depth >= record->key_bytes)
+	{
+		if (!(record->flags & FMS_RECORD_EXACT))
+			sort_equal_keys(sort, entries, count, key);
 		return;
-	if (at_end || count < PACK_MIN_ENTRIES)
+	}
+	if (count < PACK_MIN_ENTRIES)
 	{
 		fms_entries_sort_by_comparing(entries, count, sort);
 		return;

@@ -50,6 +50,13 @@ fms_keys_compare_rest(FmsKeys *keys, const FmsRecord *a, const FmsRecord *b)
 				  Min(a->key_bytes, b->key_bytes));
 }
 
+int
+fms_keys_compare_columns(FmsKeys *keys, const FmsRecord *a,
+						 const FmsRecord *b)
+{
+	return 0;
+}
+
 const FmsRecord *
 fms_keys_make_first_key(FmsKeys *keys, const FmsRecord *record)
 {
