@@ -86,6 +86,7 @@ typedef struct FmsColumn
 	uint8		null_byte;		/* of a null: less or more than VALUE_BYTE */
 	FmsEncodeDatum encode;		/* NULL: the column is not in the key */
 	FmsSortKeys sort_keys;		/* for encode() */
+	bool		is_bytes;		/* text whose encoding is its bytes */
 } FmsColumn;
 
 struct FmsKeys
@@ -102,5 +103,11 @@ struct FmsKeys
 	FmsRecordBuffer first_key;		/* the first key made last */
 	FmsColumn	columns[FLEXIBLE_ARRAY_MEMBER];
 };
+
+/* ---- key_compare.c ---- */
+
+/* Column i of a record or first key. */
+extern Datum fms_keys_column(const FmsKeys *keys, const FmsRecord *record,
+							 int i, bool *isnull);
 
 #endif							/* FMS_KEY_COLUMNS_H */

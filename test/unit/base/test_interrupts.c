@@ -57,6 +57,26 @@ fms_keys_compare_columns(FmsKeys *keys, const FmsRecord *a,
 	return 0;
 }
 
+FmsTies
+fms_entries_next_place(const FmsEntriesSort *sort, const FmsEntry *entries,
+					   Size count, FmsKeyPlace *place)
+{
+	const FmsRecord *record = fms_entry_record(sort->records, entries);
+
+	place->at_bytes += FMS_PREFIX_BYTES;
+	if (place->at_bytes < record->key_bytes)
+		return FMS_TIES_GO_ON;
+	return record->flags & FMS_RECORD_EXACT ? FMS_TIES_EQUAL :
+		FMS_TIES_COMPARE;
+}
+
+uint128
+fms_entries_text_prefix(const FmsEntriesSort *sort, const FmsRecord *record,
+						const FmsKeyPlace *place)
+{
+	abort();
+}
+
 const FmsRecord *
 fms_keys_make_first_key(FmsKeys *keys, const FmsRecord *record)
 {
