@@ -107,7 +107,7 @@ struct FmsKeys
 /* ---- key_compare.c ---- */
 
 /* Column i of a record or first key. */
-extern Datum fms_keys_column(const FmsKeys *keys, const FmsRecord *record,
-							 int i, bool *isnull);
+extern Datum fms_keys_column(const struct FmsKeys *keys,
+							 const FmsRecord *record, int i, bool *isnull);
 
 #endif							/* FMS_KEY_COLUMNS_H */

@@ -1,5 +1,5 @@
-/* links: keys/entries keys/packed keys/presorted formation/formation */
-/* links: formation/arena formation/piece order/ io/ */
+/* links: keys/entries keys/packed keys/presorted keys/key_tail */
+/* links: formation/formation formation/arena formation/piece order/ io/ */
 /* flags: -fsanitize-coverage=trace-pc */
 /* flags: -Wl,--wrap=memmove,--wrap=memcpy,--wrap=munmap,--wrap=madvise */
 /*
@@ -12,8 +12,9 @@
  * Seen to fail without the check of each of these loops, one at a time:
  * fms_entries_sort_presorted() and put_back() of presorted.c; packing_of(),
  * pack(), deal_words(), both, and unpack_all() of packed.c; choose_buckets(),
- * deal_entries(), all three, load_prefixes(), sort_ties() and the comparison
- * of entries.c; pack_records(), write_entries() and forget_first(), both, of
+ * deal_entries(), all three, load_prefixes(), sort_equal_keys(), both,
+ * sort_by_columns(), sort_ties() and the comparison of entries.c;
+ * shared_bytes() of key_tail.c; pack_records(), write_entries() and forget_first(), both, of
  * formation.c; all of read_order.c; fms_first_keys_forget();
  * fms_losertree_build(); fms_io_unmap().
  */
@@ -24,6 +25,7 @@
 #include "executor/tuptable.h"
 
 #include "keys/entry.h"
+#include "keys/key_columns.h"
 #include "formation/formation.h"
 #include "order/read_order.h"
 #include "shim.h"
@@ -57,24 +59,21 @@ fms_keys_compare_columns(FmsKeys *keys, const FmsRecord *a,
 	return 0;
 }
 
-FmsTies
-fms_entries_next_place(const FmsEntriesSort *sort, const FmsEntry *entries,
-					   Size count, FmsKeyPlace *place)
-{
-	const FmsRecord *record = fms_entry_record(sort->records, entries);
+static FmsKeys *columns;		/* one text */
 
-	place->at_bytes += FMS_PREFIX_BYTES;
-	if (place->at_bytes < record->key_bytes)
-		return FMS_TIES_GO_ON;
-	return record->flags & FMS_RECORD_EXACT ? FMS_TIES_EQUAL :
-		FMS_TIES_COMPARE;
-}
-
-uint128
-fms_entries_text_prefix(const FmsEntriesSort *sort, const FmsRecord *record,
-						const FmsKeyPlace *place)
+Datum
+fms_keys_column(const FmsKeys *keys, const FmsRecord *record, int i,
+				bool *isnull)
 {
-	abort();
+	static union
+	{
+		struct varlena header;
+		char		bytes[100];
+	}			text;
+
+	SET_VARSIZE(&text, sizeof(text));
+	*isnull = false;
+	return PointerGetDatum(&text);
 }
 
 const FmsRecord *
@@ -231,6 +230,7 @@ sort_is_bounded(Shape shape, bool decides, bool begin_alike)
 	FmsEntry   *entries = malloc(ENTRIES * sizeof(FmsEntry));
 	Size		taken = 0;
 	FmsEntriesSort sort = {
+		.keys = columns,
 		.prefix_decides = decides,
 		.records = (const char *) rows,
 		.take = take,
@@ -276,8 +276,11 @@ test_entries(void)
 {
 	int			shape;
 
+	columns = calloc(1, offsetof(FmsKeys, columns) + sizeof(FmsColumn));
+	columns->ncolumns = 1;
 	for (shape = 0; shape < SHAPES; shape++)
 	{
+		columns->columns[0].is_bytes = shape % 2 == 0;
 		shim_ok(sort_is_bounded(shape, true, false),
 				"sorting by keys of ten bytes, %s", shape_names[shape]);
 		shim_ok(sort_is_bounded(shape, false, false),
