@@ -197,12 +197,13 @@ load_prefixes(const FmsEntriesSort *sort, const FmsPart *part)
 }
 
 /*
- * Sorts offsets of records with equal keys by columns, and keeps the order of
- * equal records.  `room` holds half as many offsets.
+ * Sorts offsets of records with equal keys by columns but the first `equal`
+ * ones that the keys leave undecided.  Keeps the order of equal records.
+ * `room` holds half as many offsets.
  */
 static void
 sort_by_columns(const FmsEntriesSort *sort, uint64 *offsets, Size count,
-				uint64 *room)
+				uint64 *room, int equal)
 {
 	Size		half = count / 2;
 	const uint64 *left = room;
@@ -212,8 +213,9 @@ sort_by_columns(const FmsEntriesSort *sort, uint64 *offsets, Size count,
 
 	if (count < 2)
 		return;
-	sort_by_columns(sort, offsets, half, room);
-	sort_by_columns(sort, offsets + half, count - half, room);
+	sort_by_columns(sort, offsets, half, room, equal);
+	sort_by_columns(sort, offsets + half, count - half, room,
+					equal);
 	fms_interrupts_memmove(room, offsets, half * sizeof(uint64));
 	while (left < left_end)
 	{
@@ -221,7 +223,7 @@ sort_by_columns(const FmsEntriesSort *sort, uint64 *offsets, Size count,
 		if (right < right_end &&
 			fms_keys_compare_columns(sort->keys,
 									 record_at(sort, *left),
-									 record_at(sort, *right)) > 0)
+									 record_at(sort, *right), equal) > 0)
 			*offsets++ = *right++;
 		else
 			*offsets++ = *left++;
@@ -233,15 +235,18 @@ sort_by_columns(const FmsEntriesSort *sort, uint64 *offsets, Size count,
  * Their offsets take half of their memory; the other half is the room.
  */
 static void
-sort_equal_keys(const FmsEntriesSort *sort, FmsEntry *entries, Size count,
-				uint128 key)
+sort_equal_keys(const FmsEntriesSort *sort, const FmsPart *part)
 {
+	FmsEntry   *entries = part->entries;
+	Size		count = part->count;
+	uint128		key = fms_entry_key(entries);
 	uint64	   *offsets = (uint64 *) entries;
 	Size		i = 0;
 
 	fms_for_interruptible(i, count, sizeof(FmsEntry))
 		offsets[i] = fms_entry_offset(&entries[i]);
-	sort_by_columns(sort, offsets, count, offsets + count);
+	sort_by_columns(sort, offsets, count, offsets + count,
+					part->place.texts_equal ? 1 : 0);
 	i = 0;
 	fms_for_interruptible(i, count, sizeof(FmsEntry))
 		entries[count - 1 - i] = fms_entry_of_key(key, offsets[count - 1 - i]);
@@ -261,7 +266,7 @@ sort_ties(FmsEntriesSort *sort, const FmsPart *ties)
 		return;
 	if (next == FMS_TIES_COMPARE)
 	{
-		sort_equal_keys(sort, rest.entries, rest.count, key);
+		sort_equal_keys(sort, &rest);
 		return;
 	}
 	if (rest.count < PACK_MIN_ENTRIES)
@@ -351,7 +356,7 @@ fms_entries_sort(FmsEntriesSort *sort, FmsEntry *entries, Size count)
 
 	if (!fms_entries_sort_presorted(sort, entries, count))
 	{
-		FmsPart		all = {entries, count, {0, 0}, true};
+		FmsPart		all = {entries, count, {0}, true};
 
 		sort_part(sort, &all, &taken);
 	}

@@ -83,6 +83,7 @@ typedef struct FmsKeyPlace
 {
 	Size		at_bytes;		/* offset in the key or in the text */
 	int			rounds;			/* places in the text so far; 0: in the key */
+	bool		texts_equal;	/* other columns decide */
 } FmsKeyPlace;
 
 typedef enum FmsTies

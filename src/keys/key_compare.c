@@ -81,11 +81,11 @@ fms_keys_column(const FmsKeys *keys, const FmsRecord *record, int i,
 
 int
 fms_keys_compare_columns(FmsKeys *keys, const FmsRecord *a,
-						 const FmsRecord *b)
+						 const FmsRecord *b, int equal)
 {
 	int			i;
 
-	for (i = keys->undecided; i < keys->ncolumns; i++)
+	for (i = keys->undecided + equal; i < keys->ncolumns; i++)
 	{
 		bool		a_null;
 		bool		b_null;
@@ -122,7 +122,7 @@ fms_keys_compare_rest(FmsKeys *keys, const FmsRecord *a, const FmsRecord *b)
 	Assert(a->key_bytes == b->key_bytes);
 	if (a->flags & b->flags & FMS_RECORD_EXACT)
 		return 0;
-	return fms_keys_compare_columns(keys, a, b);
+	return fms_keys_compare_columns(keys, a, b, 0);
 }
 
 /* A palloc'd tuple of the record's key columns. */

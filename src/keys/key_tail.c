@@ -46,22 +46,22 @@ text_of(const FmsKeys *keys, const FmsRecord *record)
 }
 
 /*
- * Returns the number of leading bytes that all texts share; -1 if some text
- * cannot be read.  *equal: they share all their bytes.
+ * Counts the leading bytes that all texts share in *shared; *equal: they share
+ * all their bytes.  Returns false if a text cannot be read.
  */
-static ssize_t
-shared_bytes(const FmsEntriesSort *sort, const FmsEntry *entries, Size count,
-			 bool *equal)
+static bool
+count_shared(const FmsEntriesSort *sort, const FmsEntry *entries, Size count,
+			 Size *shared, bool *equal)
 {
 	FmsText		first = text_of(sort->keys,
 								fms_entry_record(sort->records, entries));
-	Size		shared = first.length;
+	bool		same_length = true;
 	Size		touched_bytes = 0;
 	Size		i;
 
 	if (first.bytes == NULL)
-		return -1;
-	*equal = true;
+		return false;
+	*shared = first.length;
 	for (i = 1; i < count; i++)
 	{
 		FmsText		text = text_of(sort->keys,
@@ -70,19 +70,19 @@ shared_bytes(const FmsEntriesSort *sort, const FmsEntry *entries, Size count,
 		Size		n = 0;
 
 		fms_interrupts_after(&touched_bytes,
-							 FMS_INTERRUPT_RECORD_BYTES + shared);
+							 FMS_INTERRUPT_RECORD_BYTES + *shared);
 		if (text.bytes == NULL)
-			return -1;
-		*equal = *equal && text.length == first.length;
-		shared = Min(shared, text.length);
-		if (memcmp(text.bytes, first.bytes, shared) == 0)
+			return false;
+		same_length = same_length && text.length == first.length;
+		*shared = Min(*shared, text.length);
+		if (memcmp(text.bytes, first.bytes, *shared) == 0)
 			continue;
 		while (text.bytes[n] == first.bytes[n])
 			n++;
-		shared = n;
+		*shared = n;
 	}
-	*equal = *equal && shared == first.length;
-	return shared;
+	*equal = same_length && *shared == first.length;
+	return true;
 }
 
 FmsTies
@@ -91,8 +91,6 @@ fms_entries_next_place(const FmsEntriesSort *sort, const FmsEntry *entries,
 {
 	const FmsKeys *keys = sort->keys;
 	const FmsRecord *first = fms_entry_record(sort->records, entries);
-	bool		equal;
-	ssize_t		shared;
 
 	if (place->rounds == 0)
 	{
@@ -103,16 +101,14 @@ fms_entries_next_place(const FmsEntriesSort *sort, const FmsEntry *entries,
 		if (first->flags & FMS_RECORD_EXACT)
 			return FMS_TIES_EQUAL;
 	}
-	if (++place->rounds > ROUNDS_MAX || 
-		!keys->columns[keys->undecided].is_bytes)
+	if (++place->rounds > ROUNDS_MAX ||
+		!keys->columns[keys->undecided].is_bytes ||
+		!count_shared(sort, entries, count, &place->at_bytes,
+					  &place->texts_equal))
 		return FMS_TIES_COMPARE;
-	shared = shared_bytes(sort, entries, count, &equal);
-	if (shared < 0)
-		return FMS_TIES_COMPARE;
-	if (equal)
+	if (place->texts_equal)
 		return keys->undecided + 1 < keys->ncolumns ?
 			FMS_TIES_COMPARE : FMS_TIES_EQUAL;
-	place->at_bytes = shared;
 	return FMS_TIES_GO_ON;
 }
 

@@ -14,7 +14,7 @@
  * pack(), deal_words(), both, and unpack_all() of packed.c; choose_buckets(),
  * deal_entries(), all three, load_prefixes(), sort_equal_keys(), both,
  * sort_by_columns(), sort_ties() and the comparison of entries.c;
- * shared_bytes() of key_tail.c; pack_records(), write_entries() and forget_first(), both, of
+ * count_shared() of key_tail.c; pack_records(), write_entries() and forget_first(), both, of
  * formation.c; all of read_order.c; fms_first_keys_forget();
  * fms_losertree_build(); fms_io_unmap().
  */
@@ -54,7 +54,7 @@ fms_keys_compare_rest(FmsKeys *keys, const FmsRecord *a, const FmsRecord *b)
 
 int
 fms_keys_compare_columns(FmsKeys *keys, const FmsRecord *a,
-						 const FmsRecord *b)
+						 const FmsRecord *b, int equal)
 {
 	return 0;
 }

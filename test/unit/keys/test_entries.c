@@ -50,6 +50,12 @@ static Size taken;
 static bool in_order;
 
 static int
+compare_words(const Row *a, const Row *b)
+{
+	return (a->rest > b->rest) - (a->rest < b->rest);
+}
+
+static int
 compare_columns(const Row *a, const Row *b)
 {
 	Size		a_bytes = VARSIZE(&a->text) - VARHDRSZ;
@@ -65,7 +71,7 @@ compare_columns(const Row *a, const Row *b)
 		if (columns->columns[0].invert)
 			order = -order;
 	}
-	return order != 0 ? order : (a->rest > b->rest) - (a->rest < b->rest);
+	return order != 0 ? order : compare_words(a, b);
 }
 
 static int
@@ -85,9 +91,13 @@ fms_keys_compare_rest(FmsKeys *keys, const FmsRecord *a, const FmsRecord *b)
 }
 
 int
-fms_keys_compare_columns(FmsKeys *keys, const FmsRecord *a, const FmsRecord *b)
+fms_keys_compare_columns(FmsKeys *keys, const FmsRecord *a,
+						 const FmsRecord *b, int equal)
 {
-	return compare_columns((const Row *) a, (const Row *) b);
+	const Row  *x = (const Row *) a;
+	const Row  *y = (const Row *) b;
+
+	return equal ? compare_words(x, y) : compare_columns(x, y);
 }
 
 Datum
