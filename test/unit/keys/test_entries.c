@@ -214,8 +214,8 @@ static const Keys keys_of[] = {
 };
 
 /*
- * Texts that are all the same, share a beginning, are beginnings of each other,
- * or end anywhere.
+ * Texts that are all the same, share a beginning, are beginnings of each
+ * other, or end anywhere.
  */
 static void
 make_text(Row *row, Size i, Size n)
