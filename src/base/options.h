@@ -3,8 +3,8 @@
  * options.h
  *	  What a sort was told to do: a snapshot of the settings.
  *
- * A sort copies the settings when it starts, so a SET does not change the sort
- * of an open cursor.  A test fills in this struct.
+ * A node copies the settings when it sorts for the first time, so a SET does
+ * not change the sort of an open cursor.  A test fills in this struct.
  *
  *-------------------------------------------------------------------------
  */
@@ -90,9 +90,10 @@ typedef struct FmsOptions
 	uint32		assist_blocks;	/* l; 0 = automatic */
 	uint32		block_bytes;	/* 0 = automatic, else a multiple of 512 */
 	Size		memory_bytes;	/* work_mem */
-	double		expected_bytes; /* planner's estimate of the input, or 0 */
+	double		expected_bytes; /* planner's estimates of the input, or 0 */
+	double		expected_tuples;
 
-	FmsDevice	device;			/* under temporary files, if known */
+	const FmsDevice *device;	/* under temporary files; NULL: unknown */
 
 	/* what will be asked of the sort */
 	uint64		bound;			/* tuples wanted, or 0: all */
@@ -100,7 +101,6 @@ typedef struct FmsOptions
 	bool		marks;			/* fms_sort_mark() may be called */
 
 	/* only reported */
-	double		expected_tuples;	/* planner's guess of the whole input */
 	bool		presorted;		/* this is one group of presorted input */
 	uint64		earlier_tuples; /* in groups before this one */
 } FmsOptions;

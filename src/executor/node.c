@@ -31,7 +31,6 @@
 #include "utils/memutils.h"
 
 #include "base/compat.h"
-#include "device/profile.h"
 #include "executor/settings.h"
 #include "executor/sort_node.h"
 #include "keys/record.h"
@@ -74,7 +73,7 @@ typedef struct FmsSortState
 	bool		input_done;
 	uint64		loaded_bound;	/* the bound it was loaded under */
 	uint64		returned;		/* tuples, of this and earlier groups */
-	FmsCounters earlier;		/* of earlier groups */
+	FmsCounters *earlier;		/* of earlier groups; NULL without groups */
 
 	FmsWorkers *shared;			/* NULL outside parallel queries */
 	FmsWorkers *reported;		/* leader: copy of it, or NULL */
@@ -105,8 +104,11 @@ begin_node(CustomScanState *css, EState *estate, int eflags)
 	css->ss.ps.resultopsset = true;
 
 	if (state->presorted > 0)
+	{
 		state->groups = fms_groups_create(&css->ss.ps, desc, &state->spec,
 										  state->presorted);
+		state->earlier = palloc0(sizeof(FmsCounters));
+	}
 	/* the planner asks neither of an Incremental Sort */
 	Assert(state->groups == NULL ||
 		   !(state->eflags & (EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK)));
@@ -114,17 +116,21 @@ begin_node(CustomScanState *css, EState *estate, int eflags)
 
 /* ---- counters ---- */
 
-/* Sets *counters to those of all groups so far. */
+/* Sets *counters to those of all groups so far, of a node that has started. */
 static void
 count_node(const FmsSortState *state, FmsCounters *counters)
 {
 	double		elapsed_us = fms_node_elapsed_us(&state->css.ss.ps);
 
-	*counters = state->earlier;
 	if (state->loaded)
-	{
 		fms_sort_count(state->sort);
-		fms_counters_add(counters, state->counters);
+	if (state->groups == NULL)
+		*counters = *state->counters;
+	else
+	{
+		*counters = *state->earlier;
+		if (state->loaded)
+			fms_counters_add(counters, state->counters);
 	}
 	if (elapsed_us >= 0)
 		fms_counters_limit(counters, elapsed_us);
@@ -173,13 +179,13 @@ current_bound(const FmsSortState *state)
 
 /* ---- loading ---- */
 
-/* Makes the sort ready for tuples; the first time creates it. */
+/* Creates the sort under the settings in force now. */
 static void
-prepare_sort(FmsSortState *state)
+create_sort(FmsSortState *state, uint64 bound)
 {
 	EState	   *estate = state->css.ss.ps.state;
 	Plan	   *plan = state->css.ss.ps.plan;
-	MemoryContext caller;
+	MemoryContext caller = MemoryContextSwitchTo(estate->es_query_cxt);
 	FmsOptions	options;
 
 	/* the planner's sum of widths is an int, and may have become negative */
@@ -192,23 +198,27 @@ prepare_sort(FmsSortState *state)
 	options.marks = (state->eflags & EXEC_FLAG_MARK) != 0;
 	options.expected_tuples = outerPlan(plan)->plan_rows;
 	options.presorted = state->groups != NULL;
-	options.earlier_tuples = fms_counter(&state->earlier, FMS_COUNT_TUPLES);
-	options.bound = state->loaded_bound;
-	if (options.bound > 0)
-		options.bound = Max(options.bound, state->returned + 1) -
-			state->returned;
-
-	caller = MemoryContextSwitchTo(estate->es_query_cxt);
-	if (state->sort)
-		fms_sort_reset(state->sort, &options);
-	else
-	{
-		state->counters = fms_progress_begin();
-		state->sort = fms_sort_begin(ExecGetResultType(outerPlanState(state)),
-									 &state->spec, &options,
-									 state->counters, fms_profile_device);
-	}
+	options.earlier_tuples = 0;
+	options.bound = bound;
+	state->counters = fms_progress_begin();
+	state->sort = fms_sort_begin(ExecGetResultType(outerPlanState(state)),
+								 &state->spec, &options, state->counters);
 	MemoryContextSwitchTo(caller);
+}
+
+/* Makes the sort ready for tuples. */
+static void
+prepare_sort(FmsSortState *state)
+{
+	uint64		bound = state->loaded_bound;
+
+	if (bound > 0)
+		bound = Max(bound, state->returned + 1) - state->returned;
+	if (state->sort == NULL)
+		create_sort(state, bound);
+	else
+		fms_sort_reset(state->sort, bound, state->groups ?
+					   fms_counter(state->earlier, FMS_COUNT_TUPLES) : 0);
 }
 
 /* Puts the child's tuples, or the next group of them, into the sort. */
@@ -264,7 +274,7 @@ load(FmsSortState *state)
 static void
 finish_group(FmsSortState *state)
 {
-	count_node(state, &state->earlier);
+	count_node(state, state->earlier);
 	state->loaded = false;
 }
 
@@ -284,7 +294,8 @@ finish_sort(FmsSortState *state)
 		fms_stat_add(&counters);
 		fms_slow_log(&counters, fms_settings_log_min_duration());
 	}
-	memset(&state->earlier, 0, sizeof(state->earlier));
+	if (state->groups)
+		memset(state->earlier, 0, sizeof(FmsCounters));
 	state->started = false;
 	state->loaded = false;
 	state->input_done = false;

@@ -17,6 +17,7 @@ typedef struct FmsArena
 {
 	FmsPiece	index;
 	FmsPiece	data;
+	Size		start_bytes;	/* first size of both pieces together */
 	bool		refused;		/* the system has refused more memory */
 	MemoryContextCallback on_reset;
 	double		make_room_us;	/* all time in fms_arena_make_room() */
@@ -31,9 +32,9 @@ typedef struct FmsArenaBytes
 
 /*
  * Makes an empty arena that goes with the current context, in which the struct
- * must lie, too.
+ * must lie, too.  expected_bytes: an estimate of what it will hold, or 0.
  */
-extern void fms_arena_init(FmsArena *arena);
+extern void fms_arena_init(FmsArena *arena, double expected_bytes);
 
 /* Frees the memory; the arena is empty then. */
 extern void fms_arena_free(FmsArena *arena);

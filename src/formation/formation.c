@@ -51,6 +51,7 @@
 struct FmsFormation
 {
 	MemoryContext scratch;		/* detoasted values, tuples being formed */
+	Size		scratch_bytes;	/* of its first block */
 	MemoryContext context;		/* current at creation */
 	FmsKeys    *keys;
 	FmsArena	arena;			/* index: entries; data: records */
@@ -110,14 +111,17 @@ prefetch_records(const char *records, const FmsEntry *entries, Size i,
 }
 
 FmsFormation *
-fms_formation_create(FmsKeys *keys)
+fms_formation_create(FmsKeys *keys, double expected_tuples,
+					 double expected_bytes)
 {
 	FmsFormation *formation = palloc0(sizeof(FmsFormation));
 
-	fms_arena_init(&formation->arena);
+	fms_arena_init(&formation->arena,
+				   expected_bytes + expected_tuples * sizeof(FmsEntry));
 	formation->scratch = AllocSetContextCreate(CurrentMemoryContext,
 											   "fmsort scratch",
-											   ALLOCSET_SMALL_SIZES);
+											   ALLOCSET_DEFAULT_SIZES);
+	formation->scratch_bytes = formation->scratch->mem_allocated;
 	formation->context = CurrentMemoryContext;
 	formation->keys = keys;
 	return formation;
@@ -360,8 +364,8 @@ fms_formation_put(FmsFormation *formation, TupleTableSlot *slot,
 	}
 
 	MemoryContextSwitchTo(caller);
-	/* most tuples need no scratch memory */
-	if (unlikely(!formation->scratch->isReset))
+	/* a reset costs as much as forming a small tuple */
+	if (unlikely(formation->scratch->mem_allocated > formation->scratch_bytes))
 		MemoryContextReset(formation->scratch);
 	return fits;
 }

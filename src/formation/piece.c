@@ -8,6 +8,7 @@
  *	  from a huge page on		begins where a huge page can, and asks for
  *								huge pages
  *
+ * malloc() keeps what is freed, so the next small sort gets no new pages.
  * Growing a mapping copies nothing and never needs the memory twice.
  *
  * A huge page costs one page fault instead of 512 and fewer TLB entries.  But
@@ -34,13 +35,18 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* Largest palloc'd piece; malloc() maps from twice this size on. */
-#define PALLOC_MAX_BYTES	((Size) 64 * 1024)
+/*
+ * Largest palloc'd piece, of some 10,000 rows: new pages cost more than copies
+ * of what malloc() has kept.
+ */
+#define PALLOC_MAX_BYTES	((Size) 1024 * 1024)
 
 /*
- * A piece grows only if the system has a margin beyond: a quarter of its size,
- * within these bounds.  A sort that cannot grow spills, and needs buffers.
+ * A piece larger than UNCHECKED_BYTES grows only if the system has a margin
+ * beyond: a quarter of its size, within these bounds.  A sort that cannot grow
+ * spills, and needs buffers.
  */
+#define UNCHECKED_BYTES		((Size) 64 * 1024)
 #define MARGIN_MIN_BYTES	((Size) 1024 * 1024)
 #define MARGIN_MAX_BYTES	((Size) 8 * 1024 * 1024)
 
@@ -93,15 +99,21 @@ is_available(Size more_bytes, Size size_bytes)
 static bool
 resize_small(FmsPiece *piece, Size used_bytes, Size size_bytes)
 {
-	char	   *base = MemoryContextAllocExtended(piece->context, size_bytes,
-												  MCXT_ALLOC_NO_OOM);
+	char	   *base;
 
-	if (base == NULL)
-		return false;
-	if (piece->base)
+	if (size_bytes < piece->size_bytes)
+		base = repalloc(piece->base, size_bytes);
+	else
 	{
-		memcpy(base, piece->base, used_bytes);
-		pfree(piece->base);
+		base = MemoryContextAllocExtended(piece->context, size_bytes,
+										  MCXT_ALLOC_NO_OOM);
+		if (base == NULL)
+			return false;
+		if (piece->base)
+		{
+			memcpy(base, piece->base, used_bytes);
+			pfree(piece->base);
+		}
 	}
 	piece->base = base;
 	piece->size_bytes = piece->reached_bytes = size_bytes;
@@ -139,8 +151,6 @@ resize_mapped(FmsPiece *piece, Size size_bytes)
 	Size		new_bytes = fms_whole_pages(size_bytes);
 	char	   *base = piece->base;
 
-	if (new_bytes > bytes && !is_available(new_bytes - bytes, size_bytes))
-		return false;
 	if (piece->reached_bytes > new_bytes)
 		fms_huge_page_empty(base + new_bytes,
 							piece->reached_bytes - new_bytes);
@@ -181,8 +191,15 @@ map(FmsPiece *piece, Size used_bytes, Size size_bytes)
 bool
 fms_piece_resize(FmsPiece *piece, Size used_bytes, Size size_bytes)
 {
+	Size		kept_bytes = piece->mapped ? piece->size_bytes : 0;
+
 	Assert(used_bytes <= Min(piece->size_bytes, size_bytes));
 
+	if (size_bytes == piece->size_bytes)
+		return true;
+	if (size_bytes > Max(piece->size_bytes, UNCHECKED_BYTES) &&
+		!is_available(size_bytes - kept_bytes, size_bytes))
+		return false;
 	if (piece->mapped)
 		return resize_mapped(piece, size_bytes);
 	if (size_bytes > PALLOC_MAX_BYTES)
@@ -208,12 +225,13 @@ fms_piece_reach(FmsPiece *piece, Size upto_bytes)
 	Size		step = piece->huge ? FMS_HUGE_PAGE_BYTES : STEP_BYTES;
 	Size		from = fms_whole_pages(piece->reached_bytes);
 	Size		upto = Min(TYPEALIGN(step, upto_bytes), piece->size_bytes);
-	instr_time	start;
+	instr_time	start = {0};
 
 	Assert(upto_bytes <= piece->size_bytes);
 	if (upto_bytes <= piece->reached_bytes)
 		return;
-	start = fms_clock_now();
+	if (piece->huge)
+		start = fms_clock_now();
 	/* before Linux 5.14, the first write gets a page */
 	if (from < upto &&
 		madvise(piece->base + from, upto - from, MADV_POPULATE_WRITE) != 0)

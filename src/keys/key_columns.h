@@ -80,7 +80,7 @@ extern const FmsKeyType *fms_key_type_find(Oid function);
 
 typedef struct FmsColumn
 {
-	SortSupportData comparator;
+	SortSupportData comparator; /* columns before `undecided` have none */
 	AttrNumber	attno;			/* in the tuples */
 	uint8		invert;			/* 0xFF if descending */
 	uint8		null_byte;		/* of a null: less or more than VALUE_BYTE */
@@ -91,7 +91,8 @@ typedef struct FmsColumn
 struct FmsKeys
 {
 	TupleDesc	desc;			/* of the tuples */
-	TupleDesc	first_key_desc; /* of a first key's tuple: the key columns */
+	TupleDesc	first_key_desc; /* of a first key's tuple: the key columns;
+								 * NULL if no column is undecided */
 	int			ncolumns;
 	int			nencoded;		/* columns in the key */
 	int			undecided;		/* first column that equal keys leave open */

@@ -25,6 +25,7 @@
 
 #include "access/nbtree.h"
 #include "utils/lsyscache.h"
+#include "utils/typcache.h"
 
 #include "base/compat.h"
 #include "keys/key_columns.h"
@@ -33,49 +34,77 @@
 /* First byte of a column that is not null. */
 #define VALUE_BYTE	1
 
-/* The encoding of a column, or NULL.  Fills in sort_keys. */
-static const FmsKeyType *
-find_type(Oid operator, Oid collation, FmsSortKeys *sort_keys)
+/*
+ * The comparison function of an ordering operator's family, or InvalidOid.
+ * The type cache knows the usual operators of the column's type.
+ */
+static Oid
+comparison_function(Oid operator, Oid column_type, bool *descending)
 {
-	const FmsKeyType *type;
+	const TypeCacheEntry *type = lookup_type_cache(column_type,
+												   TYPECACHE_LT_OPR |
+												   TYPECACHE_GT_OPR |
+												   TYPECACHE_CMP_PROC);
 	Oid			family;
 	Oid			input;
 
-	if (!fms_ordering_op(operator, &family, &input))
-		return NULL;
-	type = fms_key_type_find(get_opfamily_proc(family, input, input,
-											   BTORDER_PROC));
-	if (type && type->collated && !fms_collation_is_c(collation))
-	{
-		*sort_keys = fms_sort_keys_of(collation);
-		if (sort_keys->collator == NULL)
-			return NULL;
-	}
-	return type;
+	*descending = operator == type->gt_opr;
+	if (*descending || operator == type->lt_opr)
+		return type->cmp_proc;
+	return fms_ordering_op(operator, &family, &input, descending) ?
+		get_opfamily_proc(family, input, input, BTORDER_PROC) : InvalidOid;
 }
 
-/* Returns the column's encoding, or NULL. */
+/* Returns the row of the column's type, whatever its collation, or NULL. */
 static const FmsKeyType *
-init_column(FmsColumn *column, const FmsKeySpec *spec, int i)
+init_column(FmsKeys *keys, const FmsKeySpec *spec, int i)
 {
+	FmsColumn  *column = &keys->columns[i];
 	SortSupport comparator = &column->comparator;
-	const FmsKeyType *type;
+	AttrNumber	attno = spec->attnos[i];
+	bool		descending;
+	Oid			function =
+		comparison_function(spec->operators[i],
+							TupleDescAttr(keys->desc, attno - 1)->atttypid,
+							&descending);
 
 	comparator->ssup_cxt = CurrentMemoryContext;
 	comparator->ssup_collation = spec->collations[i];
 	comparator->ssup_nulls_first = spec->nulls_first[i];
-	comparator->ssup_attno = spec->attnos[i];
+	comparator->ssup_attno = attno;
 	comparator->abbreviate = false;
-	PrepareSortSupportFromOrderingOp(spec->operators[i], comparator);
 
-	/* the call above has refused a collation that is not determined */
-	type = find_type(spec->operators[i], spec->collations[i],
-					 &column->sort_keys);
-	column->attno = spec->attnos[i];
-	column->invert = comparator->ssup_reverse ? 0xFF : 0;
+	column->attno = attno;
+	column->invert = descending ? 0xFF : 0;
 	column->null_byte = spec->nulls_first[i] ? VALUE_BYTE - 1 : VALUE_BYTE + 1;
-	column->encode = type ? type->encode : NULL;
-	return type;
+	return fms_key_type_find(function);
+}
+
+/* Returns the type, or NULL if it has no encoding under the collation. */
+static const FmsKeyType *
+init_collation(FmsColumn *column, const FmsKeyType *type)
+{
+	Oid			collation = column->comparator.ssup_collation;
+
+	if (type == NULL || !type->collated || fms_collation_is_c(collation))
+		return type;
+	column->sort_keys = fms_sort_keys_of(collation);
+	return column->sort_keys.collator ? type : NULL;
+}
+
+/* What comparing columns needs, of records with equal keys. */
+static void
+init_undecided(FmsKeys *keys)
+{
+	AttrNumber	attno = keys->columns[keys->undecided].attno;
+	int			i;
+
+	if (!TupleDescAttr(keys->desc, attno - 1)->attbyval)
+		keys->offset_attno = attno;
+	keys->first_key_desc = CreateTemplateTupleDesc(keys->ncolumns);
+	for (i = 0; i < keys->ncolumns; i++)
+		TupleDescCopyEntry(keys->first_key_desc, i + 1, keys->desc,
+						   keys->columns[i].attno);
 }
 
 FmsKeys *
@@ -93,32 +122,31 @@ fms_keys_create(TupleDesc desc, const FmsKeySpec *spec)
 	keys->context = CurrentMemoryContext;
 	keys->desc = desc;
 	keys->ncolumns = spec->ncolumns;
-	keys->first_key_desc = CreateTemplateTupleDesc(spec->ncolumns);
 
 	for (i = 0; i < spec->ncolumns; i++)
 	{
 		FmsColumn  *column = &keys->columns[i];
-		const FmsKeyType *type = init_column(column, spec, i);
+		const FmsKeyType *type = init_column(keys, spec, i);
 
-		TupleDescCopyEntry(keys->first_key_desc, i + 1, desc, column->attno);
+		decided = decided && type && type->bytes > 0 &&
+			key_bytes + 1 + type->bytes <= FMS_KEY_MAX_BYTES;
+		/* this refuses a collation that is not determined */
+		if (!decided)
+			PrepareSortSupportFromOrderingOp(spec->operators[i],
+											 &column->comparator);
+		type = init_collation(column, type);
+		column->encode = type ? type->encode : NULL;
 
 		if (keys->nencoded < i || !type || key_bytes >= FMS_KEY_MAX_BYTES)
 			continue;
 		keys->nencoded++;
 		key_bytes += 1 + type->bytes;
-		decided = decided && type->bytes > 0 &&
-			key_bytes <= FMS_KEY_MAX_BYTES;
 		if (decided)
 			keys->undecided = keys->nencoded;
 	}
 
 	if (keys->undecided < keys->ncolumns)
-	{
-		AttrNumber	attno = keys->columns[keys->undecided].attno;
-
-		if (!TupleDescAttr(desc, attno - 1)->attbyval)
-			keys->offset_attno = attno;
-	}
+		init_undecided(keys);
 	keys->prefix_decides = keys->undecided == keys->ncolumns &&
 		key_bytes <= FMS_PREFIX_BYTES;
 	return keys;

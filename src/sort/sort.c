@@ -30,6 +30,7 @@
 #include "utils/timestamp.h"
 
 #include "base/clock.h"
+#include "device/profile.h"
 #include "formation/formation.h"
 #include "sort/history.h"
 #include "sort/sizing.h"
@@ -46,13 +47,15 @@ struct FmsSort
 {
 	MemoryContext context;
 	FmsOptions	options;
-	FmsFindDevice find_device;	/* may be NULL */
+	FmsDevice	device;			/* under the spill */
 	FmsCounters *counters;		/* the caller's; written only, not for every
 								 * tuple */
 	uint64		tuples;			/* put into it */
 	uint64		input_bytes;	/* of them, where they are not in memory */
 	int			runs;			/* written by run formation */
 	Size		budget_bytes;	/* for tuples and entries */
+	TimestampTz created;
+	instr_time	created_at;		/* the same moment; zero: none yet */
 	TimestampTz started;
 	FmsPhase	phase;
 	FmsKeys    *keys;
@@ -141,13 +144,32 @@ announce(const FmsSort *sort)
 	fms_counters_end_change(counters);
 }
 
+static void
+choose_sizing(FmsSort *sort, const FmsOptions *options)
+{
+	sort->sizing = fms_sizing_choose(mode_of(options->mode), options);
+}
+
+/* Starts the clocks.  One of them is enough for all sorts after the first. */
+static void
+start_clocks(FmsSort *sort)
+{
+	fms_sampler_begin(&sort->putting, measured_us(sort));
+	if (INSTR_TIME_IS_ZERO(sort->created_at))
+	{
+		sort->created = GetCurrentTimestamp();
+		sort->created_at = sort->putting.begun;
+	}
+	if (sort->options.earlier_tuples == 0)
+		sort->started = sort->created + (TimestampTz)
+			fms_clock_between_us(sort->created_at, sort->putting.begun);
+}
+
 /* Makes it a sort without a tuple. */
 static void
-start(FmsSort *sort, const FmsOptions *options)
+start(FmsSort *sort)
 {
-	sort->options = *options;
-	if (options->earlier_tuples == 0)
-		sort->started = GetCurrentTimestamp();
+	start_clocks(sort);
 	announce(sort);
 	sort->phase = FMS_PHASE_LOADING;
 	sort->tuples = 0;
@@ -159,16 +181,13 @@ start(FmsSort *sort, const FmsOptions *options)
 	sort->merged = 0;
 	sort->mark_position = 0;
 	sort->mark_at_end = false;
-	fms_formation_set_bound(sort->formation, options->bound);
-	sort->sizing = fms_sizing_choose(mode_of(options->mode), options);
+	fms_formation_set_bound(sort->formation, sort->options.bound);
 	sort->budget_bytes = fms_sizing_formation_bytes(&sort->sizing, 0);
-	fms_sampler_begin(&sort->putting, measured_us(sort));
 }
 
 FmsSort *
 fms_sort_begin(TupleDesc desc, const FmsKeySpec *spec,
-			   const FmsOptions *options, FmsCounters *counters,
-			   FmsFindDevice find_device)
+			   const FmsOptions *options, FmsCounters *counters)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
 												  "fmsort",
@@ -177,17 +196,20 @@ fms_sort_begin(TupleDesc desc, const FmsKeySpec *spec,
 	FmsSort    *sort = palloc0(sizeof(FmsSort));
 
 	sort->context = context;
+	sort->options = *options;
 	sort->counters = counters;
-	sort->find_device = find_device;
 	sort->keys = fms_keys_create(desc, spec);
-	sort->formation = fms_formation_create(sort->keys);
-	start(sort, options);
+	sort->formation = fms_formation_create(sort->keys,
+										   options->expected_tuples,
+										   options->expected_bytes);
+	choose_sizing(sort, options);
+	start(sort);
 	MemoryContextSwitchTo(caller);
 	return sort;
 }
 
 void
-fms_sort_reset(FmsSort *sort, const FmsOptions *options)
+fms_sort_reset(FmsSort *sort, uint64 bound, uint64 earlier_tuples)
 {
 	MemoryContext caller = MemoryContextSwitchTo(sort->context);
 
@@ -198,9 +220,12 @@ fms_sort_reset(FmsSort *sort, const FmsOptions *options)
 		sort->history = NULL;
 		fms_spill_end(sort->spill);
 		sort->spill = NULL;
+		choose_sizing(sort, &sort->options);
 	}
 	fms_formation_clear(sort->formation);
-	start(sort, options);
+	sort->options.bound = bound;
+	sort->options.earlier_tuples = earlier_tuples;
+	start(sort);
 	MemoryContextSwitchTo(caller);
 }
 
@@ -211,17 +236,17 @@ fms_sort_reset(FmsSort *sort, const FmsOptions *options)
 static void
 begin_spill(FmsSort *sort)
 {
-	FmsOptions *options = &sort->options;
+	FmsOptions	options = sort->options;
 	Size		refused_at = fms_formation_refused_at(sort->formation);
 
 	if (refused_at > 0)
-		options->memory_bytes = Min(options->memory_bytes,
-									Max(refused_at, MEMORY_MIN_BYTES));
-	if (sort->find_device)
-		sort->find_device(&options->device);
-	if (options->device.known || refused_at > 0)
-		sort->sizing = fms_sizing_choose(mode_of(options->mode), options);
-	sort->spill = fms_spill_begin(sort->keys, options, &sort->sizing,
+		options.memory_bytes = Min(options.memory_bytes,
+								   Max(refused_at, MEMORY_MIN_BYTES));
+	fms_profile_device(&sort->device);
+	options.device = &sort->device;
+	if (sort->device.known || refused_at > 0)
+		choose_sizing(sort, &options);
+	sort->spill = fms_spill_begin(sort->keys, &options, &sort->sizing,
 								  sort->counters);
 }
 
@@ -300,8 +325,9 @@ fms_sort_put(FmsSort *sort, TupleTableSlot *slot)
 		put_timed(sort, slot);
 }
 
+/* loading_us: since the sort has begun. */
 static void
-finish_in_memory(FmsSort *sort)
+finish_in_memory(FmsSort *sort, double loading_us)
 {
 	uint64		held = fms_formation_count(sort->formation);
 
@@ -314,8 +340,10 @@ finish_in_memory(FmsSort *sort)
 	fms_count_set(sort->counters, FMS_COUNT_METHOD,
 				  fms_formation_has_cutoff(sort->formation) ?
 				  FMS_METHOD_TOP_N : FMS_METHOD_IN_MEMORY);
-	fms_count_set_us(sort->counters, FMS_COUNT_FORMATION_NS,
-					 fms_clock_since_us(sort->putting.begun));
+	/* sorting a few takes no longer than reading the clock */
+	if (held > FMS_SAMPLER_FIRST)
+		loading_us = fms_clock_since_us(sort->putting.begun);
+	fms_count_set_us(sort->counters, FMS_COUNT_FORMATION_NS, loading_us);
 	set_phase(sort, FMS_PHASE_IN_MEMORY);
 }
 
@@ -385,7 +413,7 @@ fms_sort_perform(FmsSort *sort)
 	if (sort->spill)
 		finish_spilling(sort);
 	else
-		finish_in_memory(sort);
+		finish_in_memory(sort, loading_us);
 	fms_count_set(sort->counters, FMS_COUNT_INPUT_BYTES, sort->input_bytes);
 	MemoryContextSwitchTo(caller);
 }

@@ -266,7 +266,7 @@ test_entries(void)
 static FmsFormation *
 fill(uint64 bound, Size count, Size budget)
 {
-	FmsFormation *formation = fms_formation_create(NULL);
+	FmsFormation *formation = fms_formation_create(NULL, 0, 0);
 	TupleTableSlot slot = {.tts_ops = NULL};
 	Size		i;
 

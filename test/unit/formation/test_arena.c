@@ -152,7 +152,7 @@ test_fills(const char *what, ItemBytes bytes_of, Size limit)
 	bool		within = true;
 	int			round;
 
-	fms_arena_init(&filled.arena);
+	fms_arena_init(&filled.arena, 0);
 	for (round = 0; round < 2; round++)
 	{
 		Size		last = 0;
@@ -183,7 +183,7 @@ test_few(void)
 	Size		before = address_bytes();
 	int			i;
 
-	fms_arena_init(&filled.arena);
+	fms_arena_init(&filled.arena, 0);
 	for (i = 0; i < 40; i++)
 		(void) add(&filled, 64, (Size) 1 << 40);
 	shim_ok(fms_arena_size(&filled.arena) <= 8192,
@@ -210,7 +210,7 @@ test_refused(Size bytes)
 	void	   *other;
 	Size		full;
 
-	fms_arena_init(&filled.arena);
+	fms_arena_init(&filled.arena, 0);
 	getrlimit(RLIMIT_AS, &unlimited);
 	limit = unlimited;
 	limit.rlim_cur = address_bytes() + bytes;
