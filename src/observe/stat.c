@@ -72,7 +72,7 @@ find_sums(void)
 }
 
 static void
-add_sums(FmsCounters *pg_restrict to, const FmsCounters *from)
+add_sums(FmsCounters *to, const FmsCounters *from)
 {
 	int			i;
 
