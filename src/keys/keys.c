@@ -31,9 +31,6 @@
 #include "keys/key_columns.h"
 #include "keys/keys.h"
 
-/* First byte of a column that is not null. */
-#define VALUE_BYTE	1
-
 /*
  * The comparison function of an ordering operator's family, or InvalidOid.
  * The type cache knows the usual operators of the column's type.
@@ -55,29 +52,36 @@ comparison_function(Oid operator, Oid column_type, bool *descending)
 		get_opfamily_proc(family, input, input, BTORDER_PROC) : InvalidOid;
 }
 
-/* Returns the row of the column's type, whatever its collation, or NULL. */
+/* The type of sort column i, whatever its collation, or NULL. */
+static const FmsKeyType *
+find_type(TupleDesc desc, const FmsKeySpec *spec, int i, bool *descending)
+{
+	Form_pg_attribute attribute = TupleDescAttr(desc, spec->attnos[i] - 1);
+
+	return fms_key_type_find(comparison_function(spec->operators[i],
+												 attribute->atttypid,
+												 descending));
+}
+
+/* Returns the column's type, whatever its collation, or NULL. */
 static const FmsKeyType *
 init_column(FmsKeys *keys, const FmsKeySpec *spec, int i)
 {
 	FmsColumn  *column = &keys->columns[i];
 	SortSupport comparator = &column->comparator;
-	AttrNumber	attno = spec->attnos[i];
 	bool		descending;
-	Oid			function =
-		comparison_function(spec->operators[i],
-							TupleDescAttr(keys->desc, attno - 1)->atttypid,
-							&descending);
+	const FmsKeyType *type = find_type(keys->desc, spec, i, &descending);
 
 	comparator->ssup_cxt = CurrentMemoryContext;
 	comparator->ssup_collation = spec->collations[i];
 	comparator->ssup_nulls_first = spec->nulls_first[i];
-	comparator->ssup_attno = attno;
+	comparator->ssup_attno = spec->attnos[i];
 	comparator->abbreviate = false;
 
-	column->attno = attno;
+	column->attno = spec->attnos[i];
 	column->invert = descending ? 0xFF : 0;
-	column->null_byte = spec->nulls_first[i] ? VALUE_BYTE - 1 : VALUE_BYTE + 1;
-	return fms_key_type_find(function);
+	column->null_byte = FMS_VALUE_BYTE + (spec->nulls_first[i] ? -1 : 1);
+	return type;
 }
 
 /* Returns the type, or NULL if it has no encoding under the collation. */
@@ -86,7 +90,8 @@ init_collation(FmsColumn *column, const FmsKeyType *type)
 {
 	Oid			collation = column->comparator.ssup_collation;
 
-	if (type == NULL || !type->collated || fms_collation_is_c(collation))
+	if (type == NULL || type->kind != FMS_KEY_COLLATED ||
+		fms_collation_is_c(collation))
 		return type;
 	column->sort_keys = fms_sort_keys_of(collation);
 	return column->sort_keys.collator ? type : NULL;
@@ -105,6 +110,45 @@ init_undecided(FmsKeys *keys)
 	for (i = 0; i < keys->ncolumns; i++)
 		TupleDescCopyEntry(keys->first_key_desc, i + 1, keys->desc,
 						   keys->columns[i].attno);
+}
+
+/* Are rows words whose first sort column has that type, or NULL? */
+static bool
+type_makes_words(TupleDesc desc, const FmsKeySpec *spec,
+				 const FmsKeyType *type)
+{
+	Form_pg_attribute attribute = TupleDescAttr(desc, 0);
+
+	return desc->natts == 1 && spec->ncolumns == 1 && type &&
+		attribute->attbyval && type->bytes == attribute->attlen &&
+		(type->kind == FMS_KEY_SIGNED || type->kind == FMS_KEY_UNSIGNED);
+}
+
+bool
+fms_keys_are_words(TupleDesc desc, const FmsKeySpec *spec)
+{
+	bool		descending;
+
+	return desc->natts == 1 &&
+		type_makes_words(desc, spec, find_type(desc, spec, 0, &descending));
+}
+
+/* Sets the words of a sort whose only column has this type. */
+static void
+init_words(FmsKeys *keys, const FmsKeyType *type)
+{
+	FmsWordType *words = palloc0(sizeof(FmsWordType));
+	Datum		value = (Datum) 0;
+	bool		isnull = false;
+	MinimalTuple tuple = fms_form_minimal_tuple(keys->desc, &value, &isnull);
+
+	fms_word_type_init(words, type->bytes, type->kind == FMS_KEY_SIGNED,
+					   keys->columns[0].invert != 0, tuple);
+	pfree(tuple);
+	isnull = true;
+	words->null_tuple = fms_form_minimal_tuple(keys->desc, &value, &isnull);
+	words->nulls_first = keys->columns[0].comparator.ssup_nulls_first;
+	keys->words = words;
 }
 
 FmsKeys *
@@ -128,6 +172,8 @@ fms_keys_create(TupleDesc desc, const FmsKeySpec *spec)
 		FmsColumn  *column = &keys->columns[i];
 		const FmsKeyType *type = init_column(keys, spec, i);
 
+		if (i == 0 && type_makes_words(desc, spec, type))
+			init_words(keys, type);
 		decided = decided && type && type->bytes > 0 &&
 			key_bytes + 1 + type->bytes <= FMS_KEY_MAX_BYTES;
 		/* this refuses a collation that is not determined */
@@ -158,6 +204,12 @@ fms_keys_prefix_decides(const FmsKeys *keys)
 	return keys->prefix_decides;
 }
 
+const FmsWordType *
+fms_keys_word_type(const FmsKeys *keys)
+{
+	return keys->words;
+}
+
 void
 fms_keys_encode(FmsKeys *keys, TupleTableSlot *slot, FmsKeyImage *image)
 {
@@ -181,7 +233,7 @@ fms_keys_encode(FmsKeys *keys, TupleTableSlot *slot, FmsKeyImage *image)
 			fms_encode_byte(&writer, column->null_byte);
 		else
 		{
-			fms_encode_byte(&writer, VALUE_BYTE);
+			fms_encode_byte(&writer, FMS_VALUE_BYTE);
 			writer.invert = column->invert;
 			column->encode(&writer, value, &column->sort_keys);
 		}
