@@ -24,6 +24,7 @@
 #include "postgres.h"
 
 #include "access/nbtree.h"
+#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/typcache.h"
 
@@ -84,17 +85,25 @@ init_column(FmsKeys *keys, const FmsKeySpec *spec, int i)
 	return type;
 }
 
-/* Returns the type, or NULL if it has no encoding under the collation. */
-static const FmsKeyType *
-init_collation(FmsColumn *column, const FmsKeyType *type)
+/* Sets how the column is encoded.  Returns false if it is not. */
+static bool
+init_encoding(FmsColumn *column, const FmsKeyType *type)
 {
 	Oid			collation = column->comparator.ssup_collation;
 
-	if (type == NULL || type->kind != FMS_KEY_COLLATED ||
-		fms_collation_is_c(collation))
-		return type;
-	column->sort_keys = fms_sort_keys_of(collation);
-	return column->sort_keys.collator ? type : NULL;
+	if (type == NULL)
+		return false;
+	if (type->kind == FMS_KEY_COLLATED && !fms_collation_is_c(collation))
+	{
+		column->sort_keys = fms_sort_keys_of(collation);
+		if (column->sort_keys.collator == NULL)
+			return false;
+	}
+	column->encode = type->encode;
+	column->is_bytes = column->sort_keys.collator == NULL &&
+		(type->function == F_BTTEXTCMP ||
+		 type->function == F_BTTEXT_PATTERN_CMP);
+	return true;
 }
 
 /* What comparing columns needs, of records with equal keys. */
@@ -180,10 +189,8 @@ fms_keys_create(TupleDesc desc, const FmsKeySpec *spec)
 		if (!decided)
 			PrepareSortSupportFromOrderingOp(spec->operators[i],
 											 &column->comparator);
-		type = init_collation(column, type);
-		column->encode = type ? type->encode : NULL;
-
-		if (keys->nencoded < i || !type || key_bytes >= FMS_KEY_MAX_BYTES)
+		if (!init_encoding(column, type) || keys->nencoded < i ||
+			key_bytes >= FMS_KEY_MAX_BYTES)
 			continue;
 		keys->nencoded++;
 		key_bytes += 1 + type->bytes;
