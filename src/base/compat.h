@@ -122,17 +122,15 @@ static inline bool
 fms_ordering_op(Oid operator, Oid *family, Oid *type, bool *descending)
 {
 #if PG_VERSION_NUM >= 180000
-	CompareType direction;
-	CompareType greater = COMPARE_GT;
+	CompareType direction;		/* has the strategies' values */
 #else
 	int16		direction;
-	int16		greater = BTGreaterStrategyNumber;
 #endif
-	bool		found = get_ordering_op_properties(operator, family, type,
-												   &direction);
 
-	*descending = found && direction == greater;
-	return found;
+	if (!get_ordering_op_properties(operator, family, type, &direction))
+		return false;
+	*descending = (int) direction == BTGreaterStrategyNumber;
+	return true;
 }
 
 /*

@@ -50,10 +50,7 @@ extern void fms_device_note(FmsDevice *device, const char *pattern,
 extern double fms_device_read_mb(const FmsDevice *device, uint32 block_bytes,
 								 uint32 depth);
 
-/*
- * The least depth that reads nearly as fast as any; 0: unknown, or the device
- * is NULL.
- */
+/* The least depth that reads nearly as fast as any; 0: unknown, or NULL. */
 extern uint32 fms_device_enough_depth(const FmsDevice *device,
 									  uint32 block_bytes);
 

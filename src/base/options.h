@@ -90,8 +90,7 @@ typedef struct FmsOptions
 	uint32		assist_blocks;	/* l; 0 = automatic */
 	uint32		block_bytes;	/* 0 = automatic, else a multiple of 512 */
 	Size		memory_bytes;	/* work_mem */
-	double		expected_bytes; /* planner's estimates of the input, or 0 */
-	double		expected_tuples;
+	double		expected_bytes; /* planner's estimate of the input, or 0 */
 
 	const FmsDevice *device;	/* under temporary files; NULL: unknown */
 
@@ -101,6 +100,7 @@ typedef struct FmsOptions
 	bool		marks;			/* fms_sort_mark() may be called */
 
 	/* only reported */
+	double		expected_tuples;	/* planner's guess of the whole input */
 	bool		presorted;		/* this is one group of presorted input */
 	uint64		earlier_tuples; /* in groups before this one */
 } FmsOptions;

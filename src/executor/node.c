@@ -73,7 +73,7 @@ typedef struct FmsSortState
 	bool		input_done;
 	uint64		loaded_bound;	/* the bound it was loaded under */
 	uint64		returned;		/* tuples, of this and earlier groups */
-	FmsCounters *earlier;		/* of earlier groups; NULL without groups */
+	FmsCounters earlier;		/* of earlier groups */
 
 	FmsWorkers *shared;			/* NULL outside parallel queries */
 	FmsWorkers *reported;		/* leader: copy of it, or NULL */
@@ -107,11 +107,8 @@ begin_node(CustomScanState *css, EState *estate, int eflags)
 	css->ss.ps.resultopsset = true;
 
 	if (state->presorted > 0)
-	{
 		state->groups = fms_groups_create(&css->ss.ps, desc, &state->spec,
 										  state->presorted);
-		state->earlier = palloc0(sizeof(FmsCounters));
-	}
 	/* the planner asks neither of an Incremental Sort */
 	Assert(state->groups == NULL ||
 		   !(state->eflags & (EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK)));
@@ -127,14 +124,9 @@ count_node(const FmsSortState *state, FmsCounters *counters)
 
 	if (state->loaded)
 		fms_sort_count(state->sort);
-	if (state->groups == NULL)
-		*counters = *state->counters;
-	else
-	{
-		*counters = *state->earlier;
-		if (state->loaded)
-			fms_counters_add(counters, state->counters);
-	}
+	*counters = state->groups ? state->earlier : *state->counters;
+	if (state->groups && state->loaded)
+		fms_counters_add(counters, state->counters);
 	if (elapsed_us >= 0)
 		fms_counters_limit(counters, elapsed_us);
 	fms_counters_complete(counters);
@@ -182,14 +174,24 @@ current_bound(const FmsSortState *state)
 
 /* ---- loading ---- */
 
-/* Creates the sort under the settings in force now. */
+/* Makes the sort ready for tuples; the first time creates it. */
 static void
-create_sort(FmsSortState *state, uint64 bound)
+prepare_sort(FmsSortState *state)
 {
 	EState	   *estate = state->css.ss.ps.state;
 	Plan	   *plan = state->css.ss.ps.plan;
-	MemoryContext caller = MemoryContextSwitchTo(estate->es_query_cxt);
+	uint64		earlier = fms_counter(&state->earlier, FMS_COUNT_TUPLES);
+	uint64		bound = state->loaded_bound;
+	MemoryContext caller;
 	FmsOptions	options;
+
+	if (bound > 0)
+		bound = Max(bound, state->returned + 1) - state->returned;
+	if (state->sort)
+	{
+		fms_sort_reset(state->sort, bound, earlier);
+		return;
+	}
 
 	/* the planner's sum of widths is an int, and may have become negative */
 	fms_settings_snapshot(&options, plan->plan_rows *
@@ -201,27 +203,14 @@ create_sort(FmsSortState *state, uint64 bound)
 	options.marks = (state->eflags & EXEC_FLAG_MARK) != 0;
 	options.expected_tuples = outerPlan(plan)->plan_rows;
 	options.presorted = state->groups != NULL;
-	options.earlier_tuples = 0;
+	options.earlier_tuples = earlier;
 	options.bound = bound;
+
+	caller = MemoryContextSwitchTo(estate->es_query_cxt);
 	state->counters = fms_progress_begin();
 	state->sort = fms_sort_begin(ExecGetResultType(outerPlanState(state)),
 								 &state->spec, &options, state->counters);
 	MemoryContextSwitchTo(caller);
-}
-
-/* Makes the sort ready for tuples. */
-static void
-prepare_sort(FmsSortState *state)
-{
-	uint64		bound = state->loaded_bound;
-
-	if (bound > 0)
-		bound = Max(bound, state->returned + 1) - state->returned;
-	if (state->sort == NULL)
-		create_sort(state, bound);
-	else
-		fms_sort_reset(state->sort, bound, state->groups ?
-					   fms_counter(state->earlier, FMS_COUNT_TUPLES) : 0);
 }
 
 /* Puts the child's tuples, or the next group of them, into the sort. */
@@ -277,7 +266,7 @@ load(FmsSortState *state)
 static void
 finish_group(FmsSortState *state)
 {
-	count_node(state, state->earlier);
+	count_node(state, &state->earlier);
 	state->loaded = false;
 }
 
@@ -297,8 +286,7 @@ finish_sort(FmsSortState *state)
 		fms_stat_add(&counters);
 		fms_slow_log(&counters, fms_settings_log_min_duration());
 	}
-	if (state->groups)
-		memset(state->earlier, 0, sizeof(FmsCounters));
+	memset(&state->earlier, 0, sizeof(state->earlier));
 	state->started = false;
 	state->loaded = false;
 	state->input_done = false;

@@ -6,7 +6,7 @@
  *
  * A sort fills its memory with records and entries, whose proportion is known
  * only when it is full.  Each has a piece of memory (piece.c), and both share
- * one limit.  The pieces start as large as expected, but small, and double:
+ * one limit.  The pieces start small and double:
  *
  *	  index  |e e e e e ....|			data  |r r r r r r r r r .......|
  *	  index  |e e e e e e e e e ......|		data  |r r r r r r r r r r ..
@@ -24,9 +24,8 @@
 #include "base/clock.h"
 #include "formation/arena.h"
 
-/* Bounds of the first size of both pieces together, if estimates are wrong. */
-#define START_MIN_BYTES		((Size) 4 * 1024)
-#define START_MAX_BYTES		((Size) 256 * 1024)
+/* Initial size of both pieces together. */
+#define START_BYTES		((Size) 8 * 1024)
 
 static void
 give_back(void *arg)
@@ -38,11 +37,9 @@ give_back(void *arg)
 }
 
 void
-fms_arena_init(FmsArena *arena, double expected_bytes)
+fms_arena_init(FmsArena *arena)
 {
 	memset(arena, 0, sizeof(*arena));
-	arena->start_bytes = expected_bytes > START_MAX_BYTES ? START_MAX_BYTES :
-		Max(START_MIN_BYTES, (Size) expected_bytes);
 	fms_piece_init(&arena->index, CurrentMemoryContext);
 	fms_piece_init(&arena->data, CurrentMemoryContext);
 	arena->on_reset.func = give_back;
@@ -64,9 +61,9 @@ fms_arena_free(FmsArena *arena)
  * doubled size would reach two thirds of it.
  */
 static Size
-next_size(const FmsArena *arena, Size limit_bytes)
+next_size(Size size_bytes, Size limit_bytes)
 {
-	Size		doubled = Max(2 * fms_arena_size(arena), arena->start_bytes);
+	Size		doubled = Max(2 * size_bytes, START_BYTES);
 
 	return doubled > limit_bytes - limit_bytes / 3 ? limit_bytes : doubled;
 }
@@ -111,7 +108,7 @@ make_room(FmsArena *arena, FmsArenaBytes used, FmsArenaBytes needed,
 		return true;
 	if (needed_bytes > limit_bytes)
 		return false;
-	size = next_size(arena, limit_bytes);
+	size = next_size(fms_arena_size(arena), limit_bytes);
 	if (!arena->refused &&
 		divide(arena, used, needed, Max(size, needed_bytes)))
 		return true;

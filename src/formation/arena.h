@@ -17,7 +17,6 @@ typedef struct FmsArena
 {
 	FmsPiece	index;
 	FmsPiece	data;
-	Size		start_bytes;	/* first size of both pieces together */
 	bool		refused;		/* the system has refused more memory */
 	MemoryContextCallback on_reset;
 	double		make_room_us;	/* all time in fms_arena_make_room() */
@@ -32,9 +31,9 @@ typedef struct FmsArenaBytes
 
 /*
  * Makes an empty arena that goes with the current context, in which the struct
- * must lie, too.  expected_bytes: an estimate of what it will hold, or 0.
+ * must lie, too.
  */
-extern void fms_arena_init(FmsArena *arena, double expected_bytes);
+extern void fms_arena_init(FmsArena *arena);
 
 /* Frees the memory; the arena is empty then. */
 extern void fms_arena_free(FmsArena *arena);

@@ -26,16 +26,14 @@
 #define SHRINK_MIN_ROWS		1024
 
 FmsFormation *
-fms_formation_create(FmsKeys *keys, double expected_tuples,
-					 double expected_bytes)
+fms_formation_create(FmsKeys *keys)
 {
 	FmsFormation *formation = fms_keys_word_type(keys) ?
 		fms_words_create(keys) : fms_tuples_create(keys);
 
 	formation->context = CurrentMemoryContext;
 	formation->keys = keys;
-	fms_arena_init(&formation->arena,
-				   expected_bytes + expected_tuples * FMS_ROW_INDEX_BYTES);
+	fms_arena_init(&formation->arena);
 	return formation;
 }
 

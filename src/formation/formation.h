@@ -17,13 +17,8 @@
 
 typedef struct FmsFormation FmsFormation;
 
-/*
- * An empty formation, which is freed with the current memory context.
- * expected: estimates of its tuples and of their bytes, or 0.
- */
-extern FmsFormation *fms_formation_create(FmsKeys *keys,
-										  double expected_tuples,
-										  double expected_bytes);
+/* An empty formation, which is freed with the current memory context. */
+extern FmsFormation *fms_formation_create(FmsKeys *keys);
 
 /*
  * Adds the slot's tuple.  Returns false, with nothing changed, if the tuples

@@ -35,10 +35,7 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/*
- * Largest palloc'd piece, of some 10,000 rows: new pages cost more than copies
- * of what malloc() has kept.
- */
+/* Largest palloc'd piece: 10,000 rows have such. */
 #define PALLOC_MAX_BYTES	((Size) 1024 * 1024)
 
 /*
@@ -99,21 +96,15 @@ is_available(Size more_bytes, Size size_bytes)
 static bool
 resize_small(FmsPiece *piece, Size used_bytes, Size size_bytes)
 {
-	char	   *base;
+	char	   *base = MemoryContextAllocExtended(piece->context, size_bytes,
+												  MCXT_ALLOC_NO_OOM);
 
-	if (size_bytes < piece->size_bytes)
-		base = repalloc(piece->base, size_bytes);
-	else
+	if (base == NULL)
+		return false;
+	if (piece->base)
 	{
-		base = MemoryContextAllocExtended(piece->context, size_bytes,
-										  MCXT_ALLOC_NO_OOM);
-		if (base == NULL)
-			return false;
-		if (piece->base)
-		{
-			memcpy(base, piece->base, used_bytes);
-			pfree(piece->base);
-		}
+		memcpy(base, piece->base, used_bytes);
+		pfree(piece->base);
 	}
 	piece->base = base;
 	piece->size_bytes = piece->reached_bytes = size_bytes;
@@ -191,14 +182,13 @@ map(FmsPiece *piece, Size used_bytes, Size size_bytes)
 bool
 fms_piece_resize(FmsPiece *piece, Size used_bytes, Size size_bytes)
 {
-	Size		kept_bytes = piece->mapped ? piece->size_bytes : 0;
-
 	Assert(used_bytes <= Min(piece->size_bytes, size_bytes));
 
 	if (size_bytes == piece->size_bytes)
 		return true;
 	if (size_bytes > Max(piece->size_bytes, UNCHECKED_BYTES) &&
-		!is_available(size_bytes - kept_bytes, size_bytes))
+		!is_available(size_bytes - (piece->mapped ? piece->size_bytes : 0),
+					  size_bytes))
 		return false;
 	if (piece->mapped)
 		return resize_mapped(piece, size_bytes);
@@ -225,13 +215,12 @@ fms_piece_reach(FmsPiece *piece, Size upto_bytes)
 	Size		step = piece->huge ? FMS_HUGE_PAGE_BYTES : STEP_BYTES;
 	Size		from = fms_whole_pages(piece->reached_bytes);
 	Size		upto = Min(TYPEALIGN(step, upto_bytes), piece->size_bytes);
-	instr_time	start = {0};
+	instr_time	start;
 
 	Assert(upto_bytes <= piece->size_bytes);
 	if (upto_bytes <= piece->reached_bytes)
 		return;
-	if (piece->huge)
-		start = fms_clock_now();
+	start = fms_clock_now();
 	/* before Linux 5.14, the first write gets a page */
 	if (from < upto &&
 		madvise(piece->base + from, upto - from, MADV_POPULATE_WRITE) != 0)

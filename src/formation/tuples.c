@@ -44,7 +44,6 @@ typedef struct FmsTuples
 {
 	FmsFormation formation;		/* must be first */
 	MemoryContext scratch;		/* detoasted values, tuples being formed */
-	Size		scratch_bytes;	/* of its first block */
 } FmsTuples;
 
 static inline FmsEntry *
@@ -198,8 +197,8 @@ add_tuple(FmsFormation *formation, TupleTableSlot *slot,
 static bool
 put_tuple(FmsFormation *formation, TupleTableSlot *slot, Size budget_bytes)
 {
-	const FmsTuples *tuples = (const FmsTuples *) formation;
-	MemoryContext caller = MemoryContextSwitchTo(tuples->scratch);
+	MemoryContext scratch = ((FmsTuples *) formation)->scratch;
+	MemoryContext caller = MemoryContextSwitchTo(scratch);
 	FmsKeyImage image;
 	bool		fits = true;
 
@@ -212,9 +211,9 @@ put_tuple(FmsFormation *formation, TupleTableSlot *slot, Size budget_bytes)
 	}
 
 	MemoryContextSwitchTo(caller);
-	/* a reset costs as much as forming a small tuple */
-	if (unlikely(tuples->scratch->mem_allocated > tuples->scratch_bytes))
-		MemoryContextReset(tuples->scratch);
+	/* not each time: a reset costs as much as forming a small tuple */
+	if (unlikely(scratch->mem_allocated > ALLOCSET_DEFAULT_INITSIZE))
+		MemoryContextReset(scratch);
 	return fits;
 }
 
@@ -338,6 +337,5 @@ fms_tuples_create(const FmsKeys *keys)
 	tuples->scratch = AllocSetContextCreate(CurrentMemoryContext,
 											"fmsort scratch",
 											ALLOCSET_DEFAULT_SIZES);
-	tuples->scratch_bytes = tuples->scratch->mem_allocated;
 	return &tuples->formation;
 }

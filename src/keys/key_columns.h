@@ -101,8 +101,7 @@ typedef struct FmsColumn
 struct FmsKeys
 {
 	TupleDesc	desc;			/* of the tuples */
-	TupleDesc	first_key_desc; /* of a first key's tuple: the key columns;
-								 * NULL if no column is undecided */
+	TupleDesc	first_key_desc; /* of a first key's tuple: the key columns */
 	int			ncolumns;
 	int			nencoded;		/* columns in the key */
 	int			undecided;		/* first column that equal keys leave open */

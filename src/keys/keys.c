@@ -33,35 +33,27 @@
 #include "keys/keys.h"
 
 /*
- * The comparison function of an ordering operator's family, or InvalidOid.
- * The type cache knows the usual operators of the column's type.
+ * The type of sort column i, whatever its collation, or NULL.  The server's
+ * type cache knows the usual operators.
  */
-static Oid
-comparison_function(Oid operator, Oid column_type, bool *descending)
+static const FmsKeyType *
+find_type(TupleDesc desc, const FmsKeySpec *spec, int i, bool *descending)
 {
-	const TypeCacheEntry *type = lookup_type_cache(column_type,
-												   TYPECACHE_LT_OPR |
-												   TYPECACHE_GT_OPR |
-												   TYPECACHE_CMP_PROC);
+	Oid			operator = spec->operators[i];
+	const TypeCacheEntry *type =
+		lookup_type_cache(TupleDescAttr(desc, spec->attnos[i] - 1)->atttypid,
+						  TYPECACHE_LT_OPR | TYPECACHE_GT_OPR |
+						  TYPECACHE_CMP_PROC);
 	Oid			family;
 	Oid			input;
 
 	*descending = operator == type->gt_opr;
 	if (*descending || operator == type->lt_opr)
-		return type->cmp_proc;
-	return fms_ordering_op(operator, &family, &input, descending) ?
-		get_opfamily_proc(family, input, input, BTORDER_PROC) : InvalidOid;
-}
-
-/* The type of sort column i, whatever its collation, or NULL. */
-static const FmsKeyType *
-find_type(TupleDesc desc, const FmsKeySpec *spec, int i, bool *descending)
-{
-	Form_pg_attribute attribute = TupleDescAttr(desc, spec->attnos[i] - 1);
-
-	return fms_key_type_find(comparison_function(spec->operators[i],
-												 attribute->atttypid,
-												 descending));
+		return fms_key_type_find(type->cmp_proc);
+	if (!fms_ordering_op(operator, &family, &input, descending))
+		return NULL;
+	return fms_key_type_find(get_opfamily_proc(family, input, input,
+											   BTORDER_PROC));
 }
 
 /* Returns the column's type, whatever its collation, or NULL. */
@@ -104,21 +96,6 @@ init_encoding(FmsColumn *column, const FmsKeyType *type)
 		(type->function == F_BTTEXTCMP ||
 		 type->function == F_BTTEXT_PATTERN_CMP);
 	return true;
-}
-
-/* What comparing columns needs, of records with equal keys. */
-static void
-init_undecided(FmsKeys *keys)
-{
-	AttrNumber	attno = keys->columns[keys->undecided].attno;
-	int			i;
-
-	if (!TupleDescAttr(keys->desc, attno - 1)->attbyval)
-		keys->offset_attno = attno;
-	keys->first_key_desc = CreateTemplateTupleDesc(keys->ncolumns);
-	for (i = 0; i < keys->ncolumns; i++)
-		TupleDescCopyEntry(keys->first_key_desc, i + 1, keys->desc,
-						   keys->columns[i].attno);
 }
 
 /* Are rows words whose first sort column has that type, or NULL? */
@@ -175,12 +152,14 @@ fms_keys_create(TupleDesc desc, const FmsKeySpec *spec)
 	keys->context = CurrentMemoryContext;
 	keys->desc = desc;
 	keys->ncolumns = spec->ncolumns;
+	keys->first_key_desc = CreateTemplateTupleDesc(spec->ncolumns);
 
 	for (i = 0; i < spec->ncolumns; i++)
 	{
 		FmsColumn  *column = &keys->columns[i];
 		const FmsKeyType *type = init_column(keys, spec, i);
 
+		TupleDescCopyEntry(keys->first_key_desc, i + 1, desc, column->attno);
 		if (i == 0 && type_makes_words(desc, spec, type))
 			init_words(keys, type);
 		decided = decided && type && type->bytes > 0 &&
@@ -199,7 +178,12 @@ fms_keys_create(TupleDesc desc, const FmsKeySpec *spec)
 	}
 
 	if (keys->undecided < keys->ncolumns)
-		init_undecided(keys);
+	{
+		AttrNumber	attno = keys->columns[keys->undecided].attno;
+
+		if (!TupleDescAttr(desc, attno - 1)->attbyval)
+			keys->offset_attno = attno;
+	}
 	keys->prefix_decides = keys->undecided == keys->ncolumns &&
 		key_bytes <= FMS_PREFIX_BYTES;
 	return keys;

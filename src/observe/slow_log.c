@@ -20,17 +20,14 @@
 void
 fms_slow_log(const FmsCounters *counters, int limit_ms)
 {
-	double		own_ms;
+	double		own_ms = (fms_counter(counters, FMS_COUNT_FORMATION_NS) -
+						  fms_counter(counters, FMS_COUNT_INPUT_NS) +
+						  fms_counter(counters, FMS_COUNT_ORDER_NS) +
+						  fms_counter(counters, FMS_COUNT_MERGE_NS)) / 1e6;
 	StringInfoData line;
 	char	   *why;
 
-	if (limit_ms < 0)
-		return;
-	own_ms = (fms_counter(counters, FMS_COUNT_FORMATION_NS) -
-			  fms_counter(counters, FMS_COUNT_INPUT_NS) +
-			  fms_counter(counters, FMS_COUNT_ORDER_NS) +
-			  fms_counter(counters, FMS_COUNT_MERGE_NS)) / 1e6;
-	if (own_ms < limit_ms)
+	if (limit_ms < 0 || own_ms < limit_ms)
 		return;
 	initStringInfo(&line);
 	fms_counters_append(&line, counters, FMS_LINE_METHOD, FMS_LINE_IO);

@@ -59,8 +59,6 @@ struct FmsSort
 	uint64		input_bytes;	/* of them, where they are not in memory */
 	int			runs;			/* written by run formation */
 	Size		budget_bytes;	/* for tuples and entries */
-	TimestampTz created;
-	instr_time	created_at;		/* the same moment; zero: none yet */
 	TimestampTz started;
 	FmsPhase	phase;
 	FmsKeys    *keys;
@@ -152,32 +150,12 @@ announce(const FmsSort *sort)
 	fms_counters_end_change(counters);
 }
 
-static void
-choose_sizing(FmsSort *sort, const FmsOptions *options)
-{
-	sort->sizing = fms_sizing_choose(mode_of(options->mode), options);
-}
-
-/* Starts the clocks.  One of them is enough for all sorts after the first. */
-static void
-start_clocks(FmsSort *sort)
-{
-	fms_sampler_begin(&sort->putting, measured_us(sort));
-	if (INSTR_TIME_IS_ZERO(sort->created_at))
-	{
-		sort->created = GetCurrentTimestamp();
-		sort->created_at = sort->putting.begun;
-	}
-	if (sort->options.earlier_tuples == 0)
-		sort->started = sort->created + (TimestampTz)
-			fms_clock_between_us(sort->created_at, sort->putting.begun);
-}
-
 /* Makes it a sort without a tuple. */
 static void
 start(FmsSort *sort)
 {
-	start_clocks(sort);
+	if (sort->options.earlier_tuples == 0)
+		sort->started = GetCurrentTimestamp();
 	announce(sort);
 	sort->phase = FMS_PHASE_LOADING;
 	sort->tuples = 0;
@@ -192,6 +170,7 @@ start(FmsSort *sort)
 	sort->mark_at_end = false;
 	fms_formation_set_bound(sort->formation, sort->options.bound);
 	sort->budget_bytes = fms_sizing_formation_bytes(&sort->sizing, 0);
+	fms_sampler_begin(&sort->putting, measured_us(sort));
 }
 
 FmsSort *
@@ -208,10 +187,8 @@ fms_sort_begin(TupleDesc desc, const FmsKeySpec *spec,
 	sort->options = *options;
 	sort->counters = counters;
 	sort->keys = fms_keys_create(desc, spec);
-	sort->formation = fms_formation_create(sort->keys,
-										   options->expected_tuples,
-										   options->expected_bytes);
-	choose_sizing(sort, options);
+	sort->formation = fms_formation_create(sort->keys);
+	sort->sizing = fms_sizing_choose(mode_of(options->mode), options);
 	start(sort);
 	MemoryContextSwitchTo(caller);
 	return sort;
@@ -229,7 +206,8 @@ fms_sort_reset(FmsSort *sort, uint64 bound, uint64 earlier_tuples)
 		sort->history = NULL;
 		fms_spill_end(sort->spill);
 		sort->spill = NULL;
-		choose_sizing(sort, &sort->options);
+		sort->sizing = fms_sizing_choose(mode_of(sort->options.mode),
+										 &sort->options);
 	}
 	fms_formation_clear(sort->formation);
 	sort->options.bound = bound;
@@ -254,7 +232,7 @@ begin_spill(FmsSort *sort)
 	fms_profile_device(&sort->device);
 	options.device = &sort->device;
 	if (sort->device.known || refused_at > 0)
-		choose_sizing(sort, &options);
+		sort->sizing = fms_sizing_choose(mode_of(options.mode), &options);
 	sort->spill = fms_spill_begin(sort->keys, &options, &sort->sizing,
 								  sort->counters);
 }
@@ -334,9 +312,8 @@ fms_sort_put(FmsSort *sort, TupleTableSlot *slot)
 		put_timed(sort, slot);
 }
 
-/* loading_us: since the sort has begun. */
 static void
-finish_in_memory(FmsSort *sort, double loading_us)
+finish_in_memory(FmsSort *sort)
 {
 	uint64		held = fms_formation_count(sort->formation);
 	uint64		bound = sort->options.bound;
@@ -351,10 +328,8 @@ finish_in_memory(FmsSort *sort, double loading_us)
 	fms_count_set(sort->counters, FMS_COUNT_METHOD,
 				  bound > 0 && bound < sort->tuples ? FMS_METHOD_TOP_N :
 				  FMS_METHOD_IN_MEMORY);
-	/* sorting a few takes no longer than reading the clock */
-	if (held > FMS_SAMPLER_FIRST)
-		loading_us = fms_clock_since_us(sort->putting.begun);
-	fms_count_set_us(sort->counters, FMS_COUNT_FORMATION_NS, loading_us);
+	fms_count_set_us(sort->counters, FMS_COUNT_FORMATION_NS,
+					 fms_clock_since_us(sort->putting.begun));
 	set_phase(sort, FMS_PHASE_IN_MEMORY);
 }
 
@@ -434,7 +409,7 @@ fms_sort_perform(FmsSort *sort)
 	if (sort->spill)
 		finish_spilling(sort);
 	else
-		finish_in_memory(sort, loading_us);
+		finish_in_memory(sort);
 	place_nulls(sort);
 	fms_count_set(sort->counters, FMS_COUNT_INPUT_BYTES, sort->input_bytes);
 	MemoryContextSwitchTo(caller);

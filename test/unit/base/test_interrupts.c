@@ -342,7 +342,7 @@ test_words(void)
 static FmsFormation *
 fill(uint64 bound, Size count, Size budget)
 {
-	FmsFormation *formation = fms_formation_create(NULL, 0, 0);
+	FmsFormation *formation = fms_formation_create(NULL);
 	Datum		value;
 	bool		isnull = false;
 	TupleTableSlot slot = {

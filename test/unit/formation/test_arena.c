@@ -159,7 +159,7 @@ test_fills(const char *what, ItemBytes bytes_of, Size limit)
 	bool		within = true;
 	int			round;
 
-	fms_arena_init(&filled.arena, 0);
+	fms_arena_init(&filled.arena);
 	for (round = 0; round < 2; round++)
 	{
 		Size		last = 0;
@@ -190,7 +190,7 @@ test_few(void)
 	Size		before = address_bytes();
 	int			i;
 
-	fms_arena_init(&filled.arena, 0);
+	fms_arena_init(&filled.arena);
 	for (i = 0; i < 40; i++)
 		(void) add(&filled, 64, (Size) 1 << 40);
 	shim_ok(fms_arena_size(&filled.arena) <= 8192,
@@ -219,7 +219,7 @@ test_refused(Size bytes)
 	void	   *other;
 	Size		full;
 
-	fms_arena_init(&filled.arena, 0);
+	fms_arena_init(&filled.arena);
 	getrlimit(RLIMIT_AS, &unlimited);
 	limit = unlimited;
 	limit.rlim_cur = address_bytes() + bytes;

@@ -225,7 +225,7 @@ returns(const FmsFormation *formation, Size n)
 static bool
 sorts(Shape shape, Size n)
 {
-	FmsFormation *formation = fms_formation_create(NULL, 0, 0);
+	FmsFormation *formation = fms_formation_create(NULL);
 	bool		passed = true;
 	int			i;
 
@@ -251,7 +251,7 @@ sorts(Shape shape, Size n)
 static bool
 spills(Shape shape, Size n)
 {
-	FmsFormation *formation = fms_formation_create(NULL, 0, 0);
+	FmsFormation *formation = fms_formation_create(NULL);
 	Size		budget = Max(n / 3, 1) * FMS_ROW_INDEX_BYTES;
 	bool		passed = true;
 	Size		i;
@@ -291,7 +291,7 @@ spills(Shape shape, Size n)
 static bool
 selects(Shape shape, Size n, uint64 bound)
 {
-	FmsFormation *formation = fms_formation_create(NULL, 0, 0);
+	FmsFormation *formation = fms_formation_create(NULL);
 	bool		passed;
 
 	fms_formation_set_bound(formation, bound);
