@@ -18,6 +18,7 @@
 #endif
 
 #include "access/htup_details.h"
+#include "access/stratnum.h"
 #include "catalog/pg_collation.h"
 #include "catalog/pg_database.h"
 #include "catalog/pg_tablespace.h"
@@ -114,19 +115,22 @@ fms_init_scan_slot(EState *estate, ScanState *state, TupleDesc desc,
 }
 
 /*
- * Sets the operator family and input type of an ordering operator.  Returns
- * false if the operator belongs to no btree operator family.
+ * Sets the operator family, input type and direction of an ordering operator.
+ * Returns false if the operator belongs to no btree operator family.
  */
 static inline bool
-fms_ordering_op(Oid operator, Oid *family, Oid *type)
+fms_ordering_op(Oid operator, Oid *family, Oid *type, bool *descending)
 {
 #if PG_VERSION_NUM >= 180000
-	CompareType direction;
+	CompareType direction;		/* has the strategies' values */
 #else
 	int16		direction;
 #endif
 
-	return get_ordering_op_properties(operator, family, type, &direction);
+	if (!get_ordering_op_properties(operator, family, type, &direction))
+		return false;
+	*descending = (int) direction == BTGreaterStrategyNumber;
+	return true;
 }
 
 /*

@@ -25,7 +25,7 @@
 #include "formation/arena.h"
 
 /* Initial size of both pieces together. */
-#define START_BYTES		((Size) 4 * 1024)
+#define START_BYTES		((Size) 8 * 1024)
 
 static void
 give_back(void *arg)
@@ -147,9 +147,6 @@ fms_arena_report_refused(Size bytes)
 void
 fms_arena_trim(FmsArena *arena, FmsArenaBytes used)
 {
-	if (arena->index.mapped)
-		(void) fms_piece_resize(&arena->index, used.index,
-								MAXALIGN(used.index));
-	if (arena->data.mapped)
-		(void) fms_piece_resize(&arena->data, used.data, MAXALIGN(used.data));
+	(void) fms_piece_resize(&arena->index, used.index, MAXALIGN(used.index));
+	(void) fms_piece_resize(&arena->data, used.data, MAXALIGN(used.data));
 }

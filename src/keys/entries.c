@@ -354,7 +354,9 @@ fms_entries_sort(FmsEntriesSort *sort, FmsEntry *entries, Size count)
 {
 	const FmsEntry *taken = entries;
 
-	if (!fms_entries_sort_presorted(sort, entries, count))
+	/* comparing few entries notices their order, too */
+	if (count < PACK_MIN_ENTRIES ||
+		!fms_entries_sort_presorted(sort, entries, count))
 	{
 		FmsPart		all = {entries, count, {0}, true};
 

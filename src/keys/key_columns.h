@@ -88,7 +88,7 @@ extern const FmsKeyType *fms_key_type_find(Oid function);
 
 typedef struct FmsColumn
 {
-	SortSupportData comparator;
+	SortSupportData comparator; /* columns before `undecided` have none */
 	AttrNumber	attno;			/* in the tuples */
 	uint8		invert;			/* 0xFF if descending */
 	uint8		null_byte;		/* of a null: less or more than
