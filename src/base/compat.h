@@ -102,6 +102,15 @@ fms_form_minimal_tuple(TupleDesc desc, Datum *values, bool *nulls)
 #endif
 }
 
+/* After the last column of a descriptor has been set; since 19. */
+static inline void
+fms_finish_tuple_desc(TupleDesc desc)
+{
+#if PG_VERSION_NUM >= 190000
+	TupleDescFinalize(desc);
+#endif
+}
+
 /* ExecInitScanTupleSlot() has an argument for flags since 19. */
 static inline void
 fms_init_scan_slot(EState *estate, ScanState *state, TupleDesc desc,
@@ -116,7 +125,7 @@ fms_init_scan_slot(EState *estate, ScanState *state, TupleDesc desc,
 
 /*
  * Sets the operator family, input type and direction of an ordering operator.
- * Returns false if the operator belongs to no btree operator family.
+ * Returns false if the operator orders by no index.
  */
 static inline bool
 fms_ordering_op(Oid operator, Oid *family, Oid *type, bool *descending)

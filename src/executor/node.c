@@ -8,7 +8,7 @@
  *	  every call		next tuple of FmsSort
  *
  * The slot that is returned points into the sort's memory, which stays
- * unchanged until the next call.
+ * unchanged until the next call, or has the value of a word (keys/word.h).
  *
  * Presorted input (Incremental Sort) is sorted group by group (groups.c) with
  * one FmsSort.  The node adds up the counters of all groups.

@@ -144,9 +144,18 @@ fms_arena_report_refused(Size bytes)
 					   bytes)));
 }
 
+/* A palloc'd piece is copied: only if that saves a quarter of it. */
+static void
+trim(FmsPiece *piece, Size used_bytes)
+{
+	if (piece->mapped ||
+		used_bytes < piece->size_bytes - piece->size_bytes / 4)
+		(void) fms_piece_resize(piece, used_bytes, MAXALIGN(used_bytes));
+}
+
 void
 fms_arena_trim(FmsArena *arena, FmsArenaBytes used)
 {
-	(void) fms_piece_resize(&arena->index, used.index, MAXALIGN(used.index));
-	(void) fms_piece_resize(&arena->data, used.data, MAXALIGN(used.data));
+	trim(&arena->index, used.index);
+	trim(&arena->data, used.data);
 }

@@ -70,7 +70,9 @@ sort_words(FmsFormation *formation)
 {
 	uint64	   *words = words_of(formation);
 
-	fms_radix_sort(words, words + formation->count, formation->count);
+	/* without a value there is no memory */
+	if (formation->count > 1)
+		fms_radix_sort(words, words + formation->count, formation->count);
 }
 
 static const FmsRecord *

@@ -262,6 +262,8 @@ sort_ties(FmsEntriesSort *sort, const FmsPart *ties)
 											  &rest.place);
 	Size		i = 0;
 
+	/* it has read whole texts */
+	CHECK_FOR_INTERRUPTS();
 	if (next == FMS_TIES_EQUAL)
 		return;
 	if (next == FMS_TIES_COMPARE)

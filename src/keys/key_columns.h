@@ -93,7 +93,7 @@ typedef struct FmsColumn
 	uint8		invert;			/* 0xFF if descending */
 	uint8		null_byte;		/* of a null: less or more than
 								 * FMS_VALUE_BYTE */
-	FmsEncodeDatum encode;		/* NULL: the column is not in the key */
+	FmsEncodeDatum encode;		/* NULL: the column has no encoding */
 	FmsSortKeys sort_keys;		/* for encode() */
 	bool		is_bytes;		/* text whose encoding is its bytes */
 } FmsColumn;

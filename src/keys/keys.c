@@ -176,6 +176,7 @@ fms_keys_create(TupleDesc desc, const FmsKeySpec *spec)
 		if (decided)
 			keys->undecided = keys->nencoded;
 	}
+	fms_finish_tuple_desc(keys->first_key_desc);
 
 	if (keys->undecided < keys->ncolumns)
 	{

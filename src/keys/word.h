@@ -32,8 +32,12 @@
 typedef union FmsWordRecord
 {
 	FmsRecord	record;
+	uint64		aligned;		/* as records are */
 	char		bytes[sizeof(uint64) + FMS_WORD_VALUE_OFFSET + sizeof(Datum)];
 } FmsWordRecord;
+
+StaticAssertDecl(sizeof(Datum) == sizeof(uint64),
+				 "a word has room for any by-value column");
 
 /* How the rows of a sort become words and records. */
 typedef struct FmsWordType

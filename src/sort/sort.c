@@ -189,6 +189,7 @@ fms_sort_begin(TupleDesc desc, const FmsKeySpec *spec,
 	sort->keys = fms_keys_create(desc, spec);
 	sort->formation = fms_formation_create(sort->keys);
 	sort->sizing = fms_sizing_choose(mode_of(options->mode), options);
+	sort->options.device = NULL;	/* need not stay */
 	start(sort);
 	MemoryContextSwitchTo(caller);
 	return sort;
