@@ -21,8 +21,8 @@
  *	  at byte   0                  10               20
  *
  * Behind their keys they go on in texts (key_tail.c).  Other ties compare
- * columns; they are sorted by merging, which compares least.  Memory: the
- * stack.  After an ERROR (comparator, interrupt) the entries are undefined.
+ * columns; they are sorted by merging.  Memory: the stack.  After an ERROR
+ * (comparator, interrupt) the entries are undefined.
  *
  *-------------------------------------------------------------------------
  */

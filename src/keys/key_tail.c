@@ -22,7 +22,7 @@
 #include "keys/entry.h"
 #include "keys/key_columns.h"
 
-/* Texts that still share a beginning after so many rounds are compared. */
+/* Times that a tie is sorted by its texts, at most; then columns decide. */
 #define ROUNDS_MAX			8
 
 typedef struct FmsText
