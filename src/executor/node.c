@@ -89,6 +89,16 @@ begin_node(CustomScanState *css, EState *estate, int eflags)
 
 	state->presorted = fms_plan_read(plan, &state->spec);
 	state->eflags = eflags & FLAGS_OF_SORTS;
+	/* who goes back sees all rows */
+	if (state->eflags & (EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK))
+		state->spec.limit.counts = FMS_GROUP_ALL;
+	/* the first rows of all: a bound */
+	if (state->spec.limit.counts == FMS_GROUP_ROWS &&
+		state->spec.limit.columns == 0)
+	{
+		state->bound = state->spec.limit.wanted;
+		state->spec.limit.counts = FMS_GROUP_ALL;
+	}
 	outerPlanState(css) = ExecInitNode(outerPlan(plan), estate,
 									   eflags & ~FLAGS_OF_SORTS);
 	desc = ExecGetResultType(outerPlanState(css));

@@ -27,7 +27,7 @@
  * session that planned.
  */
 #ifndef FMS_PLAN_VERSION
-#define FMS_PLAN_VERSION	3
+#define FMS_PLAN_VERSION	4
 #endif
 
 /* custom_private is a list of one list: these ints, then those of columns. */
@@ -35,6 +35,10 @@ enum
 {
 	PRIVATE_VERSION,
 	PRIVATE_PRESORTED,			/* number of presorted columns */
+	PRIVATE_LIMIT_COUNTS,		/* FmsGroupLimit */
+	PRIVATE_LIMIT_COLUMNS,
+	PRIVATE_LIMIT_PEERS,
+	PRIVATE_LIMIT_WANTED,
 	PRIVATE_COLUMNS
 };
 
@@ -77,7 +81,8 @@ pass_through_tlist(List *tlist)
 }
 
 Plan *
-fms_plan_from_sort(const Sort *sort, Plan *child, bool below_gather)
+fms_plan_from_sort(const Sort *sort, Plan *child, const FmsGroupLimit *limit,
+				   bool below_gather)
 {
 	CustomScan *node = makeNode(CustomScan);
 	int			presorted = IsA(sort, IncrementalSort) ?
@@ -85,6 +90,10 @@ fms_plan_from_sort(const Sort *sort, Plan *child, bool below_gather)
 	List	   *ints = list_make2_int(FMS_PLAN_VERSION, presorted);
 	int			i;
 
+	ints = lappend_int(ints, limit->counts);
+	ints = lappend_int(ints, limit->columns);
+	ints = lappend_int(ints, limit->peer_columns);
+	ints = lappend_int(ints, limit->wanted);
 	for (i = 0; i < sort->numCols; i++)
 	{
 		ints = lappend_int(ints, sort->sortColIdx[i]);
@@ -131,6 +140,10 @@ fms_plan_read(const CustomScan *plan, FmsKeySpec *spec)
 				 errhint("Connect again: this session has loaded the library before it was replaced.")));
 
 	n = (list_length(ints) - PRIVATE_COLUMNS) / COLUMN_INTS;
+	spec->limit.counts = list_nth_int(ints, PRIVATE_LIMIT_COUNTS);
+	spec->limit.columns = list_nth_int(ints, PRIVATE_LIMIT_COLUMNS);
+	spec->limit.peer_columns = list_nth_int(ints, PRIVATE_LIMIT_PEERS);
+	spec->limit.wanted = list_nth_int(ints, PRIVATE_LIMIT_WANTED);
 	spec->ncolumns = n;
 	spec->attnos = palloc(n * sizeof(AttrNumber));
 	spec->operators = palloc(n * sizeof(Oid));

@@ -46,6 +46,7 @@ typedef struct FmsAncestry
 {
 	bool		below_extension;	/* below another extension's node */
 	bool		below_gather;
+	const Plan *parent;			/* NULL: none */
 	FmsSorts   *sorts;			/* counts them */
 } FmsAncestry;
 
@@ -162,6 +163,7 @@ replaced(Plan *plan, FmsAncestry above)
 		return plan;
 	check_stack_depth();
 
+	below.parent = plan;
 	below.below_extension |= IsA(plan, CustomScan);
 	below.below_gather |= IsA(plan, Gather) || IsA(plan, GatherMerge);
 	lefttree = replaced(plan->lefttree, below);
@@ -178,8 +180,11 @@ replaced(Plan *plan, FmsAncestry above)
 		above.sorts->left_to_extensions++;
 	else if (is_sort(plan))
 	{
+		FmsGroupLimit limit = fms_group_limit_find(above.parent,
+												   (Sort *) plan);
+
 		above.sorts->replaced++;
-		return fms_plan_from_sort((Sort *) plan, lefttree,
+		return fms_plan_from_sort((Sort *) plan, lefttree, &limit,
 								  above.below_gather);
 	}
 	if (above.sorts->replaced == before)

@@ -11,6 +11,10 @@
  * smallest are kept.  The largest of these is the cutoff; rows that do not
  * sort before the cutoff are dropped.
  *
+ * Groups.  If memory is full and a parent wants some rows of each group only,
+ * the others are dropped (keys/group_filter.c).  If that frees little, it is
+ * tried again after 1, 3, 7, ... runs.
+ *
  * Memory: the arena.  After an ERROR the rows are undefined.
  *
  *-------------------------------------------------------------------------
@@ -24,6 +28,8 @@
 
 /* Rows beyond the bound that are dropped at once, at least. */
 #define SHRINK_MIN_ROWS		1024
+/* Part of full memory that a filter frees, unless that is little. */
+#define FILTER_FREES		4
 
 FmsFormation *
 fms_formation_create(FmsKeys *keys)
@@ -33,6 +39,7 @@ fms_formation_create(FmsKeys *keys)
 
 	formation->context = CurrentMemoryContext;
 	formation->keys = keys;
+	formation->filter = fms_keys_group_filter(keys);
 	fms_arena_init(&formation->arena);
 	return formation;
 }
@@ -91,17 +98,25 @@ cut(FmsFormation *formation)
 						   last, bytes);
 }
 
-/* Keeps the first `bound` rows. */
+/* Keeps the first `bound` rows, or those that the filter wants. */
 static void
 shrink(FmsFormation *formation)
 {
 	instr_time	start = fms_clock_now();
+	Size		before = fms_formation_memory_bytes(formation);
 
 	Assert(formation->count > formation->bound);
 	fms_formation_sort(formation);
-	cut(formation);
+	if (formation->bound > 0)
+		cut(formation);
 	if (formation->kind->pack)
 		formation->kind->pack(formation);
+	if (fms_formation_memory_bytes(formation) <=
+		before - before / FILTER_FREES)
+		formation->pause = 0;
+	else
+		formation->pause = 2 * formation->pause + 1;
+	formation->pause_left = formation->pause;
 	formation->shrink_us += fms_clock_since_us(start);
 }
 
@@ -114,10 +129,15 @@ is_worth_shrinking(const FmsFormation *formation)
 								formation->bound + SHRINK_MIN_ROWS);
 }
 
-/* Memory is full: does dropping rows beyond the bound free a third? */
+/*
+ * Memory is full: does dropping rows beyond the bound free a third, or is it
+ * time to look how much the filter frees?
+ */
 static inline bool
-frees_enough(const FmsFormation *formation)
+frees_enough(FmsFormation *formation)
 {
+	if (formation->filter && formation->count > 0)
+		return formation->pause_left-- == 0;
 	return formation->bound > 0 &&
 		formation->count > formation->bound + formation->bound / 2;
 }
@@ -170,6 +190,8 @@ void
 fms_formation_sort(FmsFormation *formation)
 {
 	formation->kind->sort(formation);
+	if (formation->filter)
+		formation->kind->filter(formation);
 }
 
 const FmsRecord *

@@ -55,7 +55,8 @@ extern Size fms_formation_refused_at(const FmsFormation *formation);
 extern void fms_formation_set_bound(FmsFormation *formation, uint64 bound);
 
 /*
- * Sorts the tuples, stably; get() returns them by their positions, valid until
+ * Sorts the tuples, stably, and drops those that the keys' filter does not
+ * want; get() returns them by their positions, valid until
  * the next call.
  */
 extern void fms_formation_sort(FmsFormation *formation);

@@ -35,9 +35,12 @@ typedef struct FmsFormationKind
 	void		(*spill) (FmsFormation *formation, FmsRunWriter *writer,
 						  Size bytes);
 
+	/* Forgets the sorted rows that the filter does not want. */
+	void		(*filter) (FmsFormation *formation);
+
 	/*
-	 * Reclaims the memory of rows dropped from the end of sorted ones.  NULL:
-	 * nothing to do.
+	 * Reclaims the memory of rows dropped from sorted ones.  NULL: nothing to
+	 * do.
 	 */
 	void		(*pack) (FmsFormation *formation);
 } FmsFormationKind;
@@ -54,6 +57,10 @@ struct FmsFormation
 	uint64		bound;			/* rows wanted; 0: all */
 	FmsRecordBuffer cutoff;		/* the last of the rows wanted; no record: not
 								 * known yet */
+	FmsGroupFilter *filter;		/* the keys' */
+	int			pause;			/* times that full memory is not filtered
+								 * after it has freed little */
+	int			pause_left;
 	double		shrink_us;		/* total time in shrink() */
 };
 

@@ -41,6 +41,7 @@ struct FmsRunWriter
 	FmsTape    *tape;
 	FmsWriteBuffer *buffer;
 	FmsFirstKeyStore *first_keys;
+	FmsGroupFilter *filter;		/* the keys' */
 	FmsOrderBy	order;
 	FmsCounters *counters;
 	uint64		record_bytes;	/* compressed so far */
@@ -89,6 +90,7 @@ fms_run_writer_create(FmsIo *io, FmsTape *tape, FmsFirstKeyStore *first_keys,
 
 	writer->tape = tape;
 	writer->first_keys = first_keys;
+	writer->filter = fms_keys_group_filter(first_keys->keys);
 	writer->order = order;
 	writer->counters = counters;
 	writer->block_bytes = block_bytes;
@@ -146,6 +148,8 @@ fms_run_begin(FmsRunWriter *writer, FmsRun *run, uint32 id, uint32 level,
 	run->id = id;
 	run->level = level;
 	writer->run = run;
+	if (writer->filter)
+		fms_group_filter_begin(writer->filter, false);
 }
 
 /*
@@ -393,6 +397,9 @@ fms_run_append(FmsRunWriter *writer, const FmsRecord *record)
 	FmsRun	   *run = writer->run;
 	uint32		bytes = fms_record_bytes(record);
 
+	if (unlikely(writer->filter) &&
+		!fms_group_filter_wants(writer->filter, record))
+		return;
 	run->largest_bytes = Max(run->largest_bytes, bytes);
 	if (unlikely(writer->compressing))
 	{

@@ -89,7 +89,10 @@ extern void fms_run_writer_destroy(FmsRunWriter *writer);
 extern void fms_run_begin(FmsRunWriter *writer, FmsRun *run, uint32 id,
 						  uint32 level, bool compressed);
 
-/* Appends a record that is not less than the previous one. */
+/*
+ * Appends a record that is not less than the previous one, unless the keys'
+ * filter does not want it.
+ */
 extern void fms_run_append(FmsRunWriter *writer, const FmsRecord *record);
 
 /* Ends the run, which can be read after fms_run_flush(). */

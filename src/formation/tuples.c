@@ -252,6 +252,27 @@ sort_tuples(FmsFormation *formation)
 	sort_first(formation, formation->count, NULL);
 }
 
+static void
+filter_tuples(FmsFormation *formation)
+{
+	FmsEntry   *entries = entries_of(formation);
+	const char *records = formation->arena.data.base;
+	Size		kept = 0;
+	Size		i = 0;
+
+	fms_group_filter_begin(formation->filter, true);
+	fms_for_interruptible(i, formation->count, FMS_INTERRUPT_RECORD_BYTES)
+	{
+		if (i + PREFETCH_HEADER < formation->count)
+			__builtin_prefetch(fms_entry_record(records,
+												&entries[i + PREFETCH_HEADER]));
+		if (fms_group_filter_wants(formation->filter,
+								   fms_entry_record(records, &entries[i])))
+			entries[kept++] = entries[i];
+	}
+	formation->count = kept;
+}
+
 static const FmsRecord *
 get_tuple(const FmsFormation *formation, uint64 position)
 {
@@ -323,6 +344,7 @@ spill_tuples(FmsFormation *formation, FmsRunWriter *writer, Size bytes)
 static const FmsFormationKind tuples_kind = {
 	.put = put_tuple,
 	.sort = sort_tuples,
+	.filter = filter_tuples,
 	.get = get_tuple,
 	.spill = spill_tuples,
 	.pack = pack_records

@@ -75,6 +75,14 @@ sort_words(FmsFormation *formation)
 		fms_radix_sort(words, words + formation->count, formation->count);
 }
 
+static void
+filter_words(FmsFormation *formation)
+{
+	formation->count = fms_group_filter_words(formation->filter,
+											  words_of(formation),
+											  formation->count);
+}
+
 static const FmsRecord *
 get_word(const FmsFormation *formation, uint64 position)
 {
@@ -100,6 +108,7 @@ spill_words(FmsFormation *formation, FmsRunWriter *writer, Size bytes)
 static const FmsFormationKind words_kind = {
 	.put = put_word,
 	.sort = sort_words,
+	.filter = filter_words,
 	.get = get_word,
 	.spill = spill_words
 };

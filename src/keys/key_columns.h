@@ -18,6 +18,7 @@
 #include "utils/sortsupport.h"
 
 #include "keys/encode.h"
+#include "keys/group_filter.h"
 #include "keys/word.h"
 
 /* ---- collation.c: bytes that memcmp() orders like texts ---- */
@@ -96,6 +97,9 @@ typedef struct FmsColumn
 	FmsEncodeDatum encode;		/* NULL: the column has no encoding */
 	FmsSortKeys sort_keys;		/* for encode() */
 	bool		is_bytes;		/* text whose encoding is its bytes */
+	uint8		bytes;			/* length of every encoding; 0: it varies */
+	uint8		strings;		/* an encoding is so many strings, each with a
+								 * zero at its end; 0: it is something else */
 } FmsColumn;
 
 struct FmsKeys
@@ -109,6 +113,7 @@ struct FmsKeys
 	AttrNumber	offset_attno;	/* attno of column `undecided` if records have
 								 * its offset; else 0 */
 	FmsWordType *words;			/* NULL: rows are not words */
+	FmsGroupFilter *filter;		/* NULL: all rows are wanted */
 	MemoryContext context;		/* current at creation */
 	FmsRecordBuffer first_key;		/* the first key made last */
 	FmsColumn	columns[FLEXIBLE_ARRAY_MEMBER];

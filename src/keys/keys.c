@@ -92,6 +92,10 @@ init_encoding(FmsColumn *column, const FmsKeyType *type)
 			return false;
 	}
 	column->encode = type->encode;
+	column->bytes = type->bytes;
+	if (type->kind == FMS_KEY_COLLATED)
+		column->strings = column->sort_keys.collator &&
+			column->sort_keys.deterministic ? 2 : 1;
 	column->is_bytes = column->sort_keys.collator == NULL &&
 		(type->function == F_BTTEXTCMP ||
 		 type->function == F_BTTEXT_PATTERN_CMP);
@@ -187,6 +191,8 @@ fms_keys_create(TupleDesc desc, const FmsKeySpec *spec)
 	}
 	keys->prefix_decides = keys->undecided == keys->ncolumns &&
 		key_bytes <= FMS_PREFIX_BYTES;
+	if (spec->limit.counts != FMS_GROUP_ALL)
+		keys->filter = fms_group_filter_create(keys, &spec->limit);
 	return keys;
 }
 
@@ -200,6 +206,12 @@ const FmsWordType *
 fms_keys_word_type(const FmsKeys *keys)
 {
 	return keys->words;
+}
+
+FmsGroupFilter *
+fms_keys_group_filter(const FmsKeys *keys)
+{
+	return keys->filter;
 }
 
 void

@@ -12,6 +12,7 @@
 
 #include "executor/tuptable.h"
 
+#include "keys/group_filter.h"
 #include "keys/word.h"
 
 /* ORDER BY: arrays of ncolumns elements, which fms_keys_create() reads. */
@@ -22,6 +23,7 @@ typedef struct FmsKeySpec
 	Oid		   *operators;		/* "<" or ">" of a btree operator family */
 	Oid		   *collations;
 	bool	   *nulls_first;
+	FmsGroupLimit limit;		/* what is wanted of equal rows */
 } FmsKeySpec;
 
 typedef struct FmsKeys FmsKeys;
@@ -47,6 +49,9 @@ extern bool fms_keys_are_words(TupleDesc desc, const FmsKeySpec *spec);
 
 /* How the rows are words, or NULL if they are not.  Belongs to the keys. */
 extern const FmsWordType *fms_keys_word_type(const FmsKeys *keys);
+
+/* The filter of rows that are not wanted, or NULL.  Belongs to the keys. */
+extern FmsGroupFilter *fms_keys_group_filter(const FmsKeys *keys);
 
 /* Makes the key of a slot's tuple.  May detoast, hence allocate and ERROR. */
 extern void fms_keys_encode(FmsKeys *keys, TupleTableSlot *slot,
@@ -74,6 +79,10 @@ extern int	fms_keys_compare_rest(FmsKeys *keys, const FmsRecord *a,
  */
 extern int	fms_keys_compare_columns(FmsKeys *keys, const FmsRecord *a,
 									 const FmsRecord *b, int equal);
+
+/* The same for column i alone, which some keys leave undecided. */
+extern int	fms_keys_compare_column(FmsKeys *keys, const FmsRecord *a,
+									const FmsRecord *b, int i);
 
 /*
  * The first key of a block that starts with the record: its key and, if that

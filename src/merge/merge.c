@@ -49,6 +49,7 @@ struct FmsMerge
 {
 	FmsLeaves	leaves;
 	FmsLoserTree tree;
+	FmsGroupFilter *filter;		/* of records that leave, or NULL */
 	bool		prefix_decides; /* fms_keys_prefix_decides() */
 	FmsCodeBase left;			/* otherwise: the key that left last */
 	bool		handed_out;		/* the winner's record has left */
@@ -122,6 +123,11 @@ fms_merge_begin(const FmsMergePlan *plan, int nruns, FmsRun **runs,
 
 	Assert(nruns >= 1);
 
+	/* the writer filters the records of a pass */
+	if (!plan->frees)
+		merge->filter = fms_keys_group_filter(plan->keys);
+	if (merge->filter)
+		fms_group_filter_begin(merge->filter, false);
 	merge->prefix_decides = fms_keys_prefix_decides(plan->keys);
 	leaves->plan = plan;
 	leaves->count = nruns + (plan->in_memory_run ? 1 : 0);
@@ -235,18 +241,24 @@ fms_merge_tell(FmsMerge *merge, FmsPosition *positions)
 const FmsRecord *
 fms_merge_next(FmsMerge *merge)
 {
-	int			run;
-	FmsLeaf    *leaf;
+	for (;;)
+	{
+		int			run;
+		FmsLeaf    *leaf;
 
-	move_on(merge);
-	run = fms_losertree_winner(&merge->tree);
-	leaf = &merge->leaves.leaf[run];
-	if (leaf->record == NULL)
-		return NULL;
-	if (leaf->is_first_key)
-		fms_leaf_enter_block(&merge->leaves, run);
-	merge->handed_out = true;
-	return leaf->record;
+		move_on(merge);
+		run = fms_losertree_winner(&merge->tree);
+		leaf = &merge->leaves.leaf[run];
+		if (leaf->record == NULL)
+			return NULL;
+		if (leaf->is_first_key)
+			fms_leaf_enter_block(&merge->leaves, run);
+		merge->handed_out = true;
+		if (likely(merge->filter == NULL) ||
+			fms_group_filter_wants(merge->filter, leaf->record))
+			return leaf->record;
+		CHECK_FOR_INTERRUPTS();
+	}
 }
 
 MinimalTuple

@@ -72,7 +72,8 @@ struct FmsSort
 	FmsHistory *history;		/* NULL: only forwards */
 
 	uint64		count;			/* tuples to be had: those in memory or on
-								 * disk, and nulls */
+								 * disk, and nulls; with a filter more than
+								 * that until the merge ends */
 	uint64		nulls;			/* of words, not counted before the end of the
 								 * input */
 	uint64		nulls_at;		/* position of the first one */
@@ -388,8 +389,11 @@ static void
 place_nulls(FmsSort *sort)
 {
 	const FmsWordType *type = fms_keys_word_type(sort->keys);
+	FmsGroupFilter *filter = fms_keys_group_filter(sort->keys);
 
 	sort->nulls = fms_formation_nulls(sort->formation);
+	if (filter)
+		sort->nulls = fms_group_filter_nulls(filter, sort->nulls);
 	sort->nulls_at = type && type->nulls_first ? 0 : sort->count;
 	sort->count += sort->nulls;
 }
@@ -416,7 +420,10 @@ fms_sort_perform(FmsSort *sort)
 	MemoryContextSwitchTo(caller);
 }
 
-/* The next tuple of a merge that only goes forwards. */
+/*
+ * The next tuple of a merge that only goes forwards; NULL if the others have
+ * been dropped.
+ */
 static MinimalTuple
 next_merged(FmsSort *sort, uint64 position)
 {
@@ -429,9 +436,16 @@ next_merged(FmsSort *sort, uint64 position)
 		sort->merged = 0;
 	}
 	tuple = fms_spill_next(sort->spill);
-	if (tuple == NULL)
+	if (likely(tuple))
+		sort->merged++;
+	else if (fms_keys_group_filter(sort->keys))
+	{
+		/* what it has dropped is known now */
+		sort->nulls_at = Min(sort->nulls_at, position);
+		sort->count = position + sort->nulls;
+	}
+	else
 		elog(ERROR, "the merge ended before tuple " UINT64_FORMAT, position);
-	sort->merged++;
 	return tuple;
 }
 
@@ -453,6 +467,7 @@ values_before(const FmsSort *sort, uint64 position)
 		position - Min(position - sort->nulls_at, sort->nulls);
 }
 
+/* NULL if the tuples from there on have been dropped. */
 static MinimalTuple
 tuple_at(FmsSort *sort, uint64 position)
 {
@@ -494,8 +509,16 @@ fms_sort_get(FmsSort *sort, bool forward)
 {
 	if (unlikely(!forward))
 		return get_backward(sort);
-	if (sort->position < sort->count)
-		return tuple_at(sort, sort->position++);
+	while (sort->position < sort->count)
+	{
+		MinimalTuple tuple = tuple_at(sort, sort->position);
+
+		if (likely(tuple))
+		{
+			sort->position++;
+			return tuple;
+		}
+	}
 	sort->at_end = true;
 	return NULL;
 }
@@ -539,6 +562,11 @@ fms_sort_end(FmsSort *sort)
 void
 fms_sort_count(FmsSort *sort)
 {
+	FmsGroupFilter *filter = fms_keys_group_filter(sort->keys);
+
+	if (filter)
+		fms_count(sort->counters, FMS_COUNT_DUPLICATES_DROPPED,
+				  fms_group_filter_dropped(filter));
 	if (sort->spill)
 		fms_spill_count(sort->spill);
 }
