@@ -27,6 +27,8 @@
 #   sort.c	no restoring, no rewinding, no clearing before the next use, not
 #			knowing that it stands behind the end
 #   history.c	checkpoints one off, not copied, or mixed up when thinned out
+#   group_filter.c	an ICU sort key that is cut off taken for whole
+#   group_limit.c	a WindowAgg with another function; one that is not the top
 #   and a backend that crashes
 
 use strict;

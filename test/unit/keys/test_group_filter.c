@@ -196,9 +196,7 @@ filters_exactly(const FmsGroupLimit *limit, bool stay)
 		exact = exact && wants == rows[i].wanted;
 		dropped += !rows[i].wanted;
 	}
-	exact = exact && fms_group_filter_dropped(filter) == dropped &&
-		fms_group_filter_dropped(filter) == 0;
-	return exact;
+	return exact && fms_group_filter_dropped(filter) == dropped;
 }
 
 static void
