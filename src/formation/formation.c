@@ -25,6 +25,7 @@
 #include "base/interrupts.h"
 #include "formation/formation.h"
 #include "formation/kind.h"
+#include "keys/group_filter.h"
 
 /* Rows beyond the bound that are dropped at once, at least. */
 #define SHRINK_MIN_ROWS		1024

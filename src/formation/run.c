@@ -29,6 +29,7 @@
 #include "postgres.h"
 
 #include "formation/run.h"
+#include "keys/group_filter.h"
 #include "tape/block.h"
 #include "tape/compressed_chunk.h"
 #include "tape/write_buffer.h"

@@ -27,6 +27,7 @@
 #include "base/interrupts.h"
 #include "formation/kind.h"
 #include "keys/entry.h"
+#include "keys/group_filter.h"
 
 /*
  * Distances in entries at which a record is prefetched: its header, and then
@@ -263,9 +264,10 @@ filter_tuples(FmsFormation *formation)
 	fms_group_filter_begin(formation->filter, true);
 	fms_for_interruptible(i, formation->count, FMS_INTERRUPT_RECORD_BYTES)
 	{
+		const FmsEntry *ahead = &entries[i + PREFETCH_HEADER];
+
 		if (i + PREFETCH_HEADER < formation->count)
-			__builtin_prefetch(fms_entry_record(records,
-												&entries[i + PREFETCH_HEADER]));
+			__builtin_prefetch(fms_entry_record(records, ahead));
 		if (fms_group_filter_wants(formation->filter,
 								   fms_entry_record(records, &entries[i])))
 			entries[kept++] = entries[i];

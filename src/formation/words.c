@@ -17,6 +17,7 @@
 
 #include "base/interrupts.h"
 #include "formation/kind.h"
+#include "keys/group_filter.h"
 
 StaticAssertDecl(FMS_ROW_INDEX_BYTES == 2 * sizeof(uint64),
 				 "a word has room for another one");

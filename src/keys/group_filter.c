@@ -28,7 +28,6 @@
 #include "base/interrupts.h"
 #include "keys/group_filter.h"
 #include "keys/key_columns.h"
-#include "keys/keys.h"
 
 /* Rows; less than one of LOOK_DROPS_FRACTION dropped is few. */
 #define LOOK_ROWS			1024

@@ -10,32 +10,7 @@
 
 #include "postgres.h"
 
-#include "keys/record.h"
-
-struct FmsKeys;
-
-typedef enum FmsGroupCount
-{
-	FMS_GROUP_ALL,				/* all rows are wanted: no filter */
-	FMS_GROUP_ROWS,				/* row_number() <= k */
-	FMS_GROUP_RANKS,			/* rank() <= k */
-	FMS_GROUP_DENSE_RANKS		/* dense_rank() <= k */
-} FmsGroupCount;
-
-/* What a parent wants of each group of rows. */
-typedef struct FmsGroupLimit
-{
-	FmsGroupCount counts;
-	int			columns;		/* leading sort columns, equal in a group */
-	int			peer_columns;	/* those equal in rows of the same rank */
-	int			wanted;			/* k, at least 1 */
-} FmsGroupLimit;
-
-typedef struct FmsGroupFilter FmsGroupFilter;
-
-/* In the current context, with which it goes; the keys must stay. */
-extern FmsGroupFilter *fms_group_filter_create(struct FmsKeys *keys,
-											   const FmsGroupLimit *limit);
+#include "keys/keys.h"
 
 /*
  * Begins a sequence of records in order.  stay: records stay where they are

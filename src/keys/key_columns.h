@@ -18,7 +18,6 @@
 #include "utils/sortsupport.h"
 
 #include "keys/encode.h"
-#include "keys/group_filter.h"
 #include "keys/word.h"
 
 /* ---- collation.c: bytes that memcmp() orders like texts ---- */
@@ -113,11 +112,20 @@ struct FmsKeys
 	AttrNumber	offset_attno;	/* attno of column `undecided` if records have
 								 * its offset; else 0 */
 	FmsWordType *words;			/* NULL: rows are not words */
-	FmsGroupFilter *filter;		/* NULL: all rows are wanted */
+	struct FmsGroupFilter *filter;	/* NULL: all rows are wanted */
 	MemoryContext context;		/* current at creation */
 	FmsRecordBuffer first_key;		/* the first key made last */
 	FmsColumn	columns[FLEXIBLE_ARRAY_MEMBER];
 };
+
+/* ---- group_filter.c ---- */
+
+struct FmsGroupLimit;
+
+/* In the current context, with which it goes; the keys must stay. */
+extern struct FmsGroupFilter *
+			fms_group_filter_create(struct FmsKeys *keys,
+									const struct FmsGroupLimit *limit);
 
 /* ---- key_compare.c ---- */
 

@@ -12,8 +12,24 @@
 
 #include "executor/tuptable.h"
 
-#include "keys/group_filter.h"
 #include "keys/word.h"
+
+typedef enum FmsGroupCount
+{
+	FMS_GROUP_ALL,				/* all rows are wanted: no filter */
+	FMS_GROUP_ROWS,				/* row_number() <= k */
+	FMS_GROUP_RANKS,			/* rank() <= k */
+	FMS_GROUP_DENSE_RANKS		/* dense_rank() <= k */
+} FmsGroupCount;
+
+/* What a parent wants of each group of rows. */
+typedef struct FmsGroupLimit
+{
+	FmsGroupCount counts;
+	int			columns;		/* leading sort columns, equal in a group */
+	int			peer_columns;	/* those equal in rows of the same rank */
+	int			wanted;			/* k, at least 1 */
+} FmsGroupLimit;
 
 /* ORDER BY: arrays of ncolumns elements, which fms_keys_create() reads. */
 typedef struct FmsKeySpec
@@ -27,6 +43,7 @@ typedef struct FmsKeySpec
 } FmsKeySpec;
 
 typedef struct FmsKeys FmsKeys;
+typedef struct FmsGroupFilter FmsGroupFilter;
 
 /* A record without a tuple: the key of a tuple that is not a record yet. */
 typedef struct FmsKeyImage
@@ -50,7 +67,7 @@ extern bool fms_keys_are_words(TupleDesc desc, const FmsKeySpec *spec);
 /* How the rows are words, or NULL if they are not.  Belongs to the keys. */
 extern const FmsWordType *fms_keys_word_type(const FmsKeys *keys);
 
-/* The filter of rows that are not wanted, or NULL.  Belongs to the keys. */
+/* Drops rows (group_filter.h), or NULL.  Belongs to the keys. */
 extern FmsGroupFilter *fms_keys_group_filter(const FmsKeys *keys);
 
 /* Makes the key of a slot's tuple.  May detoast, hence allocate and ERROR. */

@@ -32,6 +32,7 @@
 
 #include "base/clock.h"
 #include "base/losertree.h"
+#include "keys/group_filter.h"
 #include "keys/offset_value.h"
 #include "merge/leaf.h"
 #include "merge/merge.h"

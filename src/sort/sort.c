@@ -37,6 +37,7 @@
 #include "base/clock.h"
 #include "device/profile.h"
 #include "formation/formation.h"
+#include "keys/group_filter.h"
 #include "sort/history.h"
 #include "sort/sizing.h"
 #include "sort/sort.h"

@@ -24,7 +24,8 @@ ANALYZE r;
 SET enable_hashagg = off;
 SET max_parallel_workers_per_gather = 0;
 
-CREATE TYPE seen AS (dropped bigint, spilled boolean, answer text);
+CREATE TYPE seen AS (dropped bigint, spilled boolean, disk_kb int,
+  answer text);
 
 -- What became of a query's sort, the first in its plan, and its rows in order.
 CREATE FUNCTION see(query text, memory text) RETURNS seen LANGUAGE plpgsql AS
@@ -41,6 +42,7 @@ BEGIN
   result.dropped := coalesce(substring(plan FROM 'Duplicates Dropped: (\d+)')
     ::bigint, 0);
   result.spilled := plan LIKE '%external merge%';
+  result.disk_kb := substring(plan FROM 'Disk: (\d+)kB');
   EXECUTE 'SELECT md5(string_agg(q::text, '' '')) || count(*) FROM (' || query
     || ' OFFSET 0) q' INTO result.answer;
   RETURN result;
@@ -107,6 +109,19 @@ SELECT is(filtered(query), expected, query) FROM (VALUES
   ('SELECT * FROM (SELECT h, id, dense_rank() OVER (PARTITION BY h
      ORDER BY id / 2000 DESC) AS n FROM r) x WHERE n < 1', 'drops, spills')
 ) v (query, expected);
+
+-- ---- where they are dropped ----
+
+SELECT is((see('SELECT DISTINCT ON (h) * FROM r ORDER BY h, o', '64kB')).dropped,
+  (SELECT 20000 - count(DISTINCT h) FROM r),
+  'the last merge leaves one row of each group');
+SET fmsort.debug_group_filter = off;
+SELECT disk_kb AS whole_kb FROM see('SELECT DISTINCT ON (id / 4) * FROM r
+  ORDER BY id / 4, o', '64kB') \gset
+SET fmsort.debug_group_filter = on;
+SELECT cmp_ok((see('SELECT DISTINCT ON (id / 4) * FROM r
+  ORDER BY id / 4, o', '64kB')).disk_kb, '<', :whole_kb / 2,
+  'runs are written without rows that are not wanted');
 
 -- ---- other shapes ----
 

@@ -7,7 +7,7 @@
 
 #include "postgres.h"
 
-#include "keys/keys.h"
+#include "keys/group_filter.h"
 
 FmsGroupFilter *
 fms_keys_group_filter(const FmsKeys *keys)

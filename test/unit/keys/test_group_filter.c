@@ -18,7 +18,6 @@
 #include "keys/encode.h"
 #include "keys/group_filter.h"
 #include "keys/key_columns.h"
-#include "keys/keys.h"
 #include "shim.h"
 
 #define NCOLUMNS	3
