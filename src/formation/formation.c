@@ -29,8 +29,11 @@
 
 /* Rows beyond the bound that are dropped at once, at least. */
 #define SHRINK_MIN_ROWS		1024
-/* Part of full memory that a filter frees, unless that is little. */
-#define FILTER_FREES		4
+/*
+ * Part of full memory that a filter frees, unless that is little.  Sorting two
+ * rows for each row of room costs as much as spilling it.
+ */
+#define FILTER_FREES		2
 /* Part of a run's rows that are dropped, unless these are few. */
 #define RUN_DROPS			16
 
@@ -107,13 +110,15 @@ shrink(FmsFormation *formation)
 {
 	instr_time	start = fms_clock_now();
 	Size		before = fms_formation_memory_bytes(formation);
+	Size		sorted;
 
 	Assert(formation->count > formation->bound);
 	fms_formation_sort(formation);
+	sorted = formation->count;
 	if (formation->bound > 0)
 		cut(formation);
 	if (formation->kind->pack)
-		formation->kind->pack(formation);
+		formation->kind->pack(formation, sorted);
 	formation->few_dropped = fms_formation_memory_bytes(formation) >
 		before - before / FILTER_FREES;
 	formation->pause = formation->few_dropped ? 2 * formation->pause + 1 : 0;

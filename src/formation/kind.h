@@ -39,10 +39,10 @@ typedef struct FmsFormationKind
 	void		(*filter) (FmsFormation *formation);
 
 	/*
-	 * Reclaims the memory of rows dropped from sorted ones.  NULL: nothing to
-	 * do.
+	 * Reclaims the memory of rows that the filter has dropped, and of those
+	 * from count up to `sorted`.  NULL: nothing to do.
 	 */
-	void		(*pack) (FmsFormation *formation);
+	void		(*pack) (FmsFormation *formation, Size sorted);
 } FmsFormationKind;
 
 struct FmsFormation

@@ -38,6 +38,10 @@
 #define PREFETCH_LINES_MAX	8
 #define CACHE_LINE_BYTES	64
 
+/* In a record's tuple_bytes, which are less than a GB: it is dropped. */
+#define DROPPED				((uint32) 1 << 31)
+
+StaticAssertDecl(MaxAllocSize < DROPPED, "no tuple is as large");
 StaticAssertDecl(FMS_ROW_INDEX_BYTES == sizeof(FmsEntry),
 				 "the index has the entries");
 
@@ -110,25 +114,48 @@ tuple_bytes(TupleTableSlot *slot, Size *bytes)
 	}
 }
 
-/* Puts entries in order of arrival and closes the gaps between records. */
+/* The entry's record goes with the next pack_records(). */
+static inline void
+drop_record(FmsFormation *formation, const FmsEntry *entry)
+{
+	((FmsRecord *) record_of(formation, entry))->tuple_bytes |= DROPPED;
+}
+
+/*
+ * Closes the gaps of the dropped records, and those of the entries from count
+ * up to `sorted`.  Makes the entries again, in order of arrival.
+ */
 static void
-pack_records(FmsFormation *formation)
+pack_records(FmsFormation *formation, Size sorted)
 {
 	FmsEntry   *entries = entries_of(formation);
 	char	   *records = formation->arena.data.base;
-	Size		i;
+	Size		end_bytes = formation->records_bytes;
+	Size		at_bytes = 0;
+	Size		touched_bytes = 0;
+	Size		i = formation->count;
 
-	fms_entries_sort_by_comparing(entries, formation->count, NULL);
+	fms_for_interruptible(i, sorted, FMS_INTERRUPT_RECORD_BYTES)
+		drop_record(formation, &entries[i]);
+	formation->count = 0;
 	formation->records_bytes = 0;
-	for (i = 0; i < formation->count; i++)
+	while (at_bytes < end_bytes)
 	{
-		const FmsRecord *record = record_of(formation, &entries[i]);
-		Size		size = fms_record_bytes(record);
+		FmsRecord  *record = (FmsRecord *) (records + at_bytes);
+		bool		dropped = (record->tuple_bytes & DROPPED) != 0;
+		Size		size;
 
-		fms_interrupts_memmove(records + formation->records_bytes, record,
-							   size);
-		entries[i].tail -= fms_entry_offset(&entries[i]) -
-			formation->records_bytes;
+		record->tuple_bytes &= ~DROPPED;
+		size = fms_record_bytes(record);
+		at_bytes += size;
+		fms_interrupts_after(&touched_bytes, FMS_INTERRUPT_RECORD_BYTES);
+		if (dropped)
+			continue;
+		entries[formation->count++] =
+			fms_entry_make(record, formation->records_bytes);
+		if (at_bytes - size > formation->records_bytes)
+			fms_interrupts_memmove(records + formation->records_bytes, record,
+								   size);
 		formation->records_bytes += size;
 	}
 }
@@ -271,6 +298,8 @@ filter_tuples(FmsFormation *formation)
 		if (fms_group_filter_wants(formation->filter,
 								   fms_entry_record(records, &entries[i])))
 			entries[kept++] = entries[i];
+		else
+			drop_record(formation, &entries[i]);
 	}
 	formation->count = kept;
 }
