@@ -34,6 +34,12 @@
 #define LOOK_DROPS_FRACTION 64
 #define REST_ROWS			(15 * LOOK_ROWS)
 
+/*
+ * A larger record that does not stay is not remembered: its group goes on as
+ * a new one.
+ */
+#define COPY_MAX_BYTES		((Size) 8 * 1024)
+
 /* The first columns of the record `first`, for comparing others with them. */
 typedef struct FmsFirstColumns
 {
@@ -52,7 +58,7 @@ struct FmsGroupFilter
 								 * NULL: none */
 	FmsFirstColumns group;
 	FmsFirstColumns peers;
-	FmsRecordBuffer copy;		/* of its key, if records do not stay */
+	FmsRecordBuffer copy;		/* of it, if records do not stay */
 	int64		rows;			/* of the group that are wanted */
 	int64		ranks;			/* of different rank among them */
 	uint64		dropped;		/* since creation */
@@ -154,14 +160,17 @@ is_equal(FmsGroupFilter *filter, const FmsRecord *record,
 static void
 set_first(FmsGroupFilter *filter, const FmsRecord *record)
 {
+	Size		bytes = fms_record_bytes(record);
+
+	filter->first = NULL;
 	if (!filter->stay)
 	{
-		const FmsRecord *key = fms_keys_make_first_key(filter->keys, record);
-		Size		bytes = fms_record_bytes(key);
-
+		if (bytes > COPY_MAX_BYTES)
+			return;
 		record = memcpy(fms_record_buffer_reserve(&filter->copy,
-												  filter->context, bytes),
-						key, bytes);
+												  filter->context,
+												  COPY_MAX_BYTES),
+						record, bytes);
 	}
 	filter->first = record;
 	measure(filter->keys, record, &filter->group);

@@ -1839,6 +1839,7 @@ $kinds{rows_a_group} = sub {
 	my $k = pick(1, 1, 1, 2, 3, 10);
 	my $test = pick("n <= $k", "n <= $k", "n < $k", "$k >= n", 'n = 1',
 		"n BETWEEN 1 AND $k");
+	my $condition = pick('id % (2 + o % 3) = 0', 'id <= 300');
 	my $row_number = "row_number() OVER ($partition ORDER BY";
 	my $rank = pick(qw(rank dense_rank)) . "() OVER ($partition ORDER BY";
 	my $query = pick((
@@ -1873,8 +1874,6 @@ $kinds{rows_a_group} = sub {
 		},
 		# read again, with and without other parameters
 		sub {
-			my $condition = pick('id % (2 + o % 3) = 0', 'id <= 300');
-
 			multiset(
 				"SELECT o, id FROM generate_series(1, 7) o, LATERAL\n"
 				  . " (SELECT DISTINCT ON ($parts) id FROM $t\n"

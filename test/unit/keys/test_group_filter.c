@@ -63,12 +63,6 @@ fms_keys_compare_column(FmsKeys *in, const FmsRecord *a, const FmsRecord *b,
 	return value_of(a, i) - value_of(b, i);
 }
 
-const FmsRecord *
-fms_keys_make_first_key(FmsKeys *in, const FmsRecord *record)
-{
-	return record;
-}
-
 static void
 make_keys(int nencoded)
 {
