@@ -55,6 +55,13 @@ extern Size fms_formation_refused_at(const FmsFormation *formation);
 extern void fms_formation_set_bound(FmsFormation *formation, uint64 bound);
 
 /*
+ * Drops tuples that do not sort before the record, which may be a first key,
+ * from now on.
+ */
+extern void fms_formation_set_cutoff(FmsFormation *formation,
+									 const FmsRecord *record);
+
+/*
  * Sorts the tuples, stably; get() returns them by their positions, valid until
  * the next call.
  */

@@ -253,9 +253,7 @@ write_run(FmsSort *sort, Size bytes)
 	publish(sort);
 	if (sort->spill == NULL)
 		begin_spill(sort);
-	sort->count += fms_formation_count(sort->formation);
 	fms_spill_run(sort->spill, sort->formation, bytes);
-	sort->count -= fms_formation_count(sort->formation);
 	sort->runs++;
 	sort->input_bytes += before - fms_formation_memory_bytes(sort->formation);
 }
@@ -353,7 +351,6 @@ write_last_run(FmsSort *sort)
 		fms_formation_give_back(sort->formation);
 		return NULL;
 	}
-	sort->count += fms_formation_count(sort->formation);
 	keep = fms_formation_memory_bytes(sort->formation);
 	fms_count_set(sort->counters, FMS_COUNT_KEPT_BYTES, keep);
 	sort->input_bytes += keep;
@@ -368,6 +365,8 @@ finish_spilling(FmsSort *sort)
 {
 	const FmsFormation *in_memory_run = write_last_run(sort);
 
+	sort->count = fms_spill_tuples(sort->spill) +
+		fms_formation_count(sort->formation);
 	fms_spill_flush(sort->spill);
 	fms_count_set_us(sort->counters, FMS_COUNT_FORMATION_NS,
 					 fms_clock_since_us(sort->putting.begun) -
@@ -411,6 +410,11 @@ fms_sort_perform(FmsSort *sort)
 		finish_spilling(sort);
 	else
 		finish_in_memory(sort);
+	fms_count_set(sort->counters, FMS_COUNT_ROWS_REFUSED, sort->tuples -
+				  sort->count - fms_formation_nulls(sort->formation));
+	/* runs may have more */
+	if (sort->options.bound > 0)
+		sort->count = Min(sort->count, sort->options.bound);
 	place_nulls(sort);
 	fms_count_set(sort->counters, FMS_COUNT_INPUT_BYTES, sort->input_bytes);
 	MemoryContextSwitchTo(caller);

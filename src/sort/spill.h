@@ -30,6 +30,9 @@ extern FmsSpill *fms_spill_begin(FmsKeys *keys, const FmsOptions *options,
 extern void fms_spill_run(FmsSpill *spill, FmsFormation *formation,
 						  Size bytes);
 
+/* Number of tuples in the runs that fms_spill_run() has written. */
+extern uint64 fms_spill_tuples(const FmsSpill *spill);
+
 /* Number of runs on disk. */
 extern int	fms_spill_runs(const FmsSpill *spill);
 
