@@ -22,7 +22,7 @@
 #include "formation/cutoff.h"
 
 /*
- * Number of buckets, and bytes of a key, which makes no bucket if it is longer.
+ * Number of buckets, and bytes of a key, which makes no bucket if longer.
  * They take 7 kB with keys of numbers, and 36 kB at most.
  */
 #define BUCKETS_MAX			128

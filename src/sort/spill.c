@@ -52,7 +52,7 @@ struct FmsSpill
 	FmsTape    *tape;
 	FmsFirstKeyStore *first_keys;
 	FmsRunWriter *writer;		/* NULL once all is written */
-	FmsCutoff  *cutoff;			/* of the tuples in runs; NULL: all are wanted */
+	FmsCutoff  *cutoff;			/* of the tuples in runs; NULL: none is beyond */
 	uint64		tuples;			/* written by run formation */
 	FmsRun	  **runs;			/* in order of arrival */
 	int			nruns;

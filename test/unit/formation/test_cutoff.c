@@ -8,8 +8,8 @@
  *
  * Seen to fail with: the last bucket dropped although its rows are needed, or
  * kept although they are not; neighbours joined under the lower key; rows that
- * are lost or counted twice as buckets are joined; no end of a run; keys of any
- * length kept.
+ * are lost or counted twice as buckets are joined; no end of a run; keys of
+ * any length kept.
  */
 #include "postgres.h"
 
