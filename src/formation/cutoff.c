@@ -62,10 +62,7 @@ fms_cutoff_record(const FmsCutoff *cutoff)
 		cutoff->buckets[cutoff->nbuckets - 1].key;
 }
 
-/*
- * Joins each bucket that has few_rows at most to the next one, whose key is
- * larger.
- */
+/* Each bucket that has few_rows at most joins the next one. */
 static void
 join_buckets(FmsCutoff *cutoff, uint64 few_rows)
 {
@@ -87,26 +84,6 @@ join_buckets(FmsCutoff *cutoff, uint64 few_rows)
 	cutoff->nbuckets = n + 1;
 }
 
-/* Number of buckets whose keys do not exceed the key. */
-static int
-buckets_within(const FmsCutoff *cutoff, const FmsRecord *key)
-{
-	int			low = 0;
-	int			high = cutoff->nbuckets;
-
-	while (low < high)
-	{
-		int			middle = low + (high - low) / 2;
-
-		if (fms_keys_compare(cutoff->keys, cutoff->buckets[middle].key,
-							 key) <= 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 bool
 fms_cutoff_note(FmsCutoff *cutoff, const FmsRecord *next, uint64 rows)
 {
@@ -120,9 +97,9 @@ fms_cutoff_note(FmsCutoff *cutoff, const FmsRecord *next, uint64 rows)
 		return true;
 	for (few_rows = 1; cutoff->nbuckets == BUCKETS_MAX; few_rows *= 2)
 		join_buckets(cutoff, few_rows);
-	at = buckets_within(cutoff, key);
-	memmove(&buckets[at + 1], &buckets[at],
-			(cutoff->nbuckets++ - at) * sizeof(Bucket));
+	for (at = cutoff->nbuckets++; at > 0 &&
+		 fms_keys_compare(cutoff->keys, buckets[at - 1].key, key) > 0; at--)
+		buckets[at] = buckets[at - 1];
 	buckets[at].key = memcpy(MemoryContextAlloc(cutoff->context, bytes), key,
 							 bytes);
 	buckets[at].rows = rows;

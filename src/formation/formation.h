@@ -54,10 +54,7 @@ extern Size fms_formation_refused_at(const FmsFormation *formation);
  */
 extern void fms_formation_set_bound(FmsFormation *formation, uint64 bound);
 
-/*
- * Drops tuples that do not sort before the record, which may be a first key,
- * from now on.
- */
+/* From now on, drops tuples not less than the record or first key. */
 extern void fms_formation_set_cutoff(FmsFormation *formation,
 									 const FmsRecord *record);
 

@@ -85,22 +85,16 @@ extern void fms_run_writer_destroy(FmsRunWriter *writer);
 
 /*
  * Begins an empty run in *run.  Compressed: its blocks hold compressed chunks
- * until a record is too large for a chunk.  cutoff: NULL, or it notes the
- * run's records and may end the run.  Current context; may ERROR.
+ * until a record is too large for a chunk.  cutoff, or NULL: notes the run's
+ * records and may end it.  Current context; may ERROR.
  */
 extern void fms_run_begin(FmsRunWriter *writer, FmsRun *run, uint32 id,
 						  uint32 level, bool compressed, FmsCutoff *cutoff);
 
-/*
- * Appends a record that is not less than the previous one.  Nothing happens if
- * the cutoff has ended the run.
- */
+/* Appends a record not less than the last one, unless beyond the cutoff. */
 extern void fms_run_append(FmsRunWriter *writer, const FmsRecord *record);
 
-/*
- * Ends the run, which can be read after fms_run_flush().  Returns the number
- * of its records.
- */
+/* Ends the run, which fms_run_flush() makes readable.  Returns its records. */
 extern uint64 fms_run_finish(FmsRunWriter *writer);
 
 /* Bytes of records that the writer has compressed, and of their chunks. */

@@ -253,7 +253,7 @@ write_run(FmsSort *sort, Size bytes)
 	publish(sort);
 	if (sort->spill == NULL)
 		begin_spill(sort);
-	fms_spill_run(sort->spill, sort->formation, bytes);
+	sort->count += fms_spill_run(sort->spill, sort->formation, bytes);
 	sort->runs++;
 	sort->input_bytes += before - fms_formation_memory_bytes(sort->formation);
 }
@@ -351,6 +351,7 @@ write_last_run(FmsSort *sort)
 		fms_formation_give_back(sort->formation);
 		return NULL;
 	}
+	sort->count += fms_formation_count(sort->formation);
 	keep = fms_formation_memory_bytes(sort->formation);
 	fms_count_set(sort->counters, FMS_COUNT_KEPT_BYTES, keep);
 	sort->input_bytes += keep;
@@ -365,8 +366,6 @@ finish_spilling(FmsSort *sort)
 {
 	const FmsFormation *in_memory_run = write_last_run(sort);
 
-	sort->count = fms_spill_tuples(sort->spill) +
-		fms_formation_count(sort->formation);
 	fms_spill_flush(sort->spill);
 	fms_count_set_us(sort->counters, FMS_COUNT_FORMATION_NS,
 					 fms_clock_since_us(sort->putting.begun) -

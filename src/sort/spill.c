@@ -52,8 +52,7 @@ struct FmsSpill
 	FmsTape    *tape;
 	FmsFirstKeyStore *first_keys;
 	FmsRunWriter *writer;		/* NULL once all is written */
-	FmsCutoff  *cutoff;			/* of the tuples in runs; NULL: none is beyond */
-	uint64		tuples;			/* written by run formation */
+	FmsCutoff  *cutoff;			/* of the tuples in runs, or NULL */
 	FmsRun	  **runs;			/* in order of arrival */
 	int			nruns;
 	int			runs_size;
@@ -246,16 +245,17 @@ insert_run(FmsSpill *spill, FmsRun *run, int at)
 	spill->largest_bytes = Max(spill->largest_bytes, run->largest_bytes);
 }
 
-void
+uint64
 fms_spill_run(FmsSpill *spill, FmsFormation *formation, Size bytes)
 {
 	MemoryContext caller = MemoryContextSwitchTo(spill->context);
 	FmsRun	   *run = palloc0(sizeof(FmsRun));
 	const FmsRecord *cutoff;
+	uint64		written;
 
 	begin_run(spill, run, 0, spill->cutoff);
 	fms_formation_spill(formation, spill->writer, bytes);
-	spill->tuples += fms_run_finish(spill->writer);
+	written = fms_run_finish(spill->writer);
 	cutoff = spill->cutoff ? fms_cutoff_record(spill->cutoff) : NULL;
 	if (cutoff)
 		fms_formation_set_cutoff(formation, cutoff);
@@ -265,6 +265,7 @@ fms_spill_run(FmsSpill *spill, FmsFormation *formation, Size bytes)
 	note_facts(spill);
 	choose_for_run(spill);
 	MemoryContextSwitchTo(caller);
+	return written;
 }
 
 /* How many passes the tuples of n runs have been through, at most. */
@@ -410,12 +411,6 @@ merge_smallest(FmsSpill *spill, int leave, bool announce)
 	if (announce)
 		announce_merge(spill, first, n, true, NULL);
 	merge_into_run(spill, first, n);
-}
-
-uint64
-fms_spill_tuples(const FmsSpill *spill)
-{
-	return spill->tuples;
 }
 
 int
