@@ -1,5 +1,6 @@
 /* links: order/ merge/ merge/modes/ */
-/* links: formation/run tape/compressed_chunk tape/write_buffer */
+/* links: formation/cutoff formation/run tape/compressed_chunk */
+/* links: tape/write_buffer */
 /* links: tape/block tape/tape tape/temp_file tape/space io/ */
 /*
  * The block reader: runs are written as a sort writes them, then the fuzzer
