@@ -27,6 +27,7 @@ static int	direct_io_setting = FMS_DIRECT_AUTO;
 static int	compression_setting = FMS_COMPRESS_AUTO;
 static bool checksums_setting = false;
 static bool materialize_setting = false;
+static bool cutoff_setting = true;
 static bool group_filter_setting = true;
 static int	log_min_duration_setting = -1;
 
@@ -139,6 +140,12 @@ fms_settings_define(void)
 							&log_min_duration_setting, -1, -1, INT_MAX,
 							PGC_SUSET, GUC_UNIT_MS,
 							NULL, NULL, NULL);
+	DefineCustomBoolVariable("fmsort.debug_cutoff",
+							 "Whether sorts that spill refuse rows beyond a LIMIT.",
+							 "\"off\" is there to compare with.",
+							 &cutoff_setting, true,
+							 PGC_SUSET, GUC_NOT_IN_SAMPLE | GUC_EXPLAIN,
+							 NULL, NULL, NULL);
 	DefineCustomBoolVariable("fmsort.debug_group_filter",
 							 "Whether sorts drop rows of a group that their parent does not want.",
 							 "\"off\" is there to compare with.",
@@ -181,6 +188,7 @@ fms_settings_snapshot(FmsOptions *options, double expected_bytes)
 	options->compression = compression_setting;
 	options->checksums = checksums_setting;
 	options->materialize = materialize_setting;
+	options->cutoff = cutoff_setting;
 	options->assist_blocks = assist_blocks_setting;
 	options->block_bytes = block_size_setting;
 	options->memory_bytes = (Size) work_mem * 1024;
