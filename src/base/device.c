@@ -104,12 +104,11 @@ fms_device_enough_depth(const FmsDevice *device, uint32 block_bytes)
 }
 
 double
-fms_device_round_trip_mb(const FmsDevice *device, uint32 block_bytes,
-						 bool async_reads)
+fms_device_round_trip_mb(const FmsDevice *device, uint32 block_bytes)
 {
-	uint32		depth = async_reads ? FMS_DEVICE_DEPTH_MAX : 1;
 	double		write_mb = device->write_mb;
-	double		read_mb = fms_device_read_mb(device, block_bytes, depth);
+	double		read_mb = fms_device_read_mb(device, block_bytes,
+											 FMS_DEVICE_DEPTH_MAX);
 
 	if (write_mb <= 0)
 		return 0;

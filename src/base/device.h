@@ -56,10 +56,10 @@ extern uint32 fms_device_enough_depth(const FmsDevice *device,
 
 /*
  * MB/s of writing and reading back in blocks of block_bytes, one after the
- * other; 0: unknown.  async_reads: several reads are in flight at once.
+ * other; 0: unknown.
  */
 extern double fms_device_round_trip_mb(const FmsDevice *device,
-									   uint32 block_bytes, bool async_reads);
+									   uint32 block_bytes);
 
 /* Direct writes of a sort. */
 typedef struct FmsSeen

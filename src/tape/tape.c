@@ -231,13 +231,18 @@ submit(FmsTape *tape, FmsIoRequest **requests, int n)
 	}
 }
 
+static bool
+is_direct(const FmsTape *tape, const FmsIoRequest *request)
+{
+	return fms_temp_file_is_direct_at(tape->files[request->file],
+									  request->offset_bytes);
+}
+
 /* Makes the request a write.  Returns whether it uses direct I/O. */
 static bool
 make_write(const FmsTape *tape, FmsIoRequest *request)
 {
-	bool		direct =
-		fms_temp_file_is_direct_at(tape->files[request->file],
-								   request->offset_bytes);
+	bool		direct = is_direct(tape, request);
 
 	request->is_write = true;
 	request->operation_bytes = direct ? 0 : CACHED_WRITE_BYTES;
@@ -302,6 +307,7 @@ fms_tape_read(FmsTape *tape, FmsIoRequest **requests, int n)
 		do
 		{
 			requests[i]->is_write = false;
+			requests[i]->cached = !is_direct(tape, requests[i]);
 			requests[i]->operation_bytes = 0;
 			bytes += requests[i++]->length_bytes;
 		} while (i < n &&
@@ -376,7 +382,7 @@ count_blocks(const FmsIoRequest *request)
 		pgBufferUsage.temp_blks_read += blocks;
 }
 
-/* Waits until the request is no longer in flight; counts the time. */
+/* Waits until the request is done; counts the time. */
 static void
 wait_for_kernel(FmsTape *tape, FmsIoRequest *request)
 {
@@ -385,6 +391,11 @@ wait_for_kernel(FmsTape *tape, FmsIoRequest *request)
 	instr_time	start = fms_clock_now();
 
 	pgstat_report_wait_start(event);
+	if (request->state == FMS_IO_ANNOUNCED)
+	{
+		(void) resolve(tape, &request, 1);
+		fms_io_carry_out(tape->io, request);
+	}
 	while (request->state == FMS_IO_IN_FLIGHT)
 	{
 		if (!fms_io_wait(tape->io))
@@ -421,6 +432,20 @@ was_refused(int result)
 	return false;
 }
 
+bool
+fms_tape_is_late(FmsTape *tape, FmsIoRequest *request)
+{
+	if (request->state == FMS_IO_IN_FLIGHT)
+		fms_io_poll(tape->io);
+	else if (request->state == FMS_IO_ANNOUNCED)
+	{
+		(void) resolve(tape, &request, 1);
+		fms_io_finish_cached(tape->io, request);
+	}
+	return request->state == FMS_IO_IN_FLIGHT ||
+		request->state == FMS_IO_ANNOUNCED;
+}
+
 void
 fms_tape_wait(FmsTape *tape, FmsIoRequest *request)
 {
@@ -430,7 +455,7 @@ fms_tape_wait(FmsTape *tape, FmsIoRequest *request)
 	CHECK_FOR_INTERRUPTS();
 	if (request->state == FMS_IO_IN_FLIGHT)
 		fms_io_poll(tape->io);
-	if (request->state == FMS_IO_IN_FLIGHT)
+	if (request->state != FMS_IO_DONE)
 		wait_for_kernel(tape, request);
 
 	request->state = FMS_IO_IDLE;

@@ -135,6 +135,12 @@ extern void fms_tape_read(FmsTape *tape, FmsIoRequest **requests, int n);
 extern void fms_tape_overwrite(FmsTape *tape, FmsIoRequest **requests, int n);
 
 /*
+ * Would waiting for the request mean to wait for the device?  If not, it is
+ * DONE.
+ */
+extern bool fms_tape_is_late(FmsTape *tape, FmsIoRequest *request);
+
+/*
  * Waits until the request is done and makes it IDLE.  Processes interrupts.
  * Raises an error if the transfer failed.
  */

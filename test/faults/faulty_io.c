@@ -238,6 +238,14 @@ pread(int fd, void *buffer, size_t length, off_t offset)
 	return result;
 }
 
+/* fmsort asks it what the page cache has: nothing, so that it calls pread(). */
+ssize_t
+preadv2(int fd, const struct iovec *vector, int n, off_t offset, int flags)
+{
+	errno = EAGAIN;
+	return -1;
+}
+
 /* Room is reserved by writing a page of zeroes, which is then written over. */
 static bool
 nobody_reads(const char *buffer, size_t length)
