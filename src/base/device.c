@@ -117,6 +117,26 @@ fms_device_round_trip_mb(const FmsDevice *device, uint32 block_bytes)
 	return 1 / (1 / write_mb + 1 / read_mb);
 }
 
+/* Rate of n devices and another one. */
+static double
+stripe_mb(double mb, double other_mb, int n)
+{
+	return Min(mb / n, other_mb) * (n + 1);
+}
+
+void
+fms_device_add_stripe(FmsDevice *device, const FmsDevice *other, int n)
+{
+	device->known = device->known && other->known;
+	device->write_mb = stripe_mb(device->write_mb, other->write_mb, n);
+	for (int i = 0; i < FMS_DEVICE_BLOCKS; i++)
+	{
+		for (int j = 0; j < FMS_DEVICE_DEPTHS; j++)
+			device->read_mb[i][j] = stripe_mb(device->read_mb[i][j],
+											  other->read_mb[i][j], n);
+	}
+}
+
 /*
  * The bounds bytes / elapsed <= rate <= bytes / blocked hold whatever else
  * loads the device or the sort.  A write rate outside, or USUAL_WRITE_MB if

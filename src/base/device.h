@@ -61,6 +61,13 @@ extern uint32 fms_device_enough_depth(const FmsDevice *device,
 extern double fms_device_round_trip_mb(const FmsDevice *device,
 									   uint32 block_bytes);
 
+/*
+ * Adds another device: stripes lie on it, too, beside the n devices before.
+ * As fast as the slowest one, as many times; unknown if one is.
+ */
+extern void fms_device_add_stripe(FmsDevice *device, const FmsDevice *other,
+								  int n);
+
 /* Direct writes of a sort. */
 typedef struct FmsSeen
 {

@@ -109,6 +109,32 @@ check_round_trip(void)
 				 1000 / 3.0) < 0.01, "there and back takes both times");
 }
 
+/* Stripes on two devices, then on three. */
+static void
+check_stripes(void)
+{
+	FmsDevice	other = {0};
+
+	memset(&device, 0, sizeof(device));
+	fms_device_note(&device, "append", 262144, 4, 100);
+	fms_device_note(&device, "RR", 4096, 8, 50);
+	fms_device_note(&other, "append", 262144, 4, 80);
+	fms_device_note(&other, "RR", 4096, 8, 90);
+	fms_device_add_stripe(&device, &other, 1);
+	shim_ok(device.write_mb == 160 &&
+			fms_device_read_mb(&device, 4096, 8) == 100,
+			"two devices are twice as fast as the slower one");
+	fms_device_add_stripe(&device, &other, 2);
+	shim_ok(device.write_mb == 240 &&
+			fms_device_read_mb(&device, 4096, 8) == 150,
+			"... three of them three times");
+	memset(&other, 0, sizeof(other));
+	fms_device_add_stripe(&device, &other, 3);
+	shim_ok(!device.known && device.write_mb == 0 &&
+			fms_device_read_mb(&device, 4096, 8) == 0,
+			"... and with an unknown one unknown");
+}
+
 static bool
 correct(double bytes, double elapsed_us, double blocked_us)
 {
@@ -154,6 +180,7 @@ main(void)
 {
 	check_points();
 	check_round_trip();
+	check_stripes();
 	check_bounds();
 	check_depths();
 	check_nonsense();
