@@ -8,8 +8,8 @@
  *	                        ^ position                    ^ end
  *	  file 1  |  run 5  |  free  | run 7 |		complete: does not grow
  *
- * With several temporary tablespaces, file 0 has stripes in all of them, so the
- * devices work at once.  A stripe has whole blocks; a write ends with it.
+ * With several temporary tablespaces, file 0 has stripes in all of them, so
+ * the devices work at once.  A stripe has whole blocks; a write ends with it.
  *
  * An intermediate pass frees the extents that it has read (space.c), and the
  * tape writes there before it grows.  A run written into a free extent uses

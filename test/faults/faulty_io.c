@@ -242,7 +242,8 @@ pread(int fd, void *buffer, size_t length, off_t offset)
 
 /* fmsort asks it what the page cache has: nothing, so that it calls pread(). */
 ssize_t
-preadv2(int fd, const struct iovec *vector, int n, off_t offset, int flags)
+preadv2(int fd, const struct iovec *vector, int n, off_t offset,
+		int flags)
 {
 	if ((flags & RWF_NOWAIT) == 0)
 		return real_preadv2(fd, vector, n, offset, flags);
