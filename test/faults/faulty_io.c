@@ -240,7 +240,7 @@ pread(int fd, void *buffer, size_t length, off_t offset)
 	return result;
 }
 
-/* fmsort asks it what the page cache has: nothing, so that it calls pread(). */
+/* Asked what the page cache has: nothing, so that fmsort calls pread(). */
 ssize_t
 preadv2(int fd, const struct iovec *vector, int n, off_t offset,
 		int flags)
