@@ -14,7 +14,7 @@
  *
  * Groups.  If memory is full and a parent wants some rows of each group only,
  * the others are dropped (keys/group_filter.c).  If that frees little, it is
- * tried again after 1, 3, 7, ... runs, and only if runs lose rows, too.
+ * tried again after 3, 15, 63, ... runs.
  *
  * Memory: the arena.  After an ERROR the rows are undefined.
  *
@@ -35,8 +35,6 @@
  * rows for each row of room costs as much as spilling it.
  */
 #define FILTER_FREES		2
-/* Part of a run's rows that are dropped, unless these are few. */
-#define RUN_DROPS			16
 
 FmsFormation *
 fms_formation_create(FmsKeys *keys)
@@ -125,9 +123,8 @@ shrink(FmsFormation *formation)
 		cut(formation);
 	if (formation->kind->pack)
 		formation->kind->pack(formation, sorted);
-	formation->few_dropped = fms_formation_memory_bytes(formation) >
-		before - before / FILTER_FREES;
-	formation->pause = formation->few_dropped ? 2 * formation->pause + 1 : 0;
+	formation->pause = fms_formation_memory_bytes(formation) <=
+		before - before / FILTER_FREES ? 0 : 4 * formation->pause + 3;
 	formation->pause_left = formation->pause;
 	formation->shrink_us += fms_clock_since_us(start);
 }
@@ -149,7 +146,7 @@ static inline bool
 frees_enough(FmsFormation *formation)
 {
 	if (formation->filter && formation->count > 0)
-		return formation->pause_left-- <= 0 && !formation->few_dropped;
+		return formation->pause_left-- == 0;
 	return formation->bound > 0 &&
 		formation->count > formation->bound + formation->bound / 2;
 }
@@ -224,16 +221,8 @@ fms_formation_finish(FmsFormation *formation)
 void
 fms_formation_spill(FmsFormation *formation, FmsRunWriter *writer, Size bytes)
 {
-	const FmsGroupFilter *filter = formation->filter;
-	uint64		dropped = filter ? fms_group_filter_dropped(filter) : 0;
-	Size		count = formation->count;
-
-	if (count == 0)
-		return;
-	formation->kind->spill(formation, writer, bytes);
-	if (filter)
-		formation->few_dropped = fms_group_filter_dropped(filter) - dropped <
-			(count - formation->count) / RUN_DROPS;
+	if (formation->count > 0)
+		formation->kind->spill(formation, writer, bytes);
 }
 
 void

@@ -61,8 +61,6 @@ struct FmsFormation
 	int			pause;			/* times that full memory is not filtered
 								 * after it has freed little */
 	int			pause_left;
-	bool		few_dropped;	/* it has freed little, and the filter has
-								 * dropped few rows of the last run */
 	double		shrink_us;		/* total time in shrink() */
 };
 

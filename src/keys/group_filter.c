@@ -61,7 +61,7 @@ struct FmsGroupFilter
 	FmsRecordBuffer copy;		/* of it, if records do not stay */
 	int64		rows;			/* of the group that are wanted */
 	int64		ranks;			/* of different rank among them */
-	uint64		dropped;		/* since creation */
+	uint64		dropped;		/* not reported yet */
 	int			looked_at;		/* rows since the last rest */
 	int			looked_drops;	/* of them */
 	int			rest;			/* rows to let pass */
@@ -262,7 +262,10 @@ fms_group_filter_nulls(FmsGroupFilter *filter, uint64 n)
 }
 
 uint64
-fms_group_filter_dropped(const FmsGroupFilter *filter)
+fms_group_filter_dropped(FmsGroupFilter *filter)
 {
-	return filter->dropped;
+	uint64		dropped = filter->dropped;
+
+	filter->dropped = 0;
+	return dropped;
 }

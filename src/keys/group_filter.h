@@ -32,7 +32,7 @@ extern Size fms_group_filter_words(FmsGroupFilter *filter, uint64 *words,
 /* Number of rows wanted of a group of n nulls. */
 extern uint64 fms_group_filter_nulls(FmsGroupFilter *filter, uint64 n);
 
-/* Number of rows dropped since creation. */
-extern uint64 fms_group_filter_dropped(const FmsGroupFilter *filter);
+/* Number of rows dropped since the last call of this function. */
+extern uint64 fms_group_filter_dropped(FmsGroupFilter *filter);
 
 #endif							/* FMS_GROUP_FILTER_H */

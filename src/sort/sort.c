@@ -58,7 +58,6 @@ struct FmsSort
 								 * tuple */
 	uint64		tuples;			/* put into it */
 	uint64		input_bytes;	/* of them, where they are not in memory */
-	uint64		dropped_before; /* by the filter, of earlier groups */
 	int			runs;			/* written by run formation */
 	Size		budget_bytes;	/* for tuples and entries */
 	TimestampTz started;
@@ -157,16 +156,12 @@ announce(const FmsSort *sort)
 static void
 start(FmsSort *sort)
 {
-	const FmsGroupFilter *filter = fms_keys_group_filter(sort->keys);
-
 	if (sort->options.earlier_tuples == 0)
 		sort->started = GetCurrentTimestamp();
 	announce(sort);
 	sort->phase = FMS_PHASE_LOADING;
 	sort->tuples = 0;
 	sort->runs = 0;
-	if (filter)
-		sort->dropped_before = fms_group_filter_dropped(filter);
 	sort->input_bytes = 0;
 	sort->count = 0;
 	sort->nulls = 0;
@@ -573,12 +568,11 @@ fms_sort_end(FmsSort *sort)
 void
 fms_sort_count(FmsSort *sort)
 {
-	const FmsGroupFilter *filter = fms_keys_group_filter(sort->keys);
+	FmsGroupFilter *filter = fms_keys_group_filter(sort->keys);
 
 	if (filter)
-		fms_count_set(sort->counters, FMS_COUNT_DUPLICATES_DROPPED,
-					  fms_group_filter_dropped(filter) -
-					  sort->dropped_before);
+		fms_count(sort->counters, FMS_COUNT_DUPLICATES_DROPPED,
+				  fms_group_filter_dropped(filter));
 	if (sort->spill)
 		fms_spill_count(sort->spill);
 }

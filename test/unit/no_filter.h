@@ -33,10 +33,4 @@ fms_group_filter_words(FmsGroupFilter *filter, uint64 *words, Size count)
 	abort();
 }
 
-uint64
-fms_group_filter_dropped(const FmsGroupFilter *filter)
-{
-	abort();
-}
-
 #endif							/* FMS_NO_FILTER_H */
