@@ -89,9 +89,6 @@ begin_node(CustomScanState *css, EState *estate, int eflags)
 
 	state->presorted = fms_plan_read(plan, &state->spec);
 	state->eflags = eflags & FLAGS_OF_SORTS;
-	/* who goes back sees all rows */
-	if (state->eflags & (EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK))
-		state->spec.limit.counts = FMS_GROUP_ALL;
 	/* the first rows of all: a bound */
 	if (state->spec.limit.counts == FMS_GROUP_ROWS &&
 		state->spec.limit.columns == 0)

@@ -12,13 +12,26 @@
  * child's tuples as they are.  custom_private holds plain ints: plans are
  * copied, and sent to parallel workers.
  *
+ * Unique and Group want one row of each group of equal rows.  So do, or k of
+ * them, a run condition row_number(), rank() or dense_rank() <= k of a
+ * WindowAgg, which reads rows beyond it, but returns none if it is the top one.
+ * It must have no other window function, which might count these rows, and
+ * evaluate nothing volatile for them.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
+#include "access/stratnum.h"
+#include "catalog/pg_opfamily_d.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
+#include "optimizer/optimizer.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
 
+#include "executor/settings.h"
 #include "executor/sort_node.h"
 
 /*
@@ -35,10 +48,9 @@ enum
 {
 	PRIVATE_VERSION,
 	PRIVATE_PRESORTED,			/* number of presorted columns */
-	PRIVATE_LIMIT_COUNTS,		/* FmsGroupLimit */
-	PRIVATE_LIMIT_COLUMNS,
-	PRIVATE_LIMIT_PEERS,
-	PRIVATE_LIMIT_WANTED,
+	PRIVATE_COUNTS,				/* FmsGroupLimit */
+	PRIVATE_GROUP_COLUMNS,
+	PRIVATE_WANTED,
 	PRIVATE_COLUMNS
 };
 
@@ -80,20 +92,112 @@ pass_through_tlist(List *tlist)
 	return result;
 }
 
+/* Are these the columns of the Sort from column `first` on, and equality? */
+static bool
+are_sorted(const Sort *sort, int first, int ncolumns,
+		   const AttrNumber *columns, const Oid *operators,
+		   const Oid *collations)
+{
+	int			i;
+
+	for (i = 0; i < ncolumns && first + i < sort->numCols; i++)
+	{
+		Oid			order = sort->sortOperators[first + i];
+
+		if (columns[i] != sort->sortColIdx[first + i] ||
+			collations[i] != sort->collations[first + i] ||
+			operators[i] != get_equality_op_for_ordering_op(order, NULL))
+			break;
+	}
+	return i == ncolumns;
+}
+
+/* What of each group does the WindowAgg want? */
+static FmsGroupLimit
+window_limit(const WindowAgg *window, const Sort *sort)
+{
+	Node	   *list = (Node *) window->plan.targetlist;
+	FmsGroupLimit limit = {.columns = window->partNumCols};
+	OpExpr	   *test = list_length(window->runConditionOrig) == 1 ?
+		linitial(window->runConditionOrig) : NULL;
+	WindowFunc *function = test && IsA(test, OpExpr) ?
+		linitial(test->args) : NULL;
+	Const	   *k = function && IsA(function, WindowFunc) ?
+		lsecond(test->args) : NULL;
+	int			strategy;
+	int64		wanted;
+
+	if (k == NULL || !IsA(k, Const) || k->constisnull || !window->topWindow ||
+		find_window_functions(list, window->winref)->numWindowFuncs != 1 ||
+		window->startOffset || window->endOffset ||
+		contain_volatile_functions(list))
+		return limit;
+	strategy = get_op_opfamily_strategy(test->opno, INTEGER_BTREE_FAM_OID);
+	/* a Datum has smaller integers extended */
+	wanted = DatumGetInt64(k->constvalue);
+	if (strategy == BTLessStrategyNumber && wanted > PG_INT64_MIN)
+		wanted--;
+	else if (strategy != BTLessEqualStrategyNumber)
+		return limit;
+	limit.wanted = Max(wanted, 1);
+	if (wanted > INT_MAX ||
+		!are_sorted(sort, 0, window->partNumCols, window->partColIdx,
+					window->partOperators, window->partCollations))
+		return limit;
+	if (function->winfnoid == F_ROW_NUMBER)
+		limit.counts = FMS_GROUP_ROWS;
+	else if (window->partNumCols + window->ordNumCols == sort->numCols &&
+			 are_sorted(sort, window->partNumCols, window->ordNumCols,
+						window->ordColIdx, window->ordOperators,
+						window->ordCollations))
+		limit.counts = function->winfnoid == F_RANK_ ? FMS_GROUP_RANKS :
+			function->winfnoid == F_DENSE_RANK_ ? FMS_GROUP_DENSE_RANKS :
+			FMS_GROUP_ALL;
+	return limit;
+}
+
+/* What of each group does the parent, which may be NULL, want? */
+static FmsGroupLimit
+limit_of(const Plan *parent, const Sort *sort)
+{
+	FmsGroupLimit limit = {FMS_GROUP_ALL};
+	const Unique *unique = (const Unique *) parent;
+	const Group *group = (const Group *) parent;
+
+	if (parent == NULL || !fms_settings_group_filter())
+		return limit;
+	if (IsA(parent, WindowAgg))
+		return window_limit((const WindowAgg *) parent, sort);
+	limit.wanted = 1;
+	if (IsA(parent, Unique))
+		limit.columns = unique->numCols;
+	else if (IsA(parent, Group))
+		limit.columns = group->numCols;
+	else
+		return limit;
+	if (IsA(parent, Unique) ?
+		are_sorted(sort, 0, unique->numCols, unique->uniqColIdx,
+				   unique->uniqOperators, unique->uniqCollations) :
+		are_sorted(sort, 0, group->numCols, group->grpColIdx,
+				   group->grpOperators, group->grpCollations))
+		limit.counts = FMS_GROUP_ROWS;
+	return limit;
+}
+
 Plan *
-fms_plan_from_sort(const Sort *sort, Plan *child, const FmsGroupLimit *limit,
+fms_plan_from_sort(const Sort *sort, Plan *child, const Plan *parent,
 				   bool below_gather)
 {
 	CustomScan *node = makeNode(CustomScan);
 	int			presorted = IsA(sort, IncrementalSort) ?
 		((const IncrementalSort *) sort)->nPresortedCols : 0;
 	List	   *ints = list_make2_int(FMS_PLAN_VERSION, presorted);
+	FmsGroupLimit limit = limit_of(parent, sort);
 	int			i;
 
-	ints = lappend_int(ints, limit->counts);
-	ints = lappend_int(ints, limit->columns);
-	ints = lappend_int(ints, limit->peer_columns);
-	ints = lappend_int(ints, limit->wanted);
+	ints = lappend_int(ints, limit.counts);
+	ints = lappend_int(ints, limit.columns);
+	ints = lappend_int(ints, limit.wanted);
 	for (i = 0; i < sort->numCols; i++)
 	{
 		ints = lappend_int(ints, sort->sortColIdx[i]);
@@ -140,10 +244,9 @@ fms_plan_read(const CustomScan *plan, FmsKeySpec *spec)
 				 errhint("Connect again: this session has loaded the library before it was replaced.")));
 
 	n = (list_length(ints) - PRIVATE_COLUMNS) / COLUMN_INTS;
-	spec->limit.counts = list_nth_int(ints, PRIVATE_LIMIT_COUNTS);
-	spec->limit.columns = list_nth_int(ints, PRIVATE_LIMIT_COLUMNS);
-	spec->limit.peer_columns = list_nth_int(ints, PRIVATE_LIMIT_PEERS);
-	spec->limit.wanted = list_nth_int(ints, PRIVATE_LIMIT_WANTED);
+	spec->limit.counts = list_nth_int(ints, PRIVATE_COUNTS);
+	spec->limit.columns = list_nth_int(ints, PRIVATE_GROUP_COLUMNS);
+	spec->limit.wanted = list_nth_int(ints, PRIVATE_WANTED);
 	spec->ncolumns = n;
 	spec->attnos = palloc(n * sizeof(AttrNumber));
 	spec->operators = palloc(n * sizeof(Oid));

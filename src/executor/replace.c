@@ -180,11 +180,8 @@ replaced(Plan *plan, FmsAncestry above)
 		above.sorts->left_to_extensions++;
 	else if (is_sort(plan))
 	{
-		FmsGroupLimit limit = fms_group_limit_find(above.parent,
-												   (Sort *) plan);
-
 		above.sorts->replaced++;
-		return fms_plan_from_sort((Sort *) plan, lefttree, &limit,
+		return fms_plan_from_sort((Sort *) plan, lefttree, above.parent,
 								  above.below_gather);
 	}
 	if (above.sorts->replaced == before)

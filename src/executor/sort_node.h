@@ -38,12 +38,6 @@ extern MemoryContext fms_replace_sorts(QueryDesc *query, int eflags);
 extern const char *fms_replace_why_not(const PlanState *planstate,
 									   const List *ancestors);
 
-/* ---- group_limit.c: parents that want a part of each group ---- */
-
-/* What the parent, which may be NULL, wants of equal rows of its Sort. */
-extern FmsGroupLimit fms_group_limit_find(const Plan *parent,
-										  const Sort *sort);
-
 /* ---- plan.c: the node in a plan tree ---- */
 
 /* Makes the node known to the server, once a process. */
@@ -51,12 +45,11 @@ extern void fms_plan_register(void);
 
 /*
  * A node that does what a Sort or Incremental Sort would do above `child`.
- * It shares the Sort's lists.  below_gather: parallel workers may run it, and
- * report what they did.
+ * It shares the Sort's lists.  parent: whose rows the sort's become, or NULL.
+ * below_gather: parallel workers may run it, and report what they did.
  */
 extern Plan *fms_plan_from_sort(const Sort *sort, Plan *child,
-								const FmsGroupLimit *limit,
-								bool below_gather);
+								const Plan *parent, bool below_gather);
 
 extern bool fms_plan_is_ours(const Plan *plan);
 

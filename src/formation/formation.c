@@ -12,9 +12,9 @@
  * sort before the cutoff are dropped.  If memory does not hold n rows, the
  * runs give a cutoff (cutoff.c).
  *
- * Groups.  If memory is full and a parent wants some rows of each group only,
- * the others are dropped (keys/group_filter.c).  If that frees little, it is
- * tried again after 3, 15, 63, ... runs.
+ * Groups.  If a parent wants some rows of each group only, full memory loses
+ * the others: until that frees less than half, when it would cost more than
+ * spilling.  Runs and merges go on filtering.
  *
  * Memory: the arena.  After an ERROR the rows are undefined.
  *
@@ -26,15 +26,9 @@
 #include "base/interrupts.h"
 #include "formation/formation.h"
 #include "formation/kind.h"
-#include "keys/group_filter.h"
 
 /* Rows beyond the bound that are dropped at once, at least. */
 #define SHRINK_MIN_ROWS		1024
-/*
- * Part of full memory that a filter frees, unless that is little.  Sorting two
- * rows for each row of room costs as much as spilling it.
- */
-#define FILTER_FREES		2
 
 FmsFormation *
 fms_formation_create(FmsKeys *keys)
@@ -44,7 +38,6 @@ fms_formation_create(FmsKeys *keys)
 
 	formation->context = CurrentMemoryContext;
 	formation->keys = keys;
-	formation->filter = fms_keys_group_filter(keys);
 	fms_arena_init(&formation->arena);
 	return formation;
 }
@@ -54,6 +47,7 @@ fms_formation_set_bound(FmsFormation *formation, uint64 bound)
 {
 	Assert(formation->count == 0);
 	formation->bound = bound;
+	formation->filter = fms_keys_group_filter(formation->keys);
 	fms_record_buffer_free(&formation->cutoff);
 }
 
@@ -114,18 +108,15 @@ shrink(FmsFormation *formation)
 {
 	instr_time	start = fms_clock_now();
 	Size		before = fms_formation_memory_bytes(formation);
-	Size		sorted;
 
 	Assert(formation->count > formation->bound);
 	fms_formation_sort(formation);
-	sorted = formation->count;
 	if (formation->bound > 0)
 		cut(formation);
 	if (formation->kind->pack)
-		formation->kind->pack(formation, sorted);
-	formation->pause = fms_formation_memory_bytes(formation) <=
-		before - before / FILTER_FREES ? 0 : 4 * formation->pause + 3;
-	formation->pause_left = formation->pause;
+		formation->kind->pack(formation);
+	if (fms_formation_memory_bytes(formation) > before / 2)
+		formation->filter = NULL;
 	formation->shrink_us += fms_clock_since_us(start);
 }
 
@@ -138,15 +129,12 @@ is_worth_shrinking(const FmsFormation *formation)
 								formation->bound + SHRINK_MIN_ROWS);
 }
 
-/*
- * Memory is full: does dropping rows beyond the bound free a third, or is it
- * time to look how much the filter frees?
- */
+/* Memory is full: may dropping rows free a third? */
 static inline bool
-frees_enough(FmsFormation *formation)
+frees_enough(const FmsFormation *formation)
 {
-	if (formation->filter && formation->count > 0)
-		return formation->pause_left-- == 0;
+	if (formation->filter)
+		return formation->count > 0;
 	return formation->bound > 0 &&
 		formation->count > formation->bound + formation->bound / 2;
 }
@@ -198,9 +186,22 @@ fms_formation_put(FmsFormation *formation, TupleTableSlot *slot,
 void
 fms_formation_sort(FmsFormation *formation)
 {
+	char	   *index = formation->arena.index.base;
+	Size		bytes = formation->kind->index_bytes;
+	Size		kept = 0;
+	Size		i = 0;
+
 	formation->kind->sort(formation);
-	if (formation->filter)
-		formation->kind->filter(formation);
+	if (formation->filter == NULL)
+		return;
+	fms_group_filter_begin(formation->filter);
+	fms_for_interruptible(i, formation->count, FMS_INTERRUPT_RECORD_BYTES)
+	{
+		if (fms_group_filter_wants(formation->filter,
+								   formation->kind->get(formation, i)))
+			memmove(index + kept++ * bytes, index + i * bytes, bytes);
+	}
+	formation->count = kept;
 }
 
 const FmsRecord *

@@ -59,8 +59,7 @@ extern void fms_formation_set_cutoff(FmsFormation *formation,
 									 const FmsRecord *record);
 
 /*
- * Sorts the tuples, stably, and drops those that the keys' filter does not
- * want; get() returns them by their positions, valid until
+ * Sorts the tuples, stably; get() returns them by their positions, valid until
  * the next call.
  */
 extern void fms_formation_sort(FmsFormation *formation);

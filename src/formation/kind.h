@@ -31,18 +31,16 @@ typedef struct FmsFormationKind
 	bool		(*put) (FmsFormation *formation, TupleTableSlot *slot,
 						Size budget_bytes);
 	void		(*sort) (FmsFormation *formation);
+	Size		index_bytes;	/* of a row, once sorted */
 	const FmsRecord *(*get) (const FmsFormation *formation, uint64 position);
 	void		(*spill) (FmsFormation *formation, FmsRunWriter *writer,
 						  Size bytes);
 
-	/* Forgets the sorted rows that the filter does not want. */
-	void		(*filter) (FmsFormation *formation);
-
 	/*
-	 * Reclaims the memory of rows that the filter has dropped, and of those
-	 * from count up to `sorted`.  NULL: nothing to do.
+	 * Reclaims the memory of rows dropped from the end of sorted ones.  NULL:
+	 * nothing to do.
 	 */
-	void		(*pack) (FmsFormation *formation, Size sorted);
+	void		(*pack) (FmsFormation *formation);
 } FmsFormationKind;
 
 struct FmsFormation
@@ -57,10 +55,7 @@ struct FmsFormation
 	uint64		bound;			/* rows wanted; 0: all */
 	FmsRecordBuffer cutoff;		/* the rows wanted do not exceed it; no
 								 * record: not known yet */
-	FmsGroupFilter *filter;		/* the keys' */
-	int			pause;			/* times that full memory is not filtered
-								 * after it has freed little */
-	int			pause_left;
+	FmsGroupFilter *filter;		/* or NULL */
 	double		shrink_us;		/* total time in shrink() */
 };
 

@@ -29,7 +29,6 @@
 #include "postgres.h"
 
 #include "formation/run.h"
-#include "keys/group_filter.h"
 #include "tape/block.h"
 #include "tape/compressed_chunk.h"
 #include "tape/write_buffer.h"
@@ -156,7 +155,7 @@ fms_run_begin(FmsRunWriter *writer, FmsRun *run, uint32 id, uint32 level,
 	writer->cutoff = cutoff;
 	writer->over = false;
 	if (writer->filter)
-		fms_group_filter_begin(writer->filter, false);
+		fms_group_filter_begin(writer->filter);
 }
 
 /*

@@ -27,7 +27,6 @@
 #include "base/interrupts.h"
 #include "formation/kind.h"
 #include "keys/entry.h"
-#include "keys/group_filter.h"
 
 /*
  * Distances in entries at which a record is prefetched: its header, and then
@@ -38,10 +37,6 @@
 #define PREFETCH_LINES_MAX	8
 #define CACHE_LINE_BYTES	64
 
-/* In a record's tuple_bytes, which are less than a GB: it is dropped. */
-#define DROPPED				((uint32) 1 << 31)
-
-StaticAssertDecl(MaxAllocSize < DROPPED, "no tuple is as large");
 StaticAssertDecl(FMS_ROW_INDEX_BYTES == sizeof(FmsEntry),
 				 "the index has the entries");
 
@@ -114,48 +109,25 @@ tuple_bytes(TupleTableSlot *slot, Size *bytes)
 	}
 }
 
-/* The entry's record goes with the next pack_records(). */
-static inline void
-drop_record(FmsFormation *formation, const FmsEntry *entry)
-{
-	((FmsRecord *) record_of(formation, entry))->tuple_bytes |= DROPPED;
-}
-
-/*
- * Closes the gaps of the dropped records, and those of the entries from count
- * up to `sorted`.  Makes the entries again, in order of arrival.
- */
+/* Puts entries in order of arrival and closes the gaps between records. */
 static void
-pack_records(FmsFormation *formation, Size sorted)
+pack_records(FmsFormation *formation)
 {
 	FmsEntry   *entries = entries_of(formation);
 	char	   *records = formation->arena.data.base;
-	Size		end_bytes = formation->records_bytes;
-	Size		at_bytes = 0;
-	Size		touched_bytes = 0;
-	Size		i = formation->count;
+	Size		i;
 
-	fms_for_interruptible(i, sorted, FMS_INTERRUPT_RECORD_BYTES)
-		drop_record(formation, &entries[i]);
-	formation->count = 0;
+	fms_entries_sort_by_comparing(entries, formation->count, NULL);
 	formation->records_bytes = 0;
-	while (at_bytes < end_bytes)
+	for (i = 0; i < formation->count; i++)
 	{
-		FmsRecord  *record = (FmsRecord *) (records + at_bytes);
-		bool		dropped = (record->tuple_bytes & DROPPED) != 0;
-		Size		size;
+		const FmsRecord *record = record_of(formation, &entries[i]);
+		Size		size = fms_record_bytes(record);
 
-		record->tuple_bytes &= ~DROPPED;
-		size = fms_record_bytes(record);
-		at_bytes += size;
-		fms_interrupts_after(&touched_bytes, FMS_INTERRUPT_RECORD_BYTES);
-		if (dropped)
-			continue;
-		entries[formation->count++] =
-			fms_entry_make(record, formation->records_bytes);
-		if (at_bytes - size > formation->records_bytes)
-			fms_interrupts_memmove(records + formation->records_bytes, record,
-								   size);
+		fms_interrupts_memmove(records + formation->records_bytes, record,
+							   size);
+		entries[i].tail -= fms_entry_offset(&entries[i]) -
+			formation->records_bytes;
 		formation->records_bytes += size;
 	}
 }
@@ -279,30 +251,6 @@ sort_tuples(FmsFormation *formation)
 	sort_first(formation, formation->count, NULL);
 }
 
-static void
-filter_tuples(FmsFormation *formation)
-{
-	FmsEntry   *entries = entries_of(formation);
-	const char *records = formation->arena.data.base;
-	Size		kept = 0;
-	Size		i = 0;
-
-	fms_group_filter_begin(formation->filter, true);
-	fms_for_interruptible(i, formation->count, FMS_INTERRUPT_RECORD_BYTES)
-	{
-		const FmsEntry *ahead = &entries[i + PREFETCH_HEADER];
-
-		if (i + PREFETCH_HEADER < formation->count)
-			__builtin_prefetch(fms_entry_record(records, ahead));
-		if (fms_group_filter_wants(formation->filter,
-								   fms_entry_record(records, &entries[i])))
-			entries[kept++] = entries[i];
-		else
-			drop_record(formation, &entries[i]);
-	}
-	formation->count = kept;
-}
-
 static const FmsRecord *
 get_tuple(const FmsFormation *formation, uint64 position)
 {
@@ -374,7 +322,7 @@ spill_tuples(FmsFormation *formation, FmsRunWriter *writer, Size bytes)
 static const FmsFormationKind tuples_kind = {
 	.put = put_tuple,
 	.sort = sort_tuples,
-	.filter = filter_tuples,
+	.index_bytes = sizeof(FmsEntry),
 	.get = get_tuple,
 	.spill = spill_tuples,
 	.pack = pack_records

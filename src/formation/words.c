@@ -17,7 +17,6 @@
 
 #include "base/interrupts.h"
 #include "formation/kind.h"
-#include "keys/group_filter.h"
 
 StaticAssertDecl(FMS_ROW_INDEX_BYTES == 2 * sizeof(uint64),
 				 "a word has room for another one");
@@ -76,14 +75,6 @@ sort_words(FmsFormation *formation)
 		fms_radix_sort(words, words + formation->count, formation->count);
 }
 
-static void
-filter_words(FmsFormation *formation)
-{
-	formation->count = fms_group_filter_words(formation->filter,
-											  words_of(formation),
-											  formation->count);
-}
-
 static const FmsRecord *
 get_word(const FmsFormation *formation, uint64 position)
 {
@@ -109,7 +100,7 @@ spill_words(FmsFormation *formation, FmsRunWriter *writer, Size bytes)
 static const FmsFormationKind words_kind = {
 	.put = put_word,
 	.sort = sort_words,
-	.filter = filter_words,
+	.index_bytes = sizeof(uint64),
 	.get = get_word,
 	.spill = spill_words
 };

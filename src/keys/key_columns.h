@@ -96,9 +96,8 @@ typedef struct FmsColumn
 	FmsEncodeDatum encode;		/* NULL: the column has no encoding */
 	FmsSortKeys sort_keys;		/* for encode() */
 	bool		is_bytes;		/* text whose encoding is its bytes */
-	uint8		bytes;			/* length of every encoding; 0: it varies */
-	uint8		strings;		/* an encoding is so many strings, each with a
-								 * zero at its end; 0: it is something else */
+	int			length;			/* of every encoding; -1: ends with the first
+								 * zero byte; 0: neither */
 } FmsColumn;
 
 struct FmsKeys
@@ -112,20 +111,11 @@ struct FmsKeys
 	AttrNumber	offset_attno;	/* attno of column `undecided` if records have
 								 * its offset; else 0 */
 	FmsWordType *words;			/* NULL: rows are not words */
-	struct FmsGroupFilter *filter;	/* NULL: all rows are wanted */
+	struct FmsGroupFilter *filter;	/* or NULL */
 	MemoryContext context;		/* current at creation */
 	FmsRecordBuffer first_key;		/* the first key made last */
 	FmsColumn	columns[FLEXIBLE_ARRAY_MEMBER];
 };
-
-/* ---- group_filter.c ---- */
-
-struct FmsGroupLimit;
-
-/* In the current context, with which it goes; the keys must stay. */
-extern struct FmsGroupFilter *
-			fms_group_filter_create(struct FmsKeys *keys,
-									const struct FmsGroupLimit *limit);
 
 /* ---- key_compare.c ---- */
 

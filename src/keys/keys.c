@@ -92,10 +92,8 @@ init_encoding(FmsColumn *column, const FmsKeyType *type)
 			return false;
 	}
 	column->encode = type->encode;
-	column->bytes = type->bytes;
-	if (type->kind == FMS_KEY_COLLATED)
-		column->strings = column->sort_keys.collator &&
-			column->sort_keys.deterministic ? 2 : 1;
+	column->length = type->kind == FMS_KEY_COLLATED &&
+		column->sort_keys.collator == NULL ? -1 : type->bytes;
 	column->is_bytes = column->sort_keys.collator == NULL &&
 		(type->function == F_BTTEXTCMP ||
 		 type->function == F_BTTEXT_PATTERN_CMP);
@@ -169,7 +167,7 @@ fms_keys_create(TupleDesc desc, const FmsKeySpec *spec)
 		decided = decided && type && type->bytes > 0 &&
 			key_bytes + 1 + type->bytes <= FMS_KEY_MAX_BYTES;
 		/* this refuses a collation that is not determined */
-		if (!decided)
+		if (!decided || i < spec->limit.columns)
 			PrepareSortSupportFromOrderingOp(spec->operators[i],
 											 &column->comparator);
 		if (!init_encoding(column, type) || keys->nencoded < i ||
@@ -206,12 +204,6 @@ const FmsWordType *
 fms_keys_word_type(const FmsKeys *keys)
 {
 	return keys->words;
-}
-
-FmsGroupFilter *
-fms_keys_group_filter(const FmsKeys *keys)
-{
-	return keys->filter;
 }
 
 void

@@ -16,18 +16,17 @@
 
 typedef enum FmsGroupCount
 {
-	FMS_GROUP_ALL,				/* all rows are wanted: no filter */
+	FMS_GROUP_ALL,				/* all rows are wanted */
 	FMS_GROUP_ROWS,				/* row_number() <= k */
 	FMS_GROUP_RANKS,			/* rank() <= k */
 	FMS_GROUP_DENSE_RANKS		/* dense_rank() <= k */
 } FmsGroupCount;
 
-/* What a parent wants of each group of rows. */
+/* What the parent wants of each group, the rows equal in some columns. */
 typedef struct FmsGroupLimit
 {
 	FmsGroupCount counts;
-	int			columns;		/* leading sort columns, equal in a group */
-	int			peer_columns;	/* those equal in rows of the same rank */
+	int			columns;		/* leading sort columns; ranks go by all */
 	int			wanted;			/* k, at least 1 */
 } FmsGroupLimit;
 
@@ -39,7 +38,7 @@ typedef struct FmsKeySpec
 	Oid		   *operators;		/* "<" or ">" of a btree operator family */
 	Oid		   *collations;
 	bool	   *nulls_first;
-	FmsGroupLimit limit;		/* what is wanted of equal rows */
+	FmsGroupLimit limit;
 } FmsKeySpec;
 
 typedef struct FmsKeys FmsKeys;
@@ -67,8 +66,26 @@ extern bool fms_keys_are_words(TupleDesc desc, const FmsKeySpec *spec);
 /* How the rows are words, or NULL if they are not.  Belongs to the keys. */
 extern const FmsWordType *fms_keys_word_type(const FmsKeys *keys);
 
-/* Drops rows (group_filter.h), or NULL.  Belongs to the keys. */
+/* ---- group_filter.c: dropping rows that the parent does not want ---- */
+
+/* In the current context. */
+extern FmsGroupFilter *fms_group_filter_create(FmsKeys *keys,
+											   const FmsGroupLimit *limit);
+
+/* The filter, which belongs to the keys, or NULL: all rows are wanted. */
 extern FmsGroupFilter *fms_keys_group_filter(const FmsKeys *keys);
+
+/* Begins a sequence of records in order. */
+extern void fms_group_filter_begin(FmsGroupFilter *filter);
+
+/* Is the next record wanted?  True also if the filter does not know. */
+extern bool fms_group_filter_wants(FmsGroupFilter *filter,
+								   const FmsRecord *record);
+
+/* Number of rows dropped since the last call of this function. */
+extern uint64 fms_group_filter_dropped(FmsGroupFilter *filter);
+
+/* ---- keys.c, key_compare.c ---- */
 
 /* Makes the key of a slot's tuple.  May detoast, hence allocate and ERROR. */
 extern void fms_keys_encode(FmsKeys *keys, TupleTableSlot *slot,
@@ -109,7 +126,7 @@ fms_keys_compare(FmsKeys *keys, const FmsRecord *a, const FmsRecord *b)
 extern int	fms_keys_compare_columns(FmsKeys *keys, const FmsRecord *a,
 									 const FmsRecord *b, int equal);
 
-/* The same for column i alone, which some keys leave undecided. */
+/* Compares column i, for which there must be a comparator. */
 extern int	fms_keys_compare_column(FmsKeys *keys, const FmsRecord *a,
 									const FmsRecord *b, int i);
 

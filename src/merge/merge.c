@@ -32,7 +32,6 @@
 
 #include "base/clock.h"
 #include "base/losertree.h"
-#include "keys/group_filter.h"
 #include "keys/offset_value.h"
 #include "merge/leaf.h"
 #include "merge/merge.h"
@@ -50,7 +49,7 @@ struct FmsMerge
 {
 	FmsLeaves	leaves;
 	FmsLoserTree tree;
-	FmsGroupFilter *filter;		/* of records that leave, or NULL */
+	FmsGroupFilter *filter;		/* NULL also in a pass, whose writer has it */
 	bool		prefix_decides; /* fms_keys_prefix_decides() */
 	FmsCodeBase left;			/* otherwise: the key that left last */
 	bool		handed_out;		/* the winner's record has left */
@@ -124,11 +123,9 @@ fms_merge_begin(const FmsMergePlan *plan, int nruns, FmsRun **runs,
 
 	Assert(nruns >= 1);
 
-	/* the writer filters the records of a pass */
-	if (!plan->frees)
-		merge->filter = fms_keys_group_filter(plan->keys);
+	merge->filter = plan->frees ? NULL : fms_keys_group_filter(plan->keys);
 	if (merge->filter)
-		fms_group_filter_begin(merge->filter, false);
+		fms_group_filter_begin(merge->filter);
 	merge->prefix_decides = fms_keys_prefix_decides(plan->keys);
 	leaves->plan = plan;
 	leaves->count = nruns + (plan->in_memory_run ? 1 : 0);
@@ -239,27 +236,36 @@ fms_merge_tell(FmsMerge *merge, FmsPosition *positions)
 	positions[nruns].in_memory_record = merge->leaves.in_memory_record;
 }
 
+/* The next record, wanted or not. */
+static pg_attribute_always_inline const FmsRecord *
+next_record(FmsMerge *merge)
+{
+	int			run;
+	FmsLeaf    *leaf;
+
+	move_on(merge);
+	run = fms_losertree_winner(&merge->tree);
+	leaf = &merge->leaves.leaf[run];
+	if (leaf->record == NULL)
+		return NULL;
+	if (leaf->is_first_key)
+		fms_leaf_enter_block(&merge->leaves, run);
+	merge->handed_out = true;
+	return leaf->record;
+}
+
 const FmsRecord *
 fms_merge_next(FmsMerge *merge)
 {
-	for (;;)
-	{
-		int			run;
-		FmsLeaf    *leaf;
+	const FmsRecord *record = next_record(merge);
 
-		move_on(merge);
-		run = fms_losertree_winner(&merge->tree);
-		leaf = &merge->leaves.leaf[run];
-		if (leaf->record == NULL)
-			return NULL;
-		if (leaf->is_first_key)
-			fms_leaf_enter_block(&merge->leaves, run);
-		merge->handed_out = true;
-		if (likely(merge->filter == NULL) ||
-			fms_group_filter_wants(merge->filter, leaf->record))
-			return leaf->record;
+	while (unlikely(merge->filter) && record &&
+		   !fms_group_filter_wants(merge->filter, record))
+	{
 		CHECK_FOR_INTERRUPTS();
+		record = next_record(merge);
 	}
+	return record;
 }
 
 MinimalTuple

@@ -41,7 +41,6 @@
 #include "base/clock.h"
 #include "device/profile.h"
 #include "formation/formation.h"
-#include "keys/group_filter.h"
 #include "sort/history.h"
 #include "sort/sizing.h"
 #include "sort/sort.h"
@@ -392,11 +391,8 @@ static void
 place_nulls(FmsSort *sort)
 {
 	const FmsWordType *type = fms_keys_word_type(sort->keys);
-	FmsGroupFilter *filter = fms_keys_group_filter(sort->keys);
 
 	sort->nulls = fms_formation_nulls(sort->formation);
-	if (filter)
-		sort->nulls = fms_group_filter_nulls(filter, sort->nulls);
 	sort->nulls_at = type && type->nulls_first ? 0 : sort->count;
 	sort->count += sort->nulls;
 }
@@ -430,10 +426,7 @@ fms_sort_perform(FmsSort *sort)
 	MemoryContextSwitchTo(caller);
 }
 
-/*
- * The next tuple of a merge that only goes forwards; NULL if the others have
- * been dropped.
- */
+/* The next tuple of a merge that only goes forwards; NULL: see tuple_at(). */
 static MinimalTuple
 next_merged(FmsSort *sort, uint64 position)
 {
@@ -446,16 +439,9 @@ next_merged(FmsSort *sort, uint64 position)
 		sort->merged = 0;
 	}
 	tuple = fms_spill_next(sort->spill);
-	if (likely(tuple))
-		sort->merged++;
-	else if (fms_keys_group_filter(sort->keys))
-	{
-		/* what it has dropped is known now */
-		sort->nulls_at = Min(sort->nulls_at, position);
-		sort->count = position + sort->nulls;
-	}
-	else
+	if (tuple == NULL && fms_keys_group_filter(sort->keys) == NULL)
 		elog(ERROR, "the merge ended before tuple " UINT64_FORMAT, position);
+	sort->merged++;
 	return tuple;
 }
 
@@ -477,7 +463,7 @@ values_before(const FmsSort *sort, uint64 position)
 		position - Min(position - sort->nulls_at, sort->nulls);
 }
 
-/* NULL if the tuples from there on have been dropped. */
+/* NULL: the filter has dropped all values from there on. */
 static MinimalTuple
 tuple_at(FmsSort *sort, uint64 position)
 {
@@ -528,6 +514,8 @@ fms_sort_get(FmsSort *sort, bool forward)
 			sort->position++;
 			return tuple;
 		}
+		sort->nulls_at = Min(sort->nulls_at, sort->position);
+		sort->count = values_before(sort, sort->position) + sort->nulls;
 	}
 	sort->at_end = true;
 	return NULL;
