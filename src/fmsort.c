@@ -5,6 +5,7 @@
  *
  * ExecutorStart_hook	replaces the Sorts of the plan, and shows the new nodes
  *						their LIMIT; in parallel workers ExecutorRun_hook does
+ * ExecutorRun_hook		lets the topmost FMSort pass over the rows of a MOVE
  * ExecutorRun_hook,
  * ProcessUtility_hook	tell the client's statements apart, for
  *						fmsort_last_sort(): what runs inside another
@@ -107,6 +108,47 @@ enter_statement(void)
 }
 
 static void
+run(FMS_EXECUTOR_RUN_PARAMS)
+{
+	if (previous_run)
+		previous_run(FMS_EXECUTOR_RUN_ARGS);
+	else
+		standard_ExecutorRun(FMS_EXECUTOR_RUN_ARGS);
+}
+
+/*
+ * Runs a query that is to forget `count` rows: a cursor's MOVE, or a FETCH
+ * ABSOLUTE or RELATIVE before its last row.  Its first row is computed, which
+ * fills the sort, and its last one, on which the cursor will stand.  If the
+ * plan's top is an FMSort, nothing else happens to a row in between.
+ */
+static void
+run_move(FMS_EXECUTOR_RUN_PARAMS)
+{
+	uint64		wanted = count;
+	uint64		skipped;
+
+	count = 1;
+	run(FMS_EXECUTOR_RUN_ARGS);
+	if (query->estate->es_processed == 0)
+		return;
+	skipped = fms_node_skip(query->planstate, wanted - 2);
+	count = wanted - 1 - skipped;
+	run(FMS_EXECUTOR_RUN_ARGS);
+	/* the second run has counted only its own rows */
+	query->estate->es_processed++;
+	fms_count_processed(query->estate, skipped);
+}
+
+static bool
+is_move(const QueryDesc *query, ScanDirection direction, uint64 count)
+{
+	return count > 2 && ScanDirectionIsForward(direction) &&
+		query->dest->mydest == DestNone && query->operation == CMD_SELECT &&
+		fms_plan_is_ours(query->planstate->plan);
+}
+
+static void
 run_query(FMS_EXECUTOR_RUN_PARAMS)
 {
 	enter_statement();
@@ -114,10 +156,10 @@ run_query(FMS_EXECUTOR_RUN_PARAMS)
 		fms_bound_set(query, count);
 	PG_TRY();
 	{
-		if (previous_run)
-			previous_run(FMS_EXECUTOR_RUN_ARGS);
+		if (is_move(query, direction, count))
+			run_move(FMS_EXECUTOR_RUN_ARGS);
 		else
-			standard_ExecutorRun(FMS_EXECUTOR_RUN_ARGS);
+			run(FMS_EXECUTOR_RUN_ARGS);
 	}
 	PG_FINALLY();
 	{

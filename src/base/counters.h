@@ -108,6 +108,11 @@ typedef enum FmsCompressReason
 	COUNTER(EARLIER_TUPLES, NUMBER, LAST, NONE, NULL, NULL) \
 	COUNTER(LAST_GROUP, NUMBER, LAST, NONE, NULL, NULL) \
 	COUNTER(TUPLES, NUMBER, SUM, LOG, "Rows", "tuples") \
+	/* what was not done: rows and blocks before the first one wanted */ \
+	COUNTER(ROWS_SKIPPED, NUMBER, SUM, LESS, "Rows Skipped", \
+			"rows_skipped") \
+	COUNTER(BLOCKS_SKIPPED, NUMBER, SUM, LESS, "Blocks Skipped", \
+			"blocks_skipped") \
 	/* bytes of tuples and entries: in memory when the input ended; if */ \
 	/* memory had held them all; merged from memory, not written */ \
 	COUNTER(MEMORY_BYTES, NUMBER, MAX, NONE, NULL, NULL) \

@@ -63,7 +63,7 @@ typedef struct FmsSortState
 	int			presorted;		/* columns */
 
 	int			eflags;			/* what the parents may ask for */
-	const LimitState *limit;	/* NULL: see bound */
+	LimitState *limit;			/* NULL: see bound */
 	uint64		bound;			/* tuples, or 0: all */
 
 	FmsSort    *sort;			/* NULL: never loaded */
@@ -146,8 +146,7 @@ report(const FmsSortState *state)
 /* ---- the bound ---- */
 
 void
-fms_node_set_bound(PlanState *planstate, const LimitState *limit,
-				   uint64 tuples)
+fms_node_set_bound(PlanState *planstate, LimitState *limit, uint64 tuples)
 {
 	FmsSortState *state = (FmsSortState *) planstate;
 
@@ -170,6 +169,50 @@ current_bound(const FmsSortState *state)
 		limit->count > PG_INT64_MAX - limit->offset)
 		return 0;
 	return limit->count + limit->offset;
+}
+
+/* ---- rows that nobody wants ---- */
+
+/* Passes over up to `rows` tuples of what is loaded; returns their number. */
+static uint64
+skip(FmsSortState *state, uint64 rows)
+{
+	uint64		skipped = fms_sort_skip(state->sort, rows);
+
+	state->returned += skipped;
+	return skipped;
+}
+
+uint64
+fms_node_skip(PlanState *planstate, uint64 rows)
+{
+	FmsSortState *state = (FmsSortState *) planstate;
+
+	if (!fms_plan_is_ours(planstate->plan) || !state->loaded)
+		return 0;
+	/* its tuple may be in a block that goes */
+	ExecClearTuple(state->css.ss.ss_ScanTupleSlot);
+	return skip(state, rows);
+}
+
+/*
+ * Passes over the rows of an OFFSET, instead of returning them to the Limit
+ * that throws them away, and counts them there.
+ *
+ * A Limit is LIMIT_RESCAN from when it has computed its offset, or raised an
+ * error, until it has its first row.  Until then it does nothing with a row
+ * but count it in `position`.  Only the Limit right above is asked: a node in
+ * between may evaluate functions for each row.  This node itself evaluates
+ * nothing.
+ */
+static void
+skip_offset(FmsSortState *state)
+{
+	LimitState *limit = state->limit;
+
+	if (limit && outerPlanState(limit) == &state->css.ss.ps &&
+		limit->lstate == LIMIT_RESCAN && limit->position < limit->offset)
+		limit->position += skip(state, limit->offset - limit->position);
 }
 
 /* ---- loading ---- */
@@ -258,6 +301,7 @@ load(FmsSortState *state)
 	state->loaded = true;
 	if (state->groups && state->input_done)
 		fms_count_set(state->counters, FMS_COUNT_LAST_GROUP, 1);
+	skip_offset(state);
 	/* a LIMIT may end a worker before its node ends */
 	report(state);
 }
@@ -362,6 +406,8 @@ rescan_node(CustomScanState *css)
 	{
 		ExecClearTuple(css->ss.ss_ScanTupleSlot);
 		fms_sort_rewind(state->sort);
+		/* the Limit has computed its offset again */
+		skip_offset(state);
 		return;
 	}
 	finish_sort(state);

@@ -49,6 +49,8 @@ struct FmsRunWriter
 	FmsBlockHeader *block;		/* open block in the buffer, or NULL */
 	FmsRun	   *run;			/* open run, or NULL */
 	uint64		next_bytes;		/* offset after the last block in the file */
+	uint32		chained_rows;	/* 1: a chain that ends in the open block
+								 * began since the last first key; else 0 */
 	FmsCompressor *compressor;	/* NULL: no run has been compressed */
 	bool		compressing;	/* the open run, so far */
 	const FmsRecord *last;		/* by last keys: the record appended last, in
@@ -280,6 +282,7 @@ append_chain(FmsRunWriter *writer, const FmsRecord *record)
 	const char *bytes = (const char *) record;
 	uint32		left = fms_record_bytes(record);
 
+	writer->chained_rows = 1;
 	for (;;)
 	{
 		uint32		piece = Min(left, block_space(writer));
@@ -296,6 +299,17 @@ append_chain(FmsRunWriter *writer, const FmsRecord *record)
 	}
 }
 
+/* Number of records since the last first key, in all blocks. */
+static uint32
+take_rows(FmsRunWriter *writer)
+{
+	uint32		rows = writer->chained_rows +
+		(writer->block ? writer->block->records : 0);
+
+	writer->chained_rows = 0;
+	return rows;
+}
+
 /*
  * Notes the first key of the block that will begin with the record.  By last
  * keys, nobody uses the key of a run's first block.
@@ -309,7 +323,8 @@ note_first_key(FmsRunWriter *writer, const FmsRecord *record)
 		writer->run->nblocks > 0 ? writer->last : record;
 
 	fms_first_keys_note(writer->first_keys, &writer->run->first_keys, key,
-						likely(bytes <= room) ? 1 : (bytes + room - 1) / room);
+						likely(bytes <= room) ? 1 : (bytes + room - 1) / room,
+						take_rows(writer));
 }
 
 /* By last keys: copies the key of the record appended last. */
@@ -412,6 +427,7 @@ fms_run_finish(FmsRunWriter *writer)
 {
 	if (writer->compressing)
 		end_chunk(writer);
+	writer->run->last_rows = take_rows(writer);
 	if (writer->block)
 		close_block(writer);
 	fms_write_buffer_end_page(writer->buffer);

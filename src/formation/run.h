@@ -35,6 +35,8 @@ typedef struct FmsRun
 	uint32		nblocks;
 	uint32		level;			/* passes that its tuples have been through */
 	uint32		largest_bytes;	/* of any record; sizes assembly buffers */
+	uint32		last_rows;		/* records that begin behind the last first
+								 * key */
 } FmsRun;
 
 /*

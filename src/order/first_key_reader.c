@@ -37,6 +37,7 @@ struct FmsFirstKeyReader
 	const char *at;				/* the next key */
 	const char *end;			/* of the chunk's keys; at == end: after the
 								 * last key of all */
+	uint32		rows_before;	/* of the last key read */
 	FmsKeyRecord plain;			/* its key is the last one read */
 
 	FmsRecordBuffer whole;		/* the last record that has a tuple */
@@ -186,10 +187,17 @@ fms_first_key_reader_next(FmsFirstKeyReader *reader, uint32 *nblocks)
 		store_word(key, i, fms_packed_key_word(&packed, i, load_word(key, i)));
 	record = make_record(reader, &first_key);
 	*nblocks = first_key.nblocks;
+	reader->rows_before = first_key.rows_before;
 	/* the record is a copy, so it outlives the chunk */
 	if (unlikely(reader->at == reader->end))
 		enter_chunk(reader, next_chunk(reader));
 	return record;
+}
+
+uint32
+fms_first_key_reader_rows(const FmsFirstKeyReader *reader)
+{
+	return reader->rows_before;
 }
 
 void

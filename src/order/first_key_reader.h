@@ -40,6 +40,12 @@ extern const FmsRecord *fms_first_key_reader_next(FmsFirstKeyReader *reader,
 												  uint32 *nblocks);
 
 /*
+ * Number of records that begin in the blocks between the key returned last and
+ * the key before it; 0 for a run's first key.
+ */
+extern uint32 fms_first_key_reader_rows(const FmsFirstKeyReader *reader);
+
+/*
  * Prefetches the next key.  The caller has prefetched the reader itself, which
  * has all that a plain key needs in its first cache line.
  */

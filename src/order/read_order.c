@@ -21,6 +21,20 @@
  * first keys computes the order ahead of the reads.  The other one returns the
  * key of the run's next block to the merge (merge.c).
  *
+ * Skipping.  First keys, with the number of rows between them, also say where
+ * a row is about.  Passing over the order adds up the rows of all blocks:
+ *
+ *	  first 11 rows		run 0:  [ 3  7 12] | [25 33 45] [51 52 60]
+ *	  not wanted		run 1:  [ 1  4 14] | [16 24 31] [35 41 70]
+ *
+ *	  first keys	   1   3  16  25  35
+ *	  rows before	   0   3   6   9  12
+ *
+ * A row that goes before a first key is in a block that goes before it.  So at
+ * most 9 rows go before 25, the last key that is among the first 11 rows for
+ * sure, and so are all rows of blocks that end before 25: the merge begins with
+ * the other blocks, and returns 16, 24, 25, 31 and 33 before row 11, 35.
+ *
  * Memory is palloc'd in the context of creation.
  *
  *-------------------------------------------------------------------------
@@ -328,4 +342,58 @@ fms_read_order_first_key(FmsReadOrder *order, int run)
 	uint32		nblocks;
 
 	return fms_first_key_reader_next(order->runs[run].behind, &nblocks);
+}
+
+/* Rows between the run's upcoming first key, or its end, and the key before. */
+static uint64
+rows_before(const OrderRun *leaf, const FmsOrderedRun *run)
+{
+	return leaf->upcoming ? fms_first_key_reader_rows(leaf->ahead) :
+		run->last_rows;
+}
+
+uint64
+fms_read_order_skip(FmsFirstKeyStore *store, FmsOrderBy by, int nruns,
+					const FmsOrderedRun *runs, uint64 rows,
+					FmsPosition *from)
+{
+	const FmsFirstKeys **first_keys = palloc(nruns * sizeof(FmsFirstKeys *));
+	FmsReadOrder *order;
+	uint64		passed = 0;		/* rows of blocks that have been passed */
+	uint64		skipped = 0;
+	int			run;
+
+	for (run = 0; run < nruns; run++)
+		first_keys[run] = runs[run].first_keys;
+	order = fms_read_order_begin(store, by, nruns, first_keys, NULL);
+	for (run = 0; run < nruns; run++)
+	{
+		from[run] = (FmsPosition) {.block = 0,.record = -1};
+		passed += rows_before(&order->runs[run], &runs[run]);
+	}
+	/* first_blocks: number of the run's blocks before its upcoming key */
+	while (passed <= rows)
+	{
+		OrderRun   *leaf;
+
+		run = fms_losertree_winner(&order->tree);
+		leaf = &order->runs[run];
+		/* a match may run a type's comparator */
+		CHECK_FOR_INTERRUPTS();
+		if (leaf->upcoming == NULL)
+			break;
+		from[run].block = leaf->first_blocks;
+		skipped += rows_before(leaf, &runs[run]);
+		leaf->first_blocks += leaf->upcoming_nblocks;
+		take_first_key(order, run);
+		passed += rows_before(leaf, &runs[run]);
+		fms_losertree_replay(&order->tree, leaf->node,
+							 order->prefix_decides ? NULL : tie_loser, order);
+	}
+	/* all have been passed: none is wanted */
+	for (run = 0; run < nruns && passed <= rows; run++)
+		from[run].block = runs[run].nblocks;
+	fms_read_order_end(order);
+	pfree(first_keys);
+	return passed <= rows ? passed : skipped;
 }

@@ -150,7 +150,7 @@ note(const Block *block)
 	memcpy((char *) fms_record_tuple(record) + FMS_TUPLE_SKIPPED_BYTES,
 		   &block->words[2], sizeof(uint64));
 	fms_first_keys_note(store, &first_keys[block->run], record,
-						block->nblocks);
+						block->nblocks, 0);
 	/* the store keeps nothing of the record */
 	memset(record, 0x55, size);
 	pfree(record);
@@ -616,7 +616,7 @@ keys_come_back(Size share_bytes)
 	for (i = 0; i < n; i++)
 	{
 		records[i] = next_record(i > 0 ? records[i - 1] : NULL);
-		fms_first_keys_note(store, &run, records[i], 1 + i % 7 / 6);
+		fms_first_keys_note(store, &run, records[i], 1 + i % 7 / 6, 0);
 	}
 	fms_first_keys_finish(store, &run);
 
