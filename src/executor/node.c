@@ -173,16 +173,6 @@ current_bound(const FmsSortState *state)
 
 /* ---- rows that nobody wants ---- */
 
-/* Passes over up to `rows` tuples of what is loaded; returns their number. */
-static uint64
-skip(FmsSortState *state, uint64 rows)
-{
-	uint64		skipped = fms_sort_skip(state->sort, rows);
-
-	state->returned += skipped;
-	return skipped;
-}
-
 uint64
 fms_node_skip(PlanState *planstate, uint64 rows)
 {
@@ -192,27 +182,28 @@ fms_node_skip(PlanState *planstate, uint64 rows)
 		return 0;
 	/* its tuple may be in a block that goes */
 	ExecClearTuple(state->css.ss.ss_ScanTupleSlot);
-	return skip(state, rows);
+	return fms_sort_skip(state->sort, rows);
 }
 
 /*
- * Passes over the rows of an OFFSET, instead of returning them to the Limit
- * that throws them away, and counts them there.
- *
- * A Limit is LIMIT_RESCAN from when it has computed its offset, or raised an
- * error, until it has its first row.  Until then it does nothing with a row
- * but count it in `position`.  Only the Limit right above is asked: a node in
- * between may evaluate functions for each row.  This node itself evaluates
- * nothing.
+ * Passes over the rows of an OFFSET and counts them for the Limit, which would
+ * only count and forget them: a Limit is in LIMIT_RESCAN from when it has
+ * computed its offset, or raised an error, until it has its first row.  The
+ * Limit must be right above, since a node in between may evaluate functions
+ * for each row; this node does not.
  */
 static void
 skip_offset(FmsSortState *state)
 {
 	LimitState *limit = state->limit;
+	uint64		skipped;
 
-	if (limit && outerPlanState(limit) == &state->css.ss.ps &&
-		limit->lstate == LIMIT_RESCAN && limit->position < limit->offset)
-		limit->position += skip(state, limit->offset - limit->position);
+	if (limit == NULL || outerPlanState(limit) != &state->css.ss.ps ||
+		limit->lstate != LIMIT_RESCAN || limit->position >= limit->offset)
+		return;
+	skipped = fms_sort_skip(state->sort, limit->offset - limit->position);
+	limit->position += skipped;
+	state->returned += skipped;
 }
 
 /* ---- loading ---- */

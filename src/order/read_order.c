@@ -21,20 +21,6 @@
  * first keys computes the order ahead of the reads.  The other one returns the
  * key of the run's next block to the merge (merge.c).
  *
- * Skipping.  First keys, with the number of rows between them, also say where
- * a row is about.  Passing over the order adds up the rows of all blocks:
- *
- *	  first 11 rows		run 0:  [ 3  7 12] | [25 33 45] [51 52 60]
- *	  not wanted		run 1:  [ 1  4 14] | [16 24 31] [35 41 70]
- *
- *	  first keys	   1   3  16  25  35
- *	  rows before	   0   3   6   9  12
- *
- * A row that goes before a first key is in a block that goes before it.  So at
- * most 9 rows go before 25, the last key that is among the first 11 rows for
- * sure, and so are all rows of blocks that end before 25: the merge begins with
- * the other blocks, and returns 16, 24, 25, 31 and 33 before row 11, 35.
- *
  * Memory is palloc'd in the context of creation.
  *
  *-------------------------------------------------------------------------
@@ -344,56 +330,66 @@ fms_read_order_first_key(FmsReadOrder *order, int run)
 	return fms_first_key_reader_next(order->runs[run].behind, &nblocks);
 }
 
+/* ---- skipping ---- */
+
 /* Rows between the run's upcoming first key, or its end, and the key before. */
 static uint64
-rows_before(const OrderRun *leaf, const FmsOrderedRun *run)
+rows_before(const OrderRun *leaf, uint32 last_rows)
 {
 	return leaf->upcoming ? fms_first_key_reader_rows(leaf->ahead) :
-		run->last_rows;
+		last_rows;
 }
 
+/*
+ * First keys with the number of rows between them are a histogram.  A row that
+ * goes before a first key is in a block that goes before it.  So if the blocks
+ * passed have at most `rows` rows, the upcoming first key is one of the first
+ * `rows` rows or the next one, and so are all rows of blocks that end before:
+ *
+ *	  first 11 rows		run 0:  [ 3  7 12] | [25 33 45] [51 52 60]
+ *	  not wanted		run 1:  [ 1  4 14] | [16 24 31] [35 41 70]
+ *
+ *	  upcoming	 1   3  16  25  35
+ *	  passed	 0   3   6   9  12		returns 16 24 25 31 33, then row 11
+ */
 uint64
 fms_read_order_skip(FmsFirstKeyStore *store, FmsOrderBy by, int nruns,
-					const FmsOrderedRun *runs, uint64 rows,
-					FmsPosition *from)
+					const FmsFirstKeys *const *first_keys,
+					const uint32 *last_rows, uint64 rows, FmsPosition *from)
 {
-	const FmsFirstKeys **first_keys = palloc(nruns * sizeof(FmsFirstKeys *));
-	FmsReadOrder *order;
-	uint64		passed = 0;		/* rows of blocks that have been passed */
+	FmsReadOrder *order = fms_read_order_begin(store, by, nruns, first_keys,
+											   NULL);
+	uint64		passed = 0;
 	uint64		skipped = 0;
 	int			run;
 
-	for (run = 0; run < nruns; run++)
-		first_keys[run] = runs[run].first_keys;
-	order = fms_read_order_begin(store, by, nruns, first_keys, NULL);
+	/* first_blocks: number of the run's blocks before its upcoming key */
 	for (run = 0; run < nruns; run++)
 	{
 		from[run] = (FmsPosition) {.block = 0,.record = -1};
-		passed += rows_before(&order->runs[run], &runs[run]);
+		passed += rows_before(&order->runs[run], last_rows[run]);
 	}
-	/* first_blocks: number of the run's blocks before its upcoming key */
 	while (passed <= rows)
 	{
 		OrderRun   *leaf;
 
-		run = fms_losertree_winner(&order->tree);
-		leaf = &order->runs[run];
 		/* a match may run a type's comparator */
 		CHECK_FOR_INTERRUPTS();
+		run = fms_losertree_winner(&order->tree);
+		leaf = &order->runs[run];
 		if (leaf->upcoming == NULL)
 			break;
 		from[run].block = leaf->first_blocks;
-		skipped += rows_before(leaf, &runs[run]);
+		skipped += rows_before(leaf, 0);
 		leaf->first_blocks += leaf->upcoming_nblocks;
 		take_first_key(order, run);
-		passed += rows_before(leaf, &runs[run]);
+		passed += rows_before(leaf, last_rows[run]);
 		fms_losertree_replay(&order->tree, leaf->node,
 							 order->prefix_decides ? NULL : tie_loser, order);
 	}
-	/* all have been passed: none is wanted */
+	/* there are no more rows: none is wanted */
 	for (run = 0; run < nruns && passed <= rows; run++)
-		from[run].block = runs[run].nblocks;
+		from[run].block = order->runs[run].first_blocks;
 	fms_read_order_end(order);
-	pfree(first_keys);
 	return passed <= rows ? passed : skipped;
 }

@@ -300,7 +300,7 @@ fms_history_skip(FmsHistory *history, uint64 position)
 	if (position <= history->next ||
 		!fms_spill_can_skip(history->spill, history->next, position))
 		return;
-	fms_spill_skip(history->spill, history->next, position);
+	fms_spill_move(history->spill, history->next, position);
 	history->next = position;
 	begin_window(history);
 	add_checkpoint(history);

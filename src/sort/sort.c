@@ -415,26 +415,22 @@ fms_sort_perform(FmsSort *sort)
 	MemoryContextSwitchTo(caller);
 }
 
-/* Moves a merge that only goes forwards, or begins again. */
+/* Moves a merge without a history to its tuple of that number. */
 static void
 move_merge(FmsSort *sort, uint64 position)
 {
-	if (position < sort->merged)
-	{
-		fms_spill_start(sort->spill, NULL);
-		sort->merged = 0;
-	}
-	fms_spill_skip(sort->spill, sort->merged, position);
+	if (position != sort->merged)
+		fms_spill_move(sort->spill, sort->merged, position);
 	sort->merged = position;
 }
 
+/* The next tuple of a merge that only goes forwards, or begins again. */
 static MinimalTuple
 next_merged(FmsSort *sort, uint64 position)
 {
 	MinimalTuple tuple;
 
-	if (position != sort->merged)
-		move_merge(sort, position);
+	move_merge(sort, position);
 	tuple = fms_spill_next(sort->spill);
 	if (tuple == NULL)
 		elog(ERROR, "the merge ended before tuple " UINT64_FORMAT, position);

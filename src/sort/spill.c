@@ -17,10 +17,6 @@
  *	         0  1 [2  3  4] 5  6		merge 3 neighbours
  *	         0  1     7     5  6
  *
- * Skipping.  If the parent passes over many rows, the merge begins again where
- * the first keys say that it may (read_order.c), so most blocks before are not
- * read.  Rows in memory are given first keys for that, too.
- *
  * Early merges.  Descriptions of runs take memory, too.  If they would take
  * more than their part of it, the smallest runs are merged while the input is
  * still coming.
@@ -42,12 +38,6 @@
 #include "base/clock.h"
 #include "device/spill_policy.h"
 #include "sort/spill.h"
-
-/*
- * Rows in memory that count as a block when rows are skipped: so many are
- * merged in vain, at most.
- */
-#define IN_MEMORY_BLOCK_ROWS	64
 
 struct FmsSpill
 {
@@ -554,28 +544,19 @@ stop(FmsSpill *spill)
 		end_merge(spill);
 }
 
-/* Begins the last merge.  In the spill's context. */
-static void
-start_at(FmsSpill *spill, const FmsPosition *from)
-{
-	instr_time	start = fms_clock_now();
-
-	Assert(spill->writer == NULL && spill->merge == NULL);
-	announce_merge(spill, 0, spill->nruns, false, from);
-	begin_merge(spill, 0, spill->nruns, false, from);
-	spill->merges_us += fms_clock_since_us(start);
-	fms_sampler_begin(&spill->stepping, fms_merge_load_us(spill->merge));
-}
-
 void
 fms_spill_start(FmsSpill *spill, const FmsPosition *from)
 {
 	MemoryContext caller = MemoryContextSwitchTo(spill->context);
+	instr_time	start;
 
+	Assert(spill->writer == NULL);
 	stop(spill);
-	/* else the next record starts it */
-	if (from)
-		start_at(spill, from);
+	start = fms_clock_now();
+	announce_merge(spill, 0, spill->nruns, false, from);
+	begin_merge(spill, 0, spill->nruns, false, from);
+	spill->merges_us += fms_clock_since_us(start);
+	fms_sampler_begin(&spill->stepping, fms_merge_load_us(spill->merge));
 	MemoryContextSwitchTo(caller);
 }
 
@@ -600,7 +581,7 @@ fms_spill_next(FmsSpill *spill)
 	MinimalTuple tuple;
 
 	if (unlikely(spill->merge == NULL))
-		start_at(spill, NULL);
+		fms_spill_start(spill, NULL);
 	if (likely(!fms_sampler_due(&spill->stepping)))
 		tuple = fms_merge_next_tuple(spill->merge);
 	else
@@ -618,7 +599,24 @@ fms_spill_tell(FmsSpill *spill, FmsPosition *positions)
 	MemoryContextSwitchTo(caller);
 }
 
-/* ---- skipping ---- */
+/*
+ * A merge that begins elsewhere reads up to two blocks of each run in vain,
+ * and passing over a first key takes about as long as merging a row.
+ */
+bool
+fms_spill_can_skip(const FmsSpill *spill, uint64 at, uint64 to)
+{
+	uint64		blocks = 1;
+	uint64		rows_a_block;
+	int			i;
+
+	for (i = 0; i < spill->nruns; i++)
+		blocks += spill->runs[i]->nblocks;
+	rows_a_block = spill->rows / blocks + 1;
+	return spill->sizing->mode->order != FMS_ORDER_NONE &&
+		to >= at + 2 * spill->nruns * rows_a_block &&
+		to - at >= to / rows_a_block;
+}
 
 static uint64
 blocks_before(const FmsSpill *spill, const FmsPosition *positions)
@@ -632,127 +630,67 @@ blocks_before(const FmsSpill *spill, const FmsPosition *positions)
 }
 
 /*
- * A merge that begins elsewhere reads again, or in vain, up to two blocks of
- * each run, and a first key costs about as much as a row.
- */
-bool
-fms_spill_can_skip(const FmsSpill *spill, uint64 at, uint64 to)
-{
-	uint64		blocks = 0;
-	uint64		rows_a_block;
-	int			i;
-
-	for (i = 0; i < spill->nruns; i++)
-		blocks += spill->runs[i]->nblocks;
-	rows_a_block = spill->rows / Max(blocks, 1) + 1;
-	return spill->sizing->mode->order != FMS_ORDER_NONE &&
-		to - at > 2 * spill->nruns * rows_a_block &&
-		to - at >= to / rows_a_block;
-}
-
-/* The in-memory run as if it were in blocks, with first keys of their own. */
-static FmsOrderedRun
-order_in_memory_run(FmsSpill *spill, FmsFirstKeys *first_keys)
-{
-	const FmsFormation *formation = spill->in_memory_run;
-	bool		last = spill->sizing->mode->order == FMS_ORDER_BY_LAST_KEYS;
-	uint64		rows = formation ? fms_formation_count(formation) : 0;
-	FmsOrderedRun run = {.first_keys = first_keys};
-	uint64		i;
-
-	for (i = 0; i < rows; i += IN_MEMORY_BLOCK_ROWS)
-	{
-		CHECK_FOR_INTERRUPTS();
-		fms_first_keys_note(spill->first_keys, first_keys,
-							fms_formation_get(formation,
-											  last ? Max(i, 1) - 1 : i),
-							1, Min(i, IN_MEMORY_BLOCK_ROWS));
-		run.nblocks++;
-		run.last_rows = rows - i;
-	}
-	fms_first_keys_finish(spill->first_keys, first_keys);
-	return run;
-}
-
-/*
- * Sets `from` to where the merge may begin for record number `to`.  Returns
- * the number of records before these positions.
+ * Begins the merge again near its record number `to`; returns the number of
+ * records that it leaves out.  Those in memory count as if all came first.
  */
 static uint64
-find_skip(FmsSpill *spill, uint64 to, FmsPosition *from)
+start_near(FmsSpill *spill, uint64 to)
 {
 	int			n = spill->nruns;
-	FmsOrderedRun *runs = palloc((n + 1) * sizeof(FmsOrderedRun));
-	FmsFirstKeys in_memory = {0};
+	FmsPosition *from = palloc0((n + 1) * sizeof(FmsPosition));
+	const FmsFirstKeys **first_keys = palloc(n * sizeof(FmsFirstKeys *));
+	uint32	   *last_rows = palloc(n * sizeof(uint32));
+	uint64		in_memory = spill->in_memory_run ?
+		fms_formation_count(spill->in_memory_run) : 0;
+	uint64		asked = 0;
 	uint64		skipped;
 	int			i;
 
 	for (i = 0; i < n; i++)
-		runs[i] = (FmsOrderedRun) {
-			.first_keys = &spill->runs[i]->first_keys,
-			.nblocks = spill->runs[i]->nblocks,
-			.last_rows = spill->runs[i]->last_rows
-		};
-	runs[n] = order_in_memory_run(spill, &in_memory);
-	skipped = fms_read_order_skip(spill->first_keys, spill->sizing->mode->order,
-								  n + 1, runs, to, from);
-	/* a union: the block's number becomes a record's */
-	from[n].in_memory_record = spill->in_memory_run == NULL ? 0 :
-		Min((uint64) from[n].block * IN_MEMORY_BLOCK_ROWS,
-			fms_formation_count(spill->in_memory_run));
-	fms_first_keys_forget(spill->first_keys, &in_memory);
-	pfree(runs);
+	{
+		first_keys[i] = &spill->runs[i]->first_keys;
+		last_rows[i] = spill->runs[i]->last_rows;
+	}
+	if (spill->merge)
+	{
+		fms_merge_tell(spill->merge, from);
+		asked = blocks_before(spill, from);
+	}
+	/* the readers of first keys take its memory */
+	stop(spill);
+	skipped = fms_read_order_skip(spill->first_keys,
+								  spill->sizing->mode->order, n, first_keys,
+								  last_rows, Max(to, in_memory) - in_memory,
+								  from);
+	from[n].in_memory_record = 0;
+	fms_spill_start(spill, from);
+	fms_count(spill->counters, FMS_COUNT_BLOCKS_SKIPPED,
+			  Max(blocks_before(spill, from), asked) - asked);
+	pfree(last_rows);
+	pfree(first_keys);
+	pfree(from);
 	return skipped;
 }
 
-/* Begins the merge again near record number `to`; returns where it is. */
-static uint64
-start_near(FmsSpill *spill, uint64 at, uint64 to)
-{
-	Size		bytes = fms_spill_positions(spill) * sizeof(FmsPosition);
-	FmsPosition *before = palloc0(bytes);
-	FmsPosition *from = palloc(bytes);
-	bool		begun = spill->merge != NULL;
-	instr_time	start;
-	uint64		skipped;
-
-	if (begun)
-		fms_merge_tell(spill->merge, before);
-	/* its memory is free for the readers of first keys */
-	stop(spill);
-	start = fms_clock_now();
-	skipped = find_skip(spill, to, from);
-	spill->merges_us += fms_clock_since_us(start);
-	if (skipped > at)
-	{
-		fms_count(spill->counters, FMS_COUNT_BLOCKS_SKIPPED,
-				  Max(blocks_before(spill, from), blocks_before(spill, before)) -
-				  blocks_before(spill, before));
-		start_at(spill, from);
-	}
-	else if (begun)
-		start_at(spill, before);
-	pfree(before);
-	pfree(from);
-	return Max(at, skipped);
-}
-
 void
-fms_spill_skip(FmsSpill *spill, uint64 at, uint64 to)
+fms_spill_move(FmsSpill *spill, uint64 at, uint64 to)
 {
-	if (fms_spill_can_skip(spill, at, to))
-	{
-		MemoryContext caller = MemoryContextSwitchTo(spill->context);
+	MemoryContext caller = MemoryContextSwitchTo(spill->context);
 
-		at = start_near(spill, at, to);
-		MemoryContextSwitchTo(caller);
+	if (to < at)
+	{
+		stop(spill);
+		at = 0;
 	}
+	if (fms_spill_can_skip(spill, at, to))
+		at = start_near(spill, to);
 	for (; at < to; at++)
 	{
 		CHECK_FOR_INTERRUPTS();
 		if (fms_spill_next(spill) == NULL)
 			elog(ERROR, "the merge ended before tuple " UINT64_FORMAT, at);
 	}
+	MemoryContextSwitchTo(caller);
 }
 
 void

@@ -64,8 +64,8 @@ extern void fms_spill_reduce(FmsSpill *spill,
 extern int	fms_spill_positions(const FmsSpill *spill);
 
 /*
- * Begins the last merge again: where fms_spill_tell() found it or, if from is
- * NULL, at the first record.
+ * Begins the last merge, or begins it again: at the first record, or where
+ * fms_spill_tell() found it.  A merge that has not begun does so by itself.
  */
 extern void fms_spill_start(FmsSpill *spill, const FmsPosition *from);
 
@@ -73,14 +73,11 @@ extern void fms_spill_start(FmsSpill *spill, const FmsPosition *from);
 extern MinimalTuple fms_spill_next(FmsSpill *spill);
 extern void fms_spill_tell(FmsSpill *spill, FmsPosition *positions);
 
-/*
- * Is it cheaper to begin the merge again near record number `to` than to go on
- * from its record number `at`?
- */
-extern bool fms_spill_can_skip(const FmsSpill *spill, uint64 at, uint64 to);
+/* Moves the merge from its record number `at` to `to`, in either direction. */
+extern void fms_spill_move(FmsSpill *spill, uint64 at, uint64 to);
 
-/* Moves the merge from its record number `at` to `to`, beyond it. */
-extern void fms_spill_skip(FmsSpill *spill, uint64 at, uint64 to);
+/* Will that leave blocks between `at` and `to` unread? */
+extern bool fms_spill_can_skip(const FmsSpill *spill, uint64 at, uint64 to);
 
 /* Brings counters up to date that do not change as they are counted. */
 extern void fms_spill_count(FmsSpill *spill);
