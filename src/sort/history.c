@@ -297,11 +297,16 @@ begin_window(FmsHistory *history)
 void
 fms_history_skip(FmsHistory *history, uint64 position)
 {
-	if (position <= history->next ||
-		!fms_spill_can_skip(history->spill, history->next, position))
+	const FmsGeneration *newer = history->newer;
+	/* about as many tuples as a full generation has, to go back through */
+	uint64		kept = (double) history->generation_bytes * newer->count /
+		Max(generation_size(newer), 1);
+
+	if (position <= history->next + kept ||
+		!fms_spill_can_skip(history->spill, history->next, position - kept))
 		return;
-	fms_spill_move(history->spill, history->next, position);
-	history->next = position;
+	fms_spill_move(history->spill, history->next, position - kept);
+	history->next = position - kept;
 	begin_window(history);
 	add_checkpoint(history);
 }
