@@ -332,7 +332,7 @@ fms_read_order_first_key(FmsReadOrder *order, int run)
 
 /* ---- skipping ---- */
 
-/* Rows between the run's upcoming first key, or its end, and the key before. */
+/* Rows from the first key before to the upcoming one, or the run's end. */
 static uint64
 rows_before(const OrderRun *leaf, uint32 last_rows)
 {

@@ -14,8 +14,8 @@
  * fms_first_key_file_read() not asking for the checksum; fms_first_key_pack()
  * taking a chain for a plain key, or the key of the chunk before for the one
  * before; fms_key_words_before_zeros() not seeing the last word;
- * fms_read_order_skip() going on when exactly as many rows have been passed, or
- * not counting rows behind the last first key; rows_before cut off at 16 bits.
+ * fms_read_order_skip() going on by one row too many, or not counting rows
+ * behind the last first key; rows_before cut off at 16 bits.
  */
 #include "postgres.h"
 
@@ -418,16 +418,16 @@ goes_on_from_last_keys(const FmsFirstKeys *const *all, int n)
 }
 
 /*
- * Where a merge begins that does not want the first `rows` rows.  By the sorted
- * list: the last block of which all blocks before it have that many rows at
- * most is `last`; each run begins at its last block up to `last`.
+ * Where a merge begins that does not want the first `rows` rows.  By the
+ * sorted list: all blocks before block `last` have that many rows at most, and
+ * each run begins at its last block up to `last`.
  */
 static bool
 skips(const FmsFirstKeys *const *all, uint64 rows)
 {
 	FmsPosition from[MAX_RUNS];
 	uint32		expected[MAX_RUNS] = {0};
-	uint32		chain[MAX_RUNS] = {0};	/* the run's last block, and its rows */
+	uint32		chain[MAX_RUNS] = {0};	/* the run's last one */
 	uint32		chain_rows[MAX_RUNS] = {0};
 	uint64		before = 0;
 	uint64		skipped = 0;
