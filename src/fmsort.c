@@ -117,35 +117,24 @@ run(FMS_EXECUTOR_RUN_PARAMS)
 }
 
 /*
- * Runs a query that is to forget `count` rows: a cursor's MOVE, or a FETCH
- * ABSOLUTE or RELATIVE before its last row.  Its first row is computed, which
- * fills the sort, and its last one, on which the cursor will stand.  If the
- * plan's top is an FMSort, nothing else happens to a row in between.
+ * Runs a query whose `count` rows are forgotten: a cursor's MOVE, or the rows
+ * before that of a FETCH ABSOLUTE or RELATIVE.  The first row fills the sort,
+ * and the cursor will stand on the last one.
  */
 static void
 run_move(FMS_EXECUTOR_RUN_PARAMS)
 {
+	uint64		moved = 1;
 	uint64		wanted = count;
-	uint64		skipped;
 
 	count = 1;
 	run(FMS_EXECUTOR_RUN_ARGS);
 	if (query->estate->es_processed == 0)
 		return;
-	skipped = fms_node_skip(query->planstate, wanted - 2);
-	count = wanted - 1 - skipped;
+	moved += fms_node_skip(query->planstate, wanted - 2);
+	count = wanted - moved;
 	run(FMS_EXECUTOR_RUN_ARGS);
-	/* the second run has counted only its own rows */
-	query->estate->es_processed++;
-	fms_count_processed(query->estate, skipped);
-}
-
-static bool
-is_move(const QueryDesc *query, ScanDirection direction, uint64 count)
-{
-	return count > 2 && ScanDirectionIsForward(direction) &&
-		query->dest->mydest == DestNone && query->operation == CMD_SELECT &&
-		fms_plan_is_ours(query->planstate->plan);
+	query->estate->es_processed += moved;
 }
 
 static void
@@ -156,7 +145,9 @@ run_query(FMS_EXECUTOR_RUN_PARAMS)
 		fms_bound_set(query, count);
 	PG_TRY();
 	{
-		if (is_move(query, direction, count))
+		if (query->dest->mydest == DestNone && count > 2 &&
+			ScanDirectionIsForward(direction) &&
+			fms_plan_is_ours(query->planstate->plan))
 			run_move(FMS_EXECUTOR_RUN_ARGS);
 		else
 			run(FMS_EXECUTOR_RUN_ARGS);

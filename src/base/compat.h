@@ -55,16 +55,6 @@
 #define FMS_EXECUTOR_RUN_ARGS	query, direction, count, execute_once
 #endif
 
-/* Counts rows that a query has processed; since 16 in a total, too. */
-static inline void
-fms_count_processed(EState *estate, uint64 rows)
-{
-	estate->es_processed += rows;
-#if PG_VERSION_NUM >= 160000
-	estate->es_total_processed += rows;
-#endif
-}
-
 /* Number of relations in a plan.  Since 18, the list has GROUP BY, too. */
 static inline int
 fms_explain_relations(const ExplainState *es)

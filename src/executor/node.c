@@ -143,7 +143,7 @@ report(const FmsSortState *state)
 		count_node(state, &shared->counters[ParallelWorkerNumber]);
 }
 
-/* ---- the bound ---- */
+/* ---- the bound and the offset ---- */
 
 void
 fms_node_set_bound(PlanState *planstate, LimitState *limit, uint64 tuples)
@@ -171,26 +171,22 @@ current_bound(const FmsSortState *state)
 	return limit->count + limit->offset;
 }
 
-/* ---- rows that nobody wants ---- */
-
 uint64
 fms_node_skip(PlanState *planstate, uint64 rows)
 {
 	FmsSortState *state = (FmsSortState *) planstate;
 
-	if (!fms_plan_is_ours(planstate->plan) || !state->loaded)
-		return 0;
+	Assert(fms_plan_is_ours(planstate->plan));
 	/* its tuple may be in a block that goes */
 	ExecClearTuple(state->css.ss.ss_ScanTupleSlot);
-	return fms_sort_skip(state->sort, rows);
+	return state->loaded ? fms_sort_skip(state->sort, rows) : 0;
 }
 
 /*
- * Passes over the rows of an OFFSET and counts them for the Limit, which would
- * only count and forget them: a Limit is in LIMIT_RESCAN from when it has
- * computed its offset, or raised an error, until it has its first row.  The
- * Limit must be right above, since a node in between may evaluate functions
- * for each row; this node does not.
+ * Passes over the rows of an OFFSET and counts them for the Limit, which does
+ * nothing else with them: it is in LIMIT_RESCAN from when it has computed its
+ * offset, without an error, until it has its first row.  A node in between may
+ * evaluate functions for each row; this node does not.
  */
 static void
 skip_offset(FmsSortState *state)

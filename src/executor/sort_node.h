@@ -72,10 +72,7 @@ extern Node *fms_node_create_state(CustomScan *plan);
 extern void fms_node_set_bound(PlanState *planstate, LimitState *limit,
 							   uint64 tuples);
 
-/*
- * If the node is an FMSort that has begun to return tuples: passes over up to
- * `rows` tuples and returns their number, else 0.
- */
+/* Passes over up to `rows` tuples that are loaded; returns their number. */
 extern uint64 fms_node_skip(PlanState *planstate, uint64 rows);
 
 /* ---- bound.c: how the bound of a LIMIT reaches the sorts below it ---- */

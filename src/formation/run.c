@@ -305,17 +305,6 @@ append_chain(FmsRunWriter *writer, const FmsRecord *record)
 	}
 }
 
-/* Number of records from the last first key on, which get another one. */
-static uint32
-take_rows(FmsRunWriter *writer)
-{
-	uint64		before = writer->noted;
-
-	writer->noted = writer->records +
-		(writer->block ? writer->block->records : 0);
-	return writer->noted - before;
-}
-
 /*
  * Notes the first key of the block that will begin with the record.  By last
  * keys, nobody uses the key of a run's first block.
@@ -330,7 +319,8 @@ note_first_key(FmsRunWriter *writer, const FmsRecord *record)
 
 	fms_first_keys_note(writer->first_keys, &writer->run->first_keys, key,
 						likely(bytes <= room) ? 1 : (bytes + room - 1) / room,
-						take_rows(writer));
+						writer->records - writer->noted);
+	writer->noted = writer->records;
 }
 
 /* By last keys: copies the key of the record appended last. */
@@ -364,9 +354,9 @@ make_space(FmsRunWriter *writer, uint32 bytes, const FmsRecord *record,
 										Max(1, writer->block->records));
 	if (writer->over)
 		return false;
-	note_first_key(writer, record);
 	if (writer->block)
 		close_block(writer);
+	note_first_key(writer, record);
 	open_block(writer, magic);
 	return true;
 }
@@ -444,9 +434,9 @@ fms_run_finish(FmsRunWriter *writer)
 {
 	if (writer->compressing)
 		end_chunk(writer);
-	writer->run->last_rows = take_rows(writer);
 	if (writer->block)
 		close_block(writer);
+	writer->run->last_rows = writer->records - writer->noted;
 	fms_write_buffer_end_page(writer->buffer);
 	fms_first_keys_finish(writer->first_keys, &writer->run->first_keys);
 	writer->run = NULL;

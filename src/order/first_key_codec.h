@@ -66,7 +66,6 @@ typedef struct FmsKeyWords
 #define FMS_HEAD_GIVEN_SHIFT	10
 #define FMS_HEAD_BYTES_MASK		0x003F	/* of shared and of given bytes */
 #define FMS_HEAD_ROWS_SHIFT		16
-#define FMS_HEAD_ROWS_MAX		0xFFFF
 
 typedef struct FmsPackedExtra
 {
@@ -90,7 +89,7 @@ static inline bool
 fms_first_key_is_plain(const FmsFirstKey *key)
 {
 	return key->nblocks == 1 && key->tuple_bytes == 0 &&
-		key->rows_before <= FMS_HEAD_ROWS_MAX;
+		key->rows_before <= PG_UINT16_MAX;
 }
 
 static inline Size

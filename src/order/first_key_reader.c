@@ -37,7 +37,6 @@ struct FmsFirstKeyReader
 	const char *at;				/* the next key */
 	const char *end;			/* of the chunk's keys; at == end: after the
 								 * last key of all */
-	uint32		rows_before;	/* of the last key read */
 	FmsKeyRecord plain;			/* its key is the last one read */
 
 	FmsRecordBuffer whole;		/* the last record that has a tuple */
@@ -171,7 +170,8 @@ store_word(char *key, int i, uint64 word)
 }
 
 const FmsRecord *
-fms_first_key_reader_next(FmsFirstKeyReader *reader, uint32 *nblocks)
+fms_first_key_reader_next(FmsFirstKeyReader *reader, uint32 *nblocks,
+						  uint32 *rows_before)
 {
 	char	   *key = reader->plain.key;
 	FmsPackedKey packed;
@@ -187,17 +187,11 @@ fms_first_key_reader_next(FmsFirstKeyReader *reader, uint32 *nblocks)
 		store_word(key, i, fms_packed_key_word(&packed, i, load_word(key, i)));
 	record = make_record(reader, &first_key);
 	*nblocks = first_key.nblocks;
-	reader->rows_before = first_key.rows_before;
+	*rows_before = first_key.rows_before;
 	/* the record is a copy, so it outlives the chunk */
 	if (unlikely(reader->at == reader->end))
 		enter_chunk(reader, next_chunk(reader));
 	return record;
-}
-
-uint32
-fms_first_key_reader_rows(const FmsFirstKeyReader *reader)
-{
-	return reader->rows_before;
 }
 
 void

@@ -46,6 +46,7 @@ typedef struct OrderRun
 	FmsLoserNode node;			/* of the upcoming key's prefix */
 	const FmsRecord *upcoming;	/* the reader's; NULL: all have been named */
 	uint32		upcoming_nblocks;	/* of its chain that have not been named */
+	uint32		upcoming_rows;	/* between it and the key before */
 
 	uint32		first_blocks;	/* number of blocks that come before all first
 								 * keys and have not been named */
@@ -101,7 +102,8 @@ take_first_key(FmsReadOrder *order, int run)
 {
 	OrderRun   *leaf = &order->runs[run];
 	const FmsRecord *first_key =
-		fms_first_key_reader_next(leaf->ahead, &leaf->upcoming_nblocks);
+		fms_first_key_reader_next(leaf->ahead, &leaf->upcoming_nblocks,
+								  &leaf->upcoming_rows);
 
 	leaf->upcoming = first_key;
 	leaf->node = first_key == NULL ? fms_losertree_end(run) :
@@ -117,9 +119,10 @@ skip_first_keys(FmsFirstKeyReader *reader, const FmsPosition *from)
 	uint64		block = 0;
 	Size		touched_bytes = 0;
 	uint32		nblocks;
+	uint32		rows;
 
 	while (block < first_not_asked &&
-		   fms_first_key_reader_next(reader, &nblocks))
+		   fms_first_key_reader_next(reader, &nblocks, &rows))
 	{
 		block += nblocks;
 		fms_interrupts_after(&touched_bytes, FMS_INTERRUPT_RECORD_BYTES);
@@ -135,11 +138,12 @@ take_first_blocks(const FmsReadOrder *order, FmsFirstKeyReader *reader,
 				  const FmsPosition *from)
 {
 	uint32		nblocks;
+	uint32		rows;
 
 	if (from && from->record >= 0)
 		return 1;
 	if (order->by != FMS_ORDER_BY_LAST_KEYS ||
-		!fms_first_key_reader_next(reader, &nblocks))
+		!fms_first_key_reader_next(reader, &nblocks, &rows))
 		return 0;
 	return nblocks;
 }
@@ -326,25 +330,18 @@ const FmsRecord *
 fms_read_order_first_key(FmsReadOrder *order, int run)
 {
 	uint32		nblocks;
+	uint32		rows;
 
-	return fms_first_key_reader_next(order->runs[run].behind, &nblocks);
+	return fms_first_key_reader_next(order->runs[run].behind, &nblocks, &rows);
 }
 
 /* ---- skipping ---- */
 
-/* Rows from the first key before to the upcoming one, or the run's end. */
-static uint64
-rows_before(const OrderRun *leaf, uint32 last_rows)
-{
-	return leaf->upcoming ? fms_first_key_reader_rows(leaf->ahead) :
-		last_rows;
-}
-
 /*
  * First keys with the number of rows between them are a histogram.  A row that
  * goes before a first key is in a block that goes before it.  So if the blocks
- * passed have at most `rows` rows, the upcoming first key is one of the first
- * `rows` rows or the next one, and so are all rows of blocks that end before:
+ * passed have at most `rows` rows, all rows before the upcoming first key are
+ * among the first `rows`, and so are those of blocks that end before it:
  *
  *	  first 11 rows		run 0:  [ 3  7 12] | [25 33 45] [51 52 60]
  *	  not wanted		run 1:  [ 1  4 14] | [16 24 31] [35 41 70]
@@ -359,6 +356,7 @@ fms_read_order_skip(FmsFirstKeyStore *store, FmsOrderBy by, int nruns,
 {
 	FmsReadOrder *order = fms_read_order_begin(store, by, nruns, first_keys,
 											   NULL);
+	OrderRun   *leaf;
 	uint64		passed = 0;
 	uint64		skipped = 0;
 	int			run;
@@ -366,13 +364,12 @@ fms_read_order_skip(FmsFirstKeyStore *store, FmsOrderBy by, int nruns,
 	/* first_blocks: number of the run's blocks before its upcoming key */
 	for (run = 0; run < nruns; run++)
 	{
+		leaf = &order->runs[run];
 		from[run] = (FmsPosition) {.block = 0,.record = -1};
-		passed += rows_before(&order->runs[run], last_rows[run]);
+		passed += leaf->upcoming ? leaf->upcoming_rows : last_rows[run];
 	}
 	while (passed <= rows)
 	{
-		OrderRun   *leaf;
-
 		/* a match may run a type's comparator */
 		CHECK_FOR_INTERRUPTS();
 		run = fms_losertree_winner(&order->tree);
@@ -380,16 +377,13 @@ fms_read_order_skip(FmsFirstKeyStore *store, FmsOrderBy by, int nruns,
 		if (leaf->upcoming == NULL)
 			break;
 		from[run].block = leaf->first_blocks;
-		skipped += rows_before(leaf, 0);
+		skipped += leaf->upcoming_rows;
 		leaf->first_blocks += leaf->upcoming_nblocks;
 		take_first_key(order, run);
-		passed += rows_before(leaf, last_rows[run]);
+		passed += leaf->upcoming ? leaf->upcoming_rows : last_rows[run];
 		fms_losertree_replay(&order->tree, leaf->node,
 							 order->prefix_decides ? NULL : tie_loser, order);
 	}
-	/* there are no more rows: none is wanted */
-	for (run = 0; run < nruns && passed <= rows; run++)
-		from[run].block = order->runs[run].first_blocks;
 	fms_read_order_end(order);
-	return passed <= rows ? passed : skipped;
+	return skipped;
 }

@@ -83,8 +83,8 @@ extern const FmsRecord *fms_read_order_first_key(FmsReadOrder *order, int run);
  * returns their number.  So the merge returns other records at first, but the
  * same ones from record number `rows` on.
  *
- * last_rows[nruns]: records behind the last first key of each run.  Otherwise
- * as fms_read_order_begin(), whose memory it takes meanwhile.
+ * last_rows[nruns]: records from each run's last first key on.  Otherwise as
+ * fms_read_order_begin(), whose memory it takes meanwhile.
  */
 extern uint64 fms_read_order_skip(FmsFirstKeyStore *store, FmsOrderBy by,
 								  int nruns,

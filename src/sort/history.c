@@ -302,8 +302,7 @@ fms_history_skip(FmsHistory *history, uint64 position)
 	uint64		kept = (double) history->generation_bytes * newer->count /
 		Max(generation_size(newer), 1);
 
-	if (position <= history->next + kept ||
-		!fms_spill_can_skip(history->spill, history->next, position - kept))
+	if (position <= history->next + kept)
 		return;
 	fms_spill_move(history->spill, history->next, position - kept);
 	history->next = position - kept;

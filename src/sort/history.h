@@ -34,10 +34,7 @@ extern void fms_history_destroy(FmsHistory *history);
  */
 extern MinimalTuple fms_history_fetch(FmsHistory *history, uint64 position);
 
-/*
- * The tuples before that position are not wanted now: many are passed over,
- * and their blocks not read unless they are asked for.
- */
+/* Most tuples before that position are not read until they are asked for. */
 extern void fms_history_skip(FmsHistory *history, uint64 position);
 
 /* Keeps a way back to that position, instead of the last one marked. */

@@ -418,26 +418,18 @@ fms_sort_perform(FmsSort *sort)
 	MemoryContextSwitchTo(caller);
 }
 
-/* Moves a merge without a history to its tuple of that number. */
-static void
-move_merge(FmsSort *sort, uint64 position)
-{
-	if (position != sort->merged)
-		fms_spill_move(sort->spill, sort->merged, position);
-	sort->merged = position;
-}
-
 /* The next tuple of a merge that only goes forwards, or begins again. */
 static MinimalTuple
 next_merged(FmsSort *sort, uint64 position)
 {
 	MinimalTuple tuple;
 
-	move_merge(sort, position);
+	if (position != sort->merged)
+		fms_spill_move(sort->spill, sort->merged, position);
 	tuple = fms_spill_next(sort->spill);
 	if (tuple == NULL)
 		elog(ERROR, "the merge ended before tuple " UINT64_FORMAT, position);
-	sort->merged++;
+	sort->merged = position + 1;
 	return tuple;
 }
 
@@ -520,7 +512,10 @@ fms_sort_skip(FmsSort *sort, uint64 rows)
 	if (sort->history)
 		fms_history_skip(sort->history, values);
 	else if (sort->phase == FMS_PHASE_MERGING)
-		move_merge(sort, values);
+	{
+		fms_spill_move(sort->spill, sort->merged, values);
+		sort->merged = values;
+	}
 	fms_count(sort->counters, FMS_COUNT_ROWS_SKIPPED, skipped);
 	MemoryContextSwitchTo(caller);
 	return skipped;

@@ -57,7 +57,8 @@ struct FmsSpill
 	int			nruns;
 	int			runs_size;
 	uint32		largest_bytes;	/* of any record in them */
-	uint64		rows;			/* written by run formation */
+	uint64		rows;			/* written by run formation, in blocks */
+	uint64		blocks;
 	bool		compressed;		/* some have compressed chunks */
 	uint32		next_run_id;
 	FmsSpillFacts facts;		/* until the last run */
@@ -263,6 +264,7 @@ fms_spill_run(FmsSpill *spill, FmsFormation *formation, Size bytes)
 		fms_formation_set_cutoff(formation, cutoff);
 	insert_run(spill, run, spill->nruns);
 	fms_count(spill->counters, FMS_COUNT_RUNS, 1);
+	spill->blocks += run->nblocks;
 	fms_count(spill->counters, FMS_COUNT_BLOCKS, run->nblocks);
 	note_facts(spill);
 	choose_for_run(spill);
@@ -609,49 +611,32 @@ fms_spill_tell(FmsSpill *spill, FmsPosition *positions)
 }
 
 /*
- * A merge that begins elsewhere reads up to two blocks of each run in vain,
- * and passing over a first key takes about as long as merging a row.
+ * Is it worth while to begin the merge again near its record number `to`?  It
+ * then reads up to two blocks of each run in vain, and passing over a first
+ * key takes about as long as merging a row.
  */
-bool
-fms_spill_can_skip(const FmsSpill *spill, uint64 at, uint64 to)
+static bool
+can_skip(const FmsSpill *spill, uint64 at, uint64 to)
 {
-	uint64		blocks = 1;
-	uint64		rows_a_block;
-	int			i;
+	uint64		rows_a_block = spill->rows / Max(spill->blocks, 1) + 1;
 
-	for (i = 0; i < spill->nruns; i++)
-		blocks += spill->runs[i]->nblocks;
-	rows_a_block = spill->rows / blocks + 1;
 	return spill->sizing->mode->order != FMS_ORDER_NONE &&
 		to >= at + 2 * spill->nruns * rows_a_block &&
 		to - at >= to / rows_a_block;
 }
 
-static uint64
-blocks_before(const FmsSpill *spill, const FmsPosition *positions)
-{
-	uint64		blocks = 0;
-	int			i;
-
-	for (i = 0; i < spill->nruns; i++)
-		blocks += positions[i].block;
-	return blocks;
-}
-
 /*
- * Begins the merge again near its record number `to`; returns the number of
- * records that it leaves out.  Those in memory count as if all came first.
+ * After `at` records, begins the merge again without records of the runs that
+ * are among the first `rows`.  Returns their number.
  */
 static uint64
-start_near(FmsSpill *spill, uint64 to)
+start_near(FmsSpill *spill, uint64 at, uint64 rows)
 {
 	int			n = spill->nruns;
 	FmsPosition *from = palloc0((n + 1) * sizeof(FmsPosition));
 	const FmsFirstKeys **first_keys = palloc(n * sizeof(FmsFirstKeys *));
 	uint32	   *last_rows = palloc(n * sizeof(uint32));
-	uint64		in_memory = spill->in_memory_run ?
-		fms_formation_count(spill->in_memory_run) : 0;
-	uint64		asked = 0;
+	uint64		blocks = 0;
 	uint64		skipped;
 	int			i;
 
@@ -660,21 +645,17 @@ start_near(FmsSpill *spill, uint64 to)
 		first_keys[i] = &spill->runs[i]->first_keys;
 		last_rows[i] = spill->runs[i]->last_rows;
 	}
-	if (spill->merge)
-	{
-		fms_merge_tell(spill->merge, from);
-		asked = blocks_before(spill, from);
-	}
 	/* the readers of first keys take its memory */
 	stop(spill);
 	skipped = fms_read_order_skip(spill->first_keys,
 								  spill->sizing->mode->order, n, first_keys,
-								  last_rows, Max(to, in_memory) - in_memory,
-								  from);
-	from[n].in_memory_record = 0;
+								  last_rows, rows, from);
 	fms_spill_start(spill, from);
-	fms_count(spill->counters, FMS_COUNT_BLOCKS_SKIPPED,
-			  Max(blocks_before(spill, from), asked) - asked);
+	for (i = 0; i < n; i++)
+		blocks += from[i].block;
+	/* after a merge up to `at`, about as large a part as of the rows */
+	fms_count(spill->counters, FMS_COUNT_BLOCKS_SKIPPED, (double) blocks *
+			  (Max(skipped, at) - at) / Max(skipped, 1));
 	pfree(last_rows);
 	pfree(first_keys);
 	pfree(from);
@@ -685,14 +666,17 @@ void
 fms_spill_move(FmsSpill *spill, uint64 at, uint64 to)
 {
 	MemoryContext caller = MemoryContextSwitchTo(spill->context);
+	/* rows in memory count as if all came first */
+	uint64		in_memory = spill->in_memory_run ?
+		fms_formation_count(spill->in_memory_run) : 0;
 
 	if (to < at)
 	{
 		stop(spill);
 		at = 0;
 	}
-	if (fms_spill_can_skip(spill, at, to))
-		at = start_near(spill, to);
+	if (can_skip(spill, at + in_memory, to))
+		at = start_near(spill, at, to - in_memory);
 	for (; at < to; at++)
 	{
 		CHECK_FOR_INTERRUPTS();

@@ -79,9 +79,6 @@ extern void fms_spill_tell(FmsSpill *spill, FmsPosition *positions);
 /* Moves the merge from its record number `at` to `to`, in either direction. */
 extern void fms_spill_move(FmsSpill *spill, uint64 at, uint64 to);
 
-/* Will that leave blocks between `at` and `to` unread? */
-extern bool fms_spill_can_skip(const FmsSpill *spill, uint64 at, uint64 to);
-
 /* Brings counters up to date that do not change as they are counted. */
 extern void fms_spill_count(FmsSpill *spill);
 

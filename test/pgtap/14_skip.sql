@@ -99,8 +99,8 @@ SELECT same('SELECT * FROM b ORDER BY k, id LIMIT 7 OFFSET ' || n, mode,
 FROM unnest('{1,999,5000,30001,59990,59999,60000,60001,9223372036854775807}'
     ::bigint[]) n, unnest('{fmsort,flash}'::text[]) mode;
 SELECT unnest(ARRAY[
-  is(reads, 0::bigint, 'behind the last row: no block is read'),
-  is(blocks_skipped, blocks, '... all blocks are skipped'),
+  cmp_ok(reads, '<=', runs, 'behind the last row: only last blocks are read'),
+  is(blocks_skipped, blocks - runs, '... all others are skipped'),
   is(skipped, 60000::bigint, '... and no more rows than there are')])
 FROM last_sort();
 
