@@ -52,10 +52,7 @@ extern void fms_sort_perform(FmsSort *sort);
  */
 extern MinimalTuple fms_sort_get(FmsSort *sort, bool forward);
 
-/*
- * Passes over the next `rows` tuples, or as many as there are, and returns
- * their number: 0 if the options do not allow it.
- */
+/* Passes over up to `rows` tuples, if the options say so; returns how many. */
 extern uint64 fms_sort_skip(FmsSort *sort, uint64 rows);
 
 /* Back to the first tuple. */
