@@ -112,76 +112,76 @@ are_sorted(const Sort *sort, int first, int ncolumns,
 	return i == ncolumns;
 }
 
-/* What of each group does the WindowAgg want? */
-static FmsGroupLimit
-window_limit(const WindowAgg *window, const Sort *sort)
+/* Sets the limit of a WindowAgg's run condition; returns false if none. */
+static bool
+read_window(const WindowAgg *window, const Sort *sort, FmsGroupLimit *limit)
 {
 	Node	   *list = (Node *) window->plan.targetlist;
-	FmsGroupLimit limit = {.columns = window->partNumCols};
-	OpExpr	   *test = list_length(window->runConditionOrig) == 1 ?
+	const OpExpr *test = list_length(window->runConditionOrig) == 1 ?
 		linitial(window->runConditionOrig) : NULL;
-	WindowFunc *function = test && IsA(test, OpExpr) ?
-		linitial(test->args) : NULL;
-	Const	   *k = function && IsA(function, WindowFunc) ?
-		lsecond(test->args) : NULL;
+	bool		is_test = test && IsA(test, OpExpr) &&
+		IsA(linitial(test->args), WindowFunc) && IsA(lsecond(test->args), Const);
+	const Const *k = is_test ? lsecond(test->args) : NULL;
+	Oid			function;
 	int			strategy;
 	int64		wanted;
 
-	if (k == NULL || !IsA(k, Const) || k->constisnull || !window->topWindow ||
-		find_window_functions(list, window->winref)->numWindowFuncs != 1 ||
+	if (!is_test || k->constisnull || !window->topWindow ||
 		window->startOffset || window->endOffset ||
-		contain_volatile_functions(list))
-		return limit;
+		contain_volatile_functions(list) ||
+		find_window_functions(list, window->winref)->numWindowFuncs != 1)
+		return false;
+	function = ((const WindowFunc *) linitial(test->args))->winfnoid;
 	strategy = get_op_opfamily_strategy(test->opno, INTEGER_BTREE_FAM_OID);
 	/* a Datum has smaller integers extended */
 	wanted = DatumGetInt64(k->constvalue);
-	if (strategy == BTLessStrategyNumber && wanted > PG_INT64_MIN)
-		wanted--;
+	if (strategy == BTLessStrategyNumber)
+		wanted -= wanted > 0;
 	else if (strategy != BTLessEqualStrategyNumber)
-		return limit;
-	limit.wanted = Max(wanted, 1);
-	if (wanted > INT_MAX ||
-		!are_sorted(sort, 0, window->partNumCols, window->partColIdx,
-					window->partOperators, window->partCollations))
-		return limit;
-	if (function->winfnoid == F_ROW_NUMBER)
-		limit.counts = FMS_GROUP_ROWS;
-	else if (window->partNumCols + window->ordNumCols == sort->numCols &&
-			 are_sorted(sort, window->partNumCols, window->ordNumCols,
-						window->ordColIdx, window->ordOperators,
-						window->ordCollations))
-		limit.counts = function->winfnoid == F_RANK_ ? FMS_GROUP_RANKS :
-			function->winfnoid == F_DENSE_RANK_ ? FMS_GROUP_DENSE_RANKS :
-			FMS_GROUP_ALL;
-	return limit;
+		return false;
+	limit->columns = window->partNumCols;
+	limit->wanted = Max(wanted, 1);
+	limit->counts = function == F_ROW_NUMBER ? FMS_GROUP_ROWS :
+		function == F_RANK_ ? FMS_GROUP_RANKS :
+		function == F_DENSE_RANK_ ? FMS_GROUP_DENSE_RANKS : FMS_GROUP_ALL;
+	return wanted <= INT_MAX &&
+		are_sorted(sort, 0, window->partNumCols, window->partColIdx,
+				   window->partOperators, window->partCollations) &&
+		(function == F_ROW_NUMBER ||
+		 (window->partNumCols + window->ordNumCols == sort->numCols &&
+		  are_sorted(sort, window->partNumCols, window->ordNumCols,
+					 window->ordColIdx, window->ordOperators,
+					 window->ordCollations)));
 }
 
 /* What of each group does the parent, which may be NULL, want? */
 static FmsGroupLimit
 limit_of(const Plan *parent, const Sort *sort)
 {
-	FmsGroupLimit limit = {FMS_GROUP_ALL};
-	const Unique *unique = (const Unique *) parent;
-	const Group *group = (const Group *) parent;
+	FmsGroupLimit limit = {.counts = FMS_GROUP_ROWS,.wanted = 1};
+	bool		found = false;
 
 	if (parent == NULL || !fms_settings_group_filter())
-		return limit;
-	if (IsA(parent, WindowAgg))
-		return window_limit((const WindowAgg *) parent, sort);
-	limit.wanted = 1;
+		return (FmsGroupLimit) {0};
 	if (IsA(parent, Unique))
+	{
+		const Unique *unique = (const Unique *) parent;
+
 		limit.columns = unique->numCols;
+		found = are_sorted(sort, 0, unique->numCols, unique->uniqColIdx,
+						   unique->uniqOperators, unique->uniqCollations);
+	}
 	else if (IsA(parent, Group))
+	{
+		const Group *group = (const Group *) parent;
+
 		limit.columns = group->numCols;
-	else
-		return limit;
-	if (IsA(parent, Unique) ?
-		are_sorted(sort, 0, unique->numCols, unique->uniqColIdx,
-				   unique->uniqOperators, unique->uniqCollations) :
-		are_sorted(sort, 0, group->numCols, group->grpColIdx,
-				   group->grpOperators, group->grpCollations))
-		limit.counts = FMS_GROUP_ROWS;
-	return limit;
+		found = are_sorted(sort, 0, group->numCols, group->grpColIdx,
+						   group->grpOperators, group->grpCollations);
+	}
+	else if (IsA(parent, WindowAgg))
+		found = read_window((const WindowAgg *) parent, sort, &limit);
+	return found ? limit : (FmsGroupLimit) {0};
 }
 
 Plan *

@@ -9,18 +9,19 @@
  *	  dense_rank()	1    1    2    3    1
  *
  * A row that is not wanted among some rows of the sort is not wanted among all
- * of them, and the numbers of wanted rows count none of the others.  So each
- * sequence of sorted rows can be filtered alone, or in part: the filter rests
- * where each row is wanted.  Equality is that of the sort's comparators.
+ * of them, and wanted rows' numbers count none of the others.  So any sequence
+ * of sorted rows can be filtered, or a part of it.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
+#include "miscadmin.h"
+
 #include "keys/key_columns.h"
 #include "keys/keys.h"
 
-/* Wanted rows in a row before a rest, and rows that it lets pass. */
+/* Wanted rows in a row before the filter rests, and rows that then pass. */
 #define LOOK_ROWS		1024
 #define REST_ROWS		(15 * LOOK_ROWS)
 
@@ -31,14 +32,12 @@ struct FmsGroupFilter
 {
 	FmsKeys    *keys;
 	FmsGroupLimit limit;
-	int64		rows;			/* of the group that were wanted; 0: none, or
-								 * `first` is unknown */
+	int64		rows;			/* wanted of the group; 0: no group is known */
 	int64		ranks;			/* of different rank among them */
-	int			group_bytes;	/* of first's key, are the group's columns; 0:
-								 * these are not all in the key */
+	int			group_bytes;	/* of its columns in first's key; 0: these are
+								 * not all in the key */
 	uint64		dropped;		/* not reported yet */
-	int			streak;			/* rows wanted in a row */
-	int			rest;			/* rows to let pass */
+	int			streak;			/* rows that have passed since one was dropped */
 	union
 	{
 		FmsRecord	record;
@@ -51,7 +50,6 @@ fms_group_filter_create(FmsKeys *keys, const FmsGroupLimit *limit)
 {
 	FmsGroupFilter *filter = palloc0(sizeof(FmsGroupFilter));
 
-	Assert(limit->wanted > 0 && limit->columns <= keys->ncolumns);
 	filter->keys = keys;
 	filter->limit = *limit;
 	return filter;
@@ -68,10 +66,8 @@ fms_group_filter_begin(FmsGroupFilter *filter)
 {
 	filter->rows = 0;
 	filter->streak = 0;
-	filter->rest = 0;
 }
 
-/* See FmsGroupFilter. */
 static int
 group_bytes(const FmsGroupFilter *filter, const FmsRecord *record)
 {
@@ -161,23 +157,14 @@ is_wanted(FmsGroupFilter *filter, const FmsRecord *record)
 bool
 fms_group_filter_wants(FmsGroupFilter *filter, const FmsRecord *record)
 {
-	if (filter->rest > 0)
-	{
-		filter->rest--;
-		return true;
-	}
-	if (!is_wanted(filter, record))
-	{
-		filter->dropped++;
-		filter->streak = 0;
-		return false;
-	}
-	if (++filter->streak == LOOK_ROWS)
-	{
+	if (filter->streak == LOOK_ROWS + REST_ROWS)
 		fms_group_filter_begin(filter);
-		filter->rest = REST_ROWS;
-	}
-	return true;
+	if (filter->streak++ >= LOOK_ROWS || is_wanted(filter, record))
+		return true;
+	CHECK_FOR_INTERRUPTS();
+	filter->dropped++;
+	filter->streak = 0;
+	return false;
 }
 
 uint64

@@ -66,26 +66,19 @@ extern bool fms_keys_are_words(TupleDesc desc, const FmsKeySpec *spec);
 /* How the rows are words, or NULL if they are not.  Belongs to the keys. */
 extern const FmsWordType *fms_keys_word_type(const FmsKeys *keys);
 
-/* ---- group_filter.c: dropping rows that the parent does not want ---- */
-
-/* In the current context. */
+/* The filter of rows, which belongs to the keys; NULL: all are wanted. */
+extern FmsGroupFilter *fms_keys_group_filter(const FmsKeys *keys);
 extern FmsGroupFilter *fms_group_filter_create(FmsKeys *keys,
 											   const FmsGroupLimit *limit);
 
-/* The filter, which belongs to the keys, or NULL: all rows are wanted. */
-extern FmsGroupFilter *fms_keys_group_filter(const FmsKeys *keys);
-
-/* Begins a sequence of records in order. */
+/*
+ * Begins a sequence of records in order.  Is the next one wanted?  True also
+ * if the filter does not know.  Number dropped since the last call of this.
+ */
 extern void fms_group_filter_begin(FmsGroupFilter *filter);
-
-/* Is the next record wanted?  True also if the filter does not know. */
 extern bool fms_group_filter_wants(FmsGroupFilter *filter,
 								   const FmsRecord *record);
-
-/* Number of rows dropped since the last call of this function. */
 extern uint64 fms_group_filter_dropped(FmsGroupFilter *filter);
-
-/* ---- keys.c, key_compare.c ---- */
 
 /* Makes the key of a slot's tuple.  May detoast, hence allocate and ERROR. */
 extern void fms_keys_encode(FmsKeys *keys, TupleTableSlot *slot,

@@ -236,36 +236,25 @@ fms_merge_tell(FmsMerge *merge, FmsPosition *positions)
 	positions[nruns].in_memory_record = merge->leaves.in_memory_record;
 }
 
-/* The next record, wanted or not. */
-static pg_attribute_always_inline const FmsRecord *
-next_record(FmsMerge *merge)
+const FmsRecord *
+fms_merge_next(FmsMerge *merge)
 {
 	int			run;
 	FmsLeaf    *leaf;
 
-	move_on(merge);
-	run = fms_losertree_winner(&merge->tree);
-	leaf = &merge->leaves.leaf[run];
-	if (leaf->record == NULL)
-		return NULL;
-	if (leaf->is_first_key)
-		fms_leaf_enter_block(&merge->leaves, run);
-	merge->handed_out = true;
-	return leaf->record;
-}
-
-const FmsRecord *
-fms_merge_next(FmsMerge *merge)
-{
-	const FmsRecord *record = next_record(merge);
-
-	while (unlikely(merge->filter) && record &&
-		   !fms_group_filter_wants(merge->filter, record))
+	do
 	{
-		CHECK_FOR_INTERRUPTS();
-		record = next_record(merge);
-	}
-	return record;
+		move_on(merge);
+		run = fms_losertree_winner(&merge->tree);
+		leaf = &merge->leaves.leaf[run];
+		if (leaf->record == NULL)
+			return NULL;
+		if (leaf->is_first_key)
+			fms_leaf_enter_block(&merge->leaves, run);
+		merge->handed_out = true;
+	} while (unlikely(merge->filter) &&
+			 !fms_group_filter_wants(merge->filter, leaf->record));
+	return leaf->record;
 }
 
 MinimalTuple

@@ -2,11 +2,10 @@
 -- WindowAgg, that the rows stay those of the whole sort, and that nothing is
 -- dropped below any other shape.
 --
--- Seen to fail with: group_limit.c not looking at other window functions, the
--- top window, frames, volatile functions, peers or the constant's side;
--- group_filter.c rank counted like dense_rank, k one off, nulls of words all
--- kept or all dropped; words.c, tuples.c not filtering; run.c, merge.c not
--- filtering; sort.c counting on rows that were dropped.
+-- Seen to fail with: plan.c not looking at other window functions, the top
+-- window, frames or volatile functions; group_filter.c k one off, or an ICU sort
+-- key taken for a string; formation.c, run.c or merge.c not filtering; sort.c
+-- leaving nulls where they were before values were dropped.
 \ir begin.psql
 
 BEGIN;

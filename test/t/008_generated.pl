@@ -27,8 +27,9 @@
 #   sort.c	no restoring, no rewinding, no clearing before the next use, not
 #			knowing that it stands behind the end
 #   history.c	checkpoints one off, not copied, or mixed up when thinned out
+#   read_order.c	rows before a position skipped that are not among the first
 #   group_filter.c	an ICU sort key that is cut off taken for whole
-#   group_limit.c	a WindowAgg with another function; one that is not the top
+#   plan.c	a WindowAgg with another function; one that is not the top
 #   and a backend that crashes
 
 use strict;
@@ -172,7 +173,8 @@ $case->{ours}\\echo \@error :LAST_ERROR_SQLSTATE :LAST_ERROR_MESSAGE
 ${clean_up}\\echo \@sorts
 SELECT count(*), count(*) FILTER (WHERE sort_method = 'external merge'),
   max(merge_passes), max(tuples), max(runs),
-  count(*) FILTER (WHERE sort_method = 'external merge' AND rows_refused > 0)
+  count(*) FILTER (WHERE sort_method = 'external merge' AND rows_refused > 0),
+  sum(blocks_skipped)
 FROM fmsort_last_sort();
 \\echo \@end
 EOT
@@ -280,7 +282,7 @@ sub check
 	my ($reference, $reference_error, $ours, $error, $sorts) = $answer =~
 	  /\A(.*)^\@error (.*?)\n\@ours\n(.*)^\@error (.*?)\n\@sorts\n(.*)\n\z/ms
 	  or return complain($case, "an answer of no known form:\n$answer");
-	my ($count, $external, $passes, $tuples, $runs, $refused) =
+	my ($count, $external, $passes, $tuples, $runs, $refused, $skipped) =
 	  split /\|/, $sorts;
 	my $settings = $case->{settings};
 
@@ -304,6 +306,7 @@ sub check
 		$seen{"$mode $settings->{'fmsort.io_method'}"}++;
 		$seen{passes}++ if $passes > 1;
 		$seen{"$case->{kind}: rows refused"}++ if $refused;
+		$seen{"skipped in $mode"}++ if $skipped;
 		$seen{$_}++
 		  foreach map { "type $_->{column}{type}" } @{ $case->{order}{keys} };
 	}
@@ -406,6 +409,7 @@ SKIP:
 		at_least("$_ $method", 0.02, $seen{cases})
 		  foreach qw(fmsort double_buffering traditional multi_block flash);
 	}
+	at_least("skipped in $_", 0.005, $seen{cases}) foreach qw(fmsort flash);
 	at_least('refused', 0.15, $seen{'refusal: cases'});
 	at_least('refusal: ours', 0.5, $seen{'refusal: cases'});
 	at_least('bound: rows refused', 0.3, $seen{'bound: cases'});

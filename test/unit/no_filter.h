@@ -7,7 +7,7 @@
 
 #include "postgres.h"
 
-#include "keys/group_filter.h"
+#include "keys/keys.h"
 
 FmsGroupFilter *
 fms_keys_group_filter(const FmsKeys *keys)
@@ -16,19 +16,13 @@ fms_keys_group_filter(const FmsKeys *keys)
 }
 
 void
-fms_group_filter_begin(FmsGroupFilter *filter, bool stay)
+fms_group_filter_begin(FmsGroupFilter *filter)
 {
 	abort();
 }
 
 bool
 fms_group_filter_wants(FmsGroupFilter *filter, const FmsRecord *record)
-{
-	abort();
-}
-
-Size
-fms_group_filter_words(FmsGroupFilter *filter, uint64 *words, Size count)
 {
 	abort();
 }
