@@ -13,10 +13,10 @@
  * copied, and sent to parallel workers.
  *
  * Unique and Group want one row of each group of equal rows.  So do, or k of
- * them, a run condition row_number(), rank() or dense_rank() <= k of a
- * WindowAgg, which reads rows beyond it, but returns none if it is the top one.
- * It must have no other window function, which might count these rows, and
- * evaluate nothing volatile for them.
+ * them, a run condition row_number(), rank() or dense_rank() <= k of the top
+ * WindowAgg, which reads rows beyond it, but does not return them.  It must have
+ * no other window function, which might count these rows, and evaluate nothing
+ * volatile for them.
  *
  *-------------------------------------------------------------------------
  */
@@ -120,7 +120,8 @@ read_window(const WindowAgg *window, const Sort *sort, FmsGroupLimit *limit)
 	const OpExpr *test = list_length(window->runConditionOrig) == 1 ?
 		linitial(window->runConditionOrig) : NULL;
 	bool		is_test = test && IsA(test, OpExpr) &&
-		IsA(linitial(test->args), WindowFunc) && IsA(lsecond(test->args), Const);
+		IsA(linitial(test->args), WindowFunc) &&
+		IsA(lsecond(test->args), Const);
 	const Const *k = is_test ? lsecond(test->args) : NULL;
 	Oid			function;
 	int			strategy;

@@ -37,7 +37,7 @@ struct FmsGroupFilter
 	int			group_bytes;	/* of its columns in first's key; 0: these are
 								 * not all in the key */
 	uint64		dropped;		/* not reported yet */
-	int			streak;			/* rows that have passed since one was dropped */
+	int			streak;			/* rows passed since one was dropped */
 	union
 	{
 		FmsRecord	record;
