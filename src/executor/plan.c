@@ -14,9 +14,9 @@
  *
  * Unique and Group want one row of each group of equal rows.  So do, or k of
  * them, a run condition row_number(), rank() or dense_rank() <= k of the top
- * WindowAgg, which reads rows beyond it, but does not return them.  It must have
- * no other window function, which might count these rows, and evaluate nothing
- * volatile for them.
+ * WindowAgg, which reads rows beyond it, but does not return them.  It must
+ * have no other window function, which might count these rows, and evaluate
+ * nothing volatile for them.
  *
  *-------------------------------------------------------------------------
  */
