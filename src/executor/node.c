@@ -58,6 +58,7 @@ typedef struct FmsWorkers
 typedef struct FmsSortState
 {
 	CustomScanState css;		/* must be first */
+	List	   *targetlist;		/* the plan's, between create and begin */
 	FmsKeySpec	spec;
 	FmsGroups  *groups;			/* NULL: the input is in no order */
 	int			presorted;		/* columns */
@@ -79,6 +80,28 @@ typedef struct FmsSortState
 	FmsWorkers *reported;		/* leader: copy of it, or NULL */
 } FmsSortState;
 
+/*
+ * The row type of the node's target list: its child's, unless their columns
+ * have other names.
+ */
+static TupleDesc
+result_type(TupleDesc child, List *targetlist)
+{
+	ListCell   *cell;
+
+	foreach(cell, targetlist)
+	{
+		const TargetEntry *entry = lfirst(cell);
+		const Form_pg_attribute column =
+			TupleDescAttr(child, foreach_current_index(cell));
+
+		if (entry->resname &&
+			strcmp(entry->resname, NameStr(column->attname)) != 0)
+			return ExecTypeFromTL(targetlist);
+	}
+	return child;
+}
+
 static void
 begin_node(CustomScanState *css, EState *estate, int eflags)
 {
@@ -87,6 +110,7 @@ begin_node(CustomScanState *css, EState *estate, int eflags)
 	const TupleTableSlotOps *operations;
 	TupleDesc	desc;
 
+	plan->scan.plan.targetlist = state->targetlist;
 	state->presorted = fms_plan_read(plan, &state->spec);
 	state->eflags = eflags & FLAGS_OF_SORTS;
 	outerPlanState(css) = ExecInitNode(outerPlan(plan), estate,
@@ -94,14 +118,14 @@ begin_node(CustomScanState *css, EState *estate, int eflags)
 	desc = ExecGetResultType(outerPlanState(css));
 
 	/*
-	 * The executor has made a virtual scan slot; ours holds minimal tuples,
-	 * or the values of words.  Nothing is projected, so parents see that
-	 * slot: the child's tuples have the constants of the target list, too.
+	 * The slot holds minimal tuples, or the values of words.  Nothing is
+	 * projected, so parents see that slot: the child's tuples have the
+	 * constants of the target list, too.
 	 */
 	operations = fms_keys_are_words(desc, &state->spec) ?
 		&TTSOpsVirtual : &TTSOpsMinimalTuple;
 	fms_init_scan_slot(estate, &css->ss, desc, operations);
-	css->ss.ps.ps_ProjInfo = NULL;
+	css->ss.ps.ps_ResultTupleDesc = result_type(desc, state->targetlist);
 	css->ss.ps.resultops = operations;
 	css->ss.ps.resultopsfixed = true;
 	css->ss.ps.resultopsset = true;
@@ -508,5 +532,12 @@ fms_node_create_state(CustomScan *plan)
 												   T_CustomScanState);
 
 	state->css.methods = &exec_methods;
+
+	/*
+	 * Of a target list, the executor would make a projection and two slots
+	 * that the node does not use.  begin_node() puts it back.
+	 */
+	state->targetlist = plan->scan.plan.targetlist;
+	plan->scan.plan.targetlist = NIL;
 	return (Node *) state;
 }

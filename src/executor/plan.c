@@ -9,15 +9,13 @@
  *
  * The node has the Sort's costs, parameters and node id, and its child as
  * lefttree, so code that walks plans treats it like the Sort.  It returns the
- * child's tuples as they are.  custom_private holds plain ints: plans are
- * copied, and sent to parallel workers.
+ * child's tuples as they are: its target list is the Sort's, which refers to
+ * the child's columns.  custom_private holds plain ints: plans are copied, and
+ * sent to parallel workers.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
-
-#include "nodes/makefuncs.h"
-#include "nodes/nodeFuncs.h"
 
 #include "executor/sort_node.h"
 
@@ -52,30 +50,6 @@ fms_plan_register(void)
 	RegisterCustomScanMethods(&plan_methods);
 }
 
-/*
- * A target list of the child's columns.  A constant stays a constant, as in a
- * Sort's list, so that EXPLAIN prints it without parentheses.
- */
-static List *
-pass_through_tlist(List *tlist)
-{
-	List	   *result = NIL;
-	ListCell   *cell;
-
-	foreach(cell, tlist)
-	{
-		TargetEntry *entry = flatCopyTargetEntry(lfirst(cell));
-		Node	   *expr = (Node *) entry->expr;
-
-		if (!IsA(expr, Const))
-			entry->expr = (Expr *) makeVar(INDEX_VAR, entry->resno,
-										   exprType(expr), exprTypmod(expr),
-										   exprCollation(expr), 0);
-		result = lappend(result, entry);
-	}
-	return result;
-}
-
 Plan *
 fms_plan_from_sort(const Sort *sort, Plan *child, bool below_gather)
 {
@@ -97,12 +71,10 @@ fms_plan_from_sort(const Sort *sort, Plan *child, bool below_gather)
 	node->scan.plan.type = T_CustomScan;
 	node->scan.plan.lefttree = child;
 	node->scan.plan.parallel_aware = below_gather;
-	node->scan.plan.targetlist = pass_through_tlist(sort->plan.targetlist);
 	node->scan.scanrelid = 0;
 	/* like an Incremental Sort, a node of presorted input has only a group */
 	node->flags = presorted > 0 ? 0 : CUSTOMPATH_SUPPORT_BACKWARD_SCAN |
 		CUSTOMPATH_SUPPORT_MARK_RESTORE;
-	node->custom_scan_tlist = sort->plan.targetlist;
 	node->custom_private = list_make1(ints);
 	node->methods = &plan_methods;
 	return &node->scan.plan;

@@ -217,6 +217,13 @@ fms_formation_clear(FmsFormation *formation)
 }
 
 void
+fms_formation_end(FmsFormation *formation)
+{
+	forget(formation);
+	fms_arena_end(&formation->arena);
+}
+
+void
 fms_formation_give_back(FmsFormation *formation)
 {
 	forget(formation);

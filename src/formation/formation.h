@@ -81,4 +81,10 @@ extern void fms_formation_clear(FmsFormation *formation);
 /* Frees the memory, with the tuples in it; nulls stay counted. */
 extern void fms_formation_give_back(FmsFormation *formation);
 
+/*
+ * The sort ends: as fms_formation_give_back(), but memory that is not large is
+ * kept for the next sort of the transaction.
+ */
+extern void fms_formation_end(FmsFormation *formation);
+
 #endif							/* FMS_FORMATION_H */

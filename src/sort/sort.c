@@ -48,6 +48,15 @@
 /* The least work_mem. */
 #define MEMORY_MIN_BYTES	((Size) 64 * 1024)
 
+/*
+ * The writer of the first run may exceed work_mem by so many bytes: within the
+ * least work_mem, it would make sorts spill that PostgreSQL keeps in memory.
+ */
+#define WRITER_EXTRA_BYTES	((Size) 64 * 1024)
+
+/* Tuples may take this part of work_mem before the sort chooses its sizing. */
+#define UNSIZED_FRACTION	2
+
 struct FmsSort
 {
 	MemoryContext context;
@@ -62,7 +71,7 @@ struct FmsSort
 	TimestampTz started;
 	FmsPhase	phase;
 	FmsKeys    *keys;
-	FmsSizing	sizing;
+	FmsSizing	sizing;			/* mode NULL: not chosen yet */
 
 	FmsSampler	putting;		/* divides loading between us and the input */
 	double		writing_us;		/* all time in make_room() */
@@ -112,6 +121,23 @@ set_phase(FmsSort *sort, FmsPhase phase)
 	fms_count_set(sort->counters, FMS_COUNT_PHASE, phase);
 }
 
+/* The time of day of a moment that the clock has just read. */
+static TimestampTz
+timestamp_of(instr_time moment)
+{
+	static instr_time known_at;
+	static TimestampTz known;
+	double		since_us = fms_clock_between_us(known_at, moment);
+
+	if (known == 0 || since_us > USECS_PER_SEC)
+	{
+		known_at = moment;
+		known = GetCurrentTimestamp();
+		return known;
+	}
+	return known + (TimestampTz) since_us;
+}
+
 /* Measured time of putting tuples, see clock.h. */
 static double
 measured_us(const FmsSort *sort)
@@ -150,12 +176,25 @@ announce(const FmsSort *sort)
 	fms_counters_end_change(counters);
 }
 
+/* Bytes for tuples and entries before the first run. */
+static Size
+first_budget(const FmsSort *sort)
+{
+	Size		memory = sort->options.memory_bytes;
+
+	if (sort->sizing.mode == NULL)
+		return memory / UNSIZED_FRACTION;
+	return Min(memory, fms_sizing_formation_bytes(&sort->sizing, 0) +
+			   WRITER_EXTRA_BYTES);
+}
+
 /* Makes it a sort without a tuple. */
 static void
 start(FmsSort *sort)
 {
+	fms_sampler_begin(&sort->putting, measured_us(sort));
 	if (sort->options.earlier_tuples == 0)
-		sort->started = GetCurrentTimestamp();
+		sort->started = timestamp_of(sort->putting.begun);
 	announce(sort);
 	sort->phase = FMS_PHASE_LOADING;
 	sort->tuples = 0;
@@ -169,8 +208,7 @@ start(FmsSort *sort)
 	sort->mark_position = 0;
 	sort->mark_at_end = false;
 	fms_formation_set_bound(sort->formation, sort->options.bound);
-	sort->budget_bytes = fms_sizing_formation_bytes(&sort->sizing, 0);
-	fms_sampler_begin(&sort->putting, measured_us(sort));
+	sort->budget_bytes = first_budget(sort);
 }
 
 FmsSort *
@@ -188,8 +226,6 @@ fms_sort_begin(TupleDesc desc, const FmsKeySpec *spec,
 	sort->counters = counters;
 	sort->keys = fms_keys_create(desc, spec);
 	sort->formation = fms_formation_create(sort->keys);
-	sort->sizing = fms_sizing_choose(mode_of(options->mode), options);
-	sort->options.device = NULL;	/* need not stay */
 	start(sort);
 	MemoryContextSwitchTo(caller);
 	return sort;
@@ -207,8 +243,7 @@ fms_sort_reset(FmsSort *sort, uint64 bound, uint64 earlier_tuples)
 		sort->history = NULL;
 		fms_spill_end(sort->spill);
 		sort->spill = NULL;
-		sort->sizing = fms_sizing_choose(mode_of(sort->options.mode),
-										 &sort->options);
+		sort->sizing.mode = NULL;
 	}
 	fms_formation_clear(sort->formation);
 	sort->options.bound = bound;
@@ -260,12 +295,23 @@ write_run(FmsSort *sort, Size bytes)
 	sort->input_bytes += before - fms_formation_memory_bytes(sort->formation);
 }
 
-/* Memory is full: writes a run, and merges runs if they are too many. */
+/*
+ * Memory is full: writes a run, and merges runs if they are too many.  A small
+ * sort never gets here, so the sizing is not chosen before.
+ */
 static void
 make_room(FmsSort *sort)
 {
-	instr_time	start = fms_clock_now();
+	instr_time	start;
 
+	if (sort->sizing.mode == NULL)
+	{
+		sort->sizing = fms_sizing_choose(mode_of(sort->options.mode),
+										 &sort->options);
+		sort->budget_bytes = first_budget(sort);
+		return;
+	}
+	start = fms_clock_now();
 	write_run(sort, fms_sizing_run_bytes(
 				  &sort->sizing, sort->runs,
 				  fms_formation_memory_bytes(sort->formation)));
@@ -313,8 +359,9 @@ fms_sort_put(FmsSort *sort, TupleTableSlot *slot)
 		put_timed(sort, slot);
 }
 
+/* loading_us: since the sort has begun. */
 static void
-finish_in_memory(FmsSort *sort)
+finish_in_memory(FmsSort *sort, double loading_us)
 {
 	uint64		held = fms_formation_count(sort->formation);
 	uint64		bound = sort->options.bound;
@@ -325,12 +372,14 @@ finish_in_memory(FmsSort *sort)
 	if (held > 0 && held < put)
 		sort->input_bytes *= (double) put / held;
 	fms_formation_finish(sort->formation);
+	/* sorting a few takes no longer than reading the clock */
+	if (held > FMS_SAMPLER_FIRST)
+		loading_us = fms_clock_since_us(sort->putting.begun);
 	sort->count = fms_formation_count(sort->formation);
 	fms_count_set(sort->counters, FMS_COUNT_METHOD,
 				  bound > 0 && bound < sort->tuples ? FMS_METHOD_TOP_N :
 				  FMS_METHOD_IN_MEMORY);
-	fms_count_set_us(sort->counters, FMS_COUNT_FORMATION_NS,
-					 fms_clock_since_us(sort->putting.begun));
+	fms_count_set_us(sort->counters, FMS_COUNT_FORMATION_NS, loading_us);
 	set_phase(sort, FMS_PHASE_IN_MEMORY);
 }
 
@@ -410,7 +459,7 @@ fms_sort_perform(FmsSort *sort)
 	if (sort->spill)
 		finish_spilling(sort);
 	else
-		finish_in_memory(sort);
+		finish_in_memory(sort, loading_us);
 	place_nulls(sort);
 	fms_count_set(sort->counters, FMS_COUNT_INPUT_BYTES, sort->input_bytes);
 	MemoryContextSwitchTo(caller);
@@ -533,6 +582,7 @@ fms_sort_end(FmsSort *sort)
 {
 	if (sort->spill)
 		fms_spill_end(sort->spill);
+	fms_formation_end(sort->formation);
 	MemoryContextDelete(sort->context);
 }
 
