@@ -8,7 +8,7 @@
  *	  every call		next tuple of FmsSort
  *
  * The slot that is returned points into the sort's memory, which stays
- * unchanged until the next call, or has the value of a word (keys/word.h).
+ * unchanged until the next call, or has the value of an only column.
  *
  * Presorted input (Incremental Sort) is sorted group by group (groups.c) with
  * one FmsSort.  The node adds up the counters of all groups.
@@ -118,11 +118,11 @@ begin_node(CustomScanState *css, EState *estate, int eflags)
 	desc = ExecGetResultType(outerPlanState(css));
 
 	/*
-	 * The slot holds minimal tuples, or the values of words.  Nothing is
-	 * projected, so parents see that slot: the child's tuples have the
-	 * constants of the target list, too.
+	 * The slot holds minimal tuples, or the value of an only column, which
+	 * may be a word.  Nothing is projected, so parents see that slot: the
+	 * child's tuples have the constants of the target list, too.
 	 */
-	operations = fms_keys_are_words(desc, &state->spec) ?
+	operations = desc->natts == 1 && TupleDescAttr(desc, 0)->attbyval ?
 		&TTSOpsVirtual : &TTSOpsMinimalTuple;
 	fms_init_scan_slot(estate, &css->ss, desc, operations);
 	css->ss.ps.ps_ResultTupleDesc = result_type(desc, state->targetlist);
@@ -206,6 +206,8 @@ prepare_sort(FmsSortState *state)
 	Plan	   *plan = state->css.ss.ps.plan;
 	uint64		earlier = fms_counter(&state->earlier, FMS_COUNT_TUPLES);
 	uint64		bound = state->loaded_bound;
+	MemoryContext scratch =
+		state->css.ss.ps.ps_ExprContext->ecxt_per_tuple_memory;
 	MemoryContext caller;
 	FmsOptions	options;
 
@@ -233,7 +235,8 @@ prepare_sort(FmsSortState *state)
 	caller = MemoryContextSwitchTo(estate->es_query_cxt);
 	state->counters = fms_progress_begin();
 	state->sort = fms_sort_begin(ExecGetResultType(outerPlanState(state)),
-								 &state->spec, &options, state->counters);
+								 &state->spec, &options, state->counters,
+								 scratch);
 	MemoryContextSwitchTo(caller);
 }
 
@@ -319,19 +322,26 @@ finish_sort(FmsSortState *state)
 
 /* ---- running ---- */
 
-/* Stores the sort's tuple; of a word only the value, for the parent's use. */
-static inline TupleTableSlot *
-store_tuple(TupleTableSlot *slot, MinimalTuple tuple)
+/* Stores the sort's next tuple.  Returns false if there is none. */
+static inline bool
+store_next(FmsSort *sort, bool forward, TupleTableSlot *slot)
 {
-	Form_pg_attribute column;
+	MinimalTuple tuple;
 
-	if (!TTS_IS_VIRTUAL(slot))
-		return ExecStoreMinimalTuple(tuple, slot, false);
-	ExecClearTuple(slot);
-	column = TupleDescAttr(slot->tts_tupleDescriptor, 0);
-	slot->tts_values[0] = fms_word_tuple_value(tuple, column->attlen,
-											   &slot->tts_isnull[0]);
-	return ExecStoreVirtualTuple(slot);
+	if (TTS_IS_VIRTUAL(slot))
+	{
+		ExecClearTuple(slot);
+		if (!fms_sort_get_value(sort, forward, &slot->tts_values[0],
+								&slot->tts_isnull[0]))
+			return false;
+		ExecStoreVirtualTuple(slot);
+		return true;
+	}
+	tuple = fms_sort_get(sort, forward);
+	if (tuple == NULL)
+		return false;
+	ExecStoreMinimalTuple(tuple, slot, false);
+	return true;
 }
 
 static TupleTableSlot *
@@ -344,15 +354,12 @@ exec_node(CustomScanState *css)
 
 	for (;;)
 	{
-		MinimalTuple tuple;
-
 		if (!state->loaded)
 			load(state);
-		tuple = fms_sort_get(state->sort, forward);
-		if (tuple)
+		if (store_next(state->sort, forward, slot))
 		{
 			state->returned++;
-			return store_tuple(slot, tuple);
+			return slot;
 		}
 		ExecClearTuple(slot);
 		if (state->input_done)

@@ -17,8 +17,12 @@
 
 typedef struct FmsFormation FmsFormation;
 
-/* An empty formation, which is freed with the current memory context. */
-extern FmsFormation *fms_formation_create(FmsKeys *keys);
+/*
+ * An empty formation, which is freed with the current memory context.  scratch:
+ * a context for values in progress, which the formation resets.
+ */
+extern FmsFormation *fms_formation_create(FmsKeys *keys,
+										  MemoryContext scratch);
 
 /*
  * Adds the slot's tuple.  Returns false, with nothing changed, if the tuples
@@ -61,6 +65,10 @@ extern void fms_formation_set_bound(FmsFormation *formation, uint64 bound);
 extern void fms_formation_sort(FmsFormation *formation);
 extern const FmsRecord *fms_formation_get(const FmsFormation *formation,
 										  uint64 position);
+
+/* The same of rows that are words: the value. */
+extern Datum fms_formation_value(const FmsFormation *formation,
+								 uint64 position);
 
 /* Sorts the tuples and keeps those within the bound. */
 extern void fms_formation_finish(FmsFormation *formation);

@@ -94,6 +94,8 @@ typedef struct FmsColumn
 	uint8		null_byte;		/* of a null: less or more than
 								 * FMS_VALUE_BYTE */
 	FmsEncodeDatum encode;		/* NULL: the column has no encoding */
+	int			bits;			/* of an integer, else 0 */
+	uint64		flip;			/* bits that an integer's encoding inverts */
 	FmsSortKeys sort_keys;		/* for encode() */
 	bool		is_bytes;		/* text whose encoding is its bytes */
 } FmsColumn;
@@ -101,11 +103,13 @@ typedef struct FmsColumn
 struct FmsKeys
 {
 	TupleDesc	desc;			/* of the tuples */
-	TupleDesc	first_key_desc; /* of a first key's tuple: the key columns */
+	TupleDesc	first_key_desc; /* of a first key's tuple: the key columns;
+								 * NULL: not made yet */
 	int			ncolumns;
 	int			nencoded;		/* columns in the key */
 	int			undecided;		/* first column that equal keys leave open */
 	bool		prefix_decides; /* no key is longer than a prefix */
+	bool		are_integers;	/* ... and all columns are integers */
 	AttrNumber	offset_attno;	/* attno of column `undecided` if records have
 								 * its offset; else 0 */
 	FmsWordType *words;			/* NULL: rows are not words */
@@ -117,7 +121,7 @@ struct FmsKeys
 /* ---- key_compare.c ---- */
 
 /* Column i of a record or first key. */
-extern Datum fms_keys_column(const struct FmsKeys *keys,
-							 const FmsRecord *record, int i, bool *isnull);
+extern Datum fms_keys_column(struct FmsKeys *keys, const FmsRecord *record,
+							 int i, bool *isnull);
 
 #endif							/* FMS_KEY_COLUMNS_H */

@@ -98,6 +98,19 @@ init_encoding(FmsColumn *column, const FmsKeyType *type)
 	return true;
 }
 
+/* Sets how an integer is encoded: as the encoders of the table do it. */
+static void
+set_integer(FmsColumn *column, const FmsKeyType *type)
+{
+	if (type->kind != FMS_KEY_SIGNED && type->kind != FMS_KEY_UNSIGNED)
+		return;
+	column->bits = 8 * type->bytes;
+	if (column->invert)
+		column->flip = PG_UINT64_MAX >> (64 - column->bits);
+	if (type->kind == FMS_KEY_SIGNED)
+		column->flip ^= UINT64CONST(1) << (column->bits - 1);
+}
+
 /* Are rows words whose first sort column has that type, or NULL? */
 static bool
 type_makes_words(TupleDesc desc, const FmsKeySpec *spec,
@@ -110,31 +123,14 @@ type_makes_words(TupleDesc desc, const FmsKeySpec *spec,
 		(type->kind == FMS_KEY_SIGNED || type->kind == FMS_KEY_UNSIGNED);
 }
 
-bool
-fms_keys_are_words(TupleDesc desc, const FmsKeySpec *spec)
-{
-	bool		descending;
-
-	return desc->natts == 1 &&
-		type_makes_words(desc, spec, find_type(desc, spec, 0, &descending));
-}
-
 /* Sets the words of a sort whose only column has this type. */
 static void
 init_words(FmsKeys *keys, const FmsKeyType *type)
 {
-	FmsWordType *words = palloc0(sizeof(FmsWordType));
-	Datum		value = (Datum) 0;
-	bool		isnull = false;
-	MinimalTuple tuple = fms_form_minimal_tuple(keys->desc, &value, &isnull);
-
-	fms_word_type_init(words, type->bytes, type->kind == FMS_KEY_SIGNED,
-					   keys->columns[0].invert != 0, tuple);
-	pfree(tuple);
-	isnull = true;
-	words->null_tuple = fms_form_minimal_tuple(keys->desc, &value, &isnull);
-	words->nulls_first = keys->columns[0].comparator.ssup_nulls_first;
-	keys->words = words;
+	keys->words = palloc0(sizeof(FmsWordType));
+	fms_word_type_init(keys->words, type->bytes, type->kind == FMS_KEY_SIGNED,
+					   keys->columns[0].invert != 0);
+	keys->words->nulls_first = keys->columns[0].comparator.ssup_nulls_first;
 }
 
 FmsKeys *
@@ -143,6 +139,7 @@ fms_keys_create(TupleDesc desc, const FmsKeySpec *spec)
 	FmsKeys    *keys;
 	int			key_bytes = 0;	/* as far as they do not vary */
 	bool		decided = true;
+	int			integers = 0;
 	int			i;
 
 	Assert(spec->ncolumns > 0);
@@ -152,14 +149,11 @@ fms_keys_create(TupleDesc desc, const FmsKeySpec *spec)
 	keys->context = CurrentMemoryContext;
 	keys->desc = desc;
 	keys->ncolumns = spec->ncolumns;
-	keys->first_key_desc = CreateTemplateTupleDesc(spec->ncolumns);
-
 	for (i = 0; i < spec->ncolumns; i++)
 	{
 		FmsColumn  *column = &keys->columns[i];
 		const FmsKeyType *type = init_column(keys, spec, i);
 
-		TupleDescCopyEntry(keys->first_key_desc, i + 1, desc, column->attno);
 		if (i == 0 && type_makes_words(desc, spec, type))
 			init_words(keys, type);
 		decided = decided && type && type->bytes > 0 &&
@@ -171,12 +165,13 @@ fms_keys_create(TupleDesc desc, const FmsKeySpec *spec)
 		if (!init_encoding(column, type) || keys->nencoded < i ||
 			key_bytes >= FMS_KEY_MAX_BYTES)
 			continue;
+		set_integer(column, type);
+		integers += column->bits > 0;
 		keys->nencoded++;
 		key_bytes += 1 + type->bytes;
 		if (decided)
 			keys->undecided = keys->nencoded;
 	}
-	fms_finish_tuple_desc(keys->first_key_desc);
 
 	if (keys->undecided < keys->ncolumns)
 	{
@@ -187,6 +182,7 @@ fms_keys_create(TupleDesc desc, const FmsKeySpec *spec)
 	}
 	keys->prefix_decides = keys->undecided == keys->ncolumns &&
 		key_bytes <= FMS_PREFIX_BYTES;
+	keys->are_integers = keys->prefix_decides && integers == keys->ncolumns;
 	return keys;
 }
 
@@ -202,6 +198,41 @@ fms_keys_word_type(const FmsKeys *keys)
 	return keys->words;
 }
 
+/*
+ * Makes the key of integers within a prefix.  It never leaves the registers:
+ * the processor would wait for bytes that are written one at a time.
+ */
+static void
+encode_integers(const FmsKeys *keys, TupleTableSlot *slot, FmsKeyImage *image)
+{
+	uint128		key = 0;
+	int			bits = 0;
+	uint64		words[2];
+	int			i;
+
+	for (i = 0; i < keys->ncolumns; i++)
+	{
+		const FmsColumn *column = &keys->columns[i];
+		bool		isnull;
+		uint64		value = slot_getattr(slot, column->attno, &isnull);
+
+		key = key << 8 | (isnull ? column->null_byte : FMS_VALUE_BYTE);
+		bits += 8;
+		if (isnull)
+			continue;
+		value &= PG_UINT64_MAX >> (64 - column->bits);
+		key = key << column->bits | (value ^ column->flip);
+		bits += column->bits;
+	}
+	key <<= 8 * sizeof(words) - bits;
+	words[0] = pg_hton64((uint64) (key >> 64));
+	words[1] = pg_hton64((uint64) key);
+	memcpy(image->bytes, words, sizeof(words));
+	image->record.tuple_bytes = 0;
+	image->record.key_bytes = fms_key_room(bits / 8);
+	image->record.flags = FMS_RECORD_EXACT;
+}
+
 void
 fms_keys_encode(FmsKeys *keys, TupleTableSlot *slot, FmsKeyImage *image)
 {
@@ -211,6 +242,11 @@ fms_keys_encode(FmsKeys *keys, TupleTableSlot *slot, FmsKeyImage *image)
 	};
 	int			i;
 
+	if (keys->are_integers)
+	{
+		encode_integers(keys, slot, image);
+		return;
+	}
 	memset(image->bytes, 0, sizeof(image->bytes));
 
 	for (i = 0; i < keys->nencoded && !writer.truncated; i++)

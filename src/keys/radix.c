@@ -10,7 +10,8 @@
  *	  dealt     | 31 | 32 | 12 | 13 |		by the last digit, into the room
  *	  dealt     | 12 | 13 | 31 | 32 |		by the first, back: sorted
  *
- * Only bits that vary make digits.
+ * Only bits that vary make digits.  Few words are dealt by the first digit,
+ * which leaves only some in each bucket, and insertion sorts these.
  *
  *-------------------------------------------------------------------------
  */
@@ -27,6 +28,13 @@
 /* Fewer words than this are sorted by insertion. */
 #define DEAL_MIN_WORDS		32
 
+/* Fewer words than this are dealt by their first digit first, of few bits. */
+#define FEW_WORDS			2048
+#define FEW_DIGIT_BITS		9
+
+/* Most words of a bucket that insertion sorts. */
+#define INSERT_MAX_WORDS	16
+
 /* What to know about words before they are sorted. */
 typedef struct FmsWordRange
 {
@@ -38,13 +46,13 @@ typedef struct FmsWordRange
 
 /*
  * Deals words by one digit, keeping the order of equal digits.  Returns false,
- * with nothing moved, if the digit is the same in all words.
+ * with nothing moved, if the digit is the same in all words.  next: set to the
+ * end of each bucket.
  */
 static bool
 deal_words(const uint64 *from, uint64 *to, Size count, uint64 low, int shift,
-		   int bits)
+		   int bits, Size *next)
 {
-	Size		next[1 << DIGIT_BITS_MAX];
 	uint64		mask = (UINT64CONST(1) << bits) - 1;
 	Size		sum = 0;
 	Size		i = 0;
@@ -67,21 +75,85 @@ deal_words(const uint64 *from, uint64 *to, Size count, uint64 low, int shift,
 	return true;
 }
 
+static void
+sort_few(uint64 *words, Size count)
+{
+	Size		i;
+
+	for (i = 1; i < count; i++)
+	{
+		uint64		word = words[i];
+		Size		at = i;
+
+		for (; at > 0 && words[at - 1] > word; at--)
+			words[at] = words[at - 1];
+		words[at] = word;
+	}
+}
+
+/*
+ * Sorts few words by their first digit, then each bucket: large ones likewise,
+ * the others by insertion.  The result is in the room.
+ */
+static void
+sort_by_first_digit(uint64 *words, uint64 *room, Size count, uint64 low,
+					int first_bit, int nbits)
+{
+	Size		ends[1 << FEW_DIGIT_BITS];
+	int			bits;
+	Size		start = 0;
+	int			i;
+
+	for (;;)
+	{
+		bits = Min(Min(FEW_DIGIT_BITS, pg_leftmost_one_pos64(count)), nbits);
+		nbits -= bits;
+		if (deal_words(words, room, count, low, first_bit + nbits, bits, ends))
+			break;
+		if (nbits == 0)
+		{
+			memcpy(room, words, count * sizeof(uint64));
+			return;
+		}
+	}
+	for (i = 0; i < 1 << bits; i++)
+	{
+		Size		size = ends[i] - start;
+
+		if (size > INSERT_MAX_WORDS && nbits > 0)
+		{
+			sort_by_first_digit(room + start, words + start, size, low,
+								first_bit, nbits);
+			memcpy(room + start, words + start, size * sizeof(uint64));
+		}
+		else if (size > 1)
+			sort_few(room + start, size);
+		start = ends[i];
+	}
+}
+
 uint64 *
 fms_radix_deal(uint64 *words, uint64 *room, Size count, uint64 low,
 			   int first_bit, int nbits)
 {
+	Size		ends[1 << DIGIT_BITS_MAX];
 	/* each digit scans its buckets: no more buckets than words */
 	int			most = Min(DIGIT_BITS_MAX, pg_leftmost_one_pos64(count));
 	int			ndigits = (nbits + most - 1) / most;
 	int			bits = (nbits + ndigits - 1) / ndigits;
 	int			i;
 
+	if (count < FEW_WORDS)
+	{
+		sort_by_first_digit(words, room, count, low, first_bit, nbits);
+		return room;
+	}
 	for (i = 0; i < ndigits; i++)
 	{
 		int			shift = first_bit + i * bits;
 
-		if (deal_words(words, room, count, low, shift, Min(bits, 64 - shift)))
+		if (deal_words(words, room, count, low, shift, Min(bits, 64 - shift),
+					   ends))
 		{
 			uint64	   *dealt = room;
 
@@ -110,22 +182,6 @@ range_of(const uint64 *words, Size count)
 		before = word;
 	}
 	return range;
-}
-
-static void
-sort_few(uint64 *words, Size count)
-{
-	Size		i;
-
-	for (i = 1; i < count; i++)
-	{
-		uint64		word = words[i];
-		Size		at = i;
-
-		for (; at > 0 && words[at - 1] > word; at--)
-			words[at] = words[at - 1];
-		words[at] = word;
-	}
 }
 
 void

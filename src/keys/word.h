@@ -47,20 +47,16 @@ typedef struct FmsWordType
 	int			shift;			/* zero bits at the end of every word */
 	int			bytes;			/* length of a value */
 	bool		nulls_first;
-	MinimalTuple null_tuple;	/* the row of a null */
 	FmsWordRecord record;		/* what all records have in common */
 } FmsWordType;
 
-/*
- * Fills in how values of `bytes` bytes become words and records.  tuple: of
- * one such column, not null; it is copied.
- */
+/* Fills in how values of `bytes` bytes become words and records. */
 extern void fms_word_type_init(FmsWordType *type, int bytes, bool is_signed,
-							   bool descending, MinimalTuple tuple);
+							   bool descending);
 
 /*
- * Sorts words by nbits bits of (word - low) from first_bit on, keeping the
- * order of those with equal bits.  room: for as many words again.  Returns
+ * Sorts words by nbits bits of (word - low) from first_bit on.  Those with equal
+ * bits must ascend, and keep their order.  room: for as many words again.  Returns
  * `words` or `room`, whichever has the result; the other is undefined, and so
  * are both after an ERROR (interrupt).
  */
@@ -81,7 +77,11 @@ fms_word_of_value(const FmsWordType *type, Datum value)
 static inline Datum
 fms_word_value(const FmsWordType *type, uint64 word)
 {
-	return (Datum) ((int64) (word ^ type->flip) >> type->shift);
+	int64		value = (int64) (word ^ type->flip) >> type->shift;
+
+	/* a char has no sign on some processors */
+	return likely(type->bytes > 1) ? (Datum) value :
+		CharGetDatum((char) value);
 }
 
 /* The word of a closed record of such a sort. */
@@ -113,7 +113,7 @@ fms_word_record_make(const FmsWordType *type, uint64 word,
 					fms_word_value(type, word), type->bytes);
 }
 
-/* The value in a tuple of such a sort. */
+/* The value in a tuple of one by-value column. */
 static inline Datum
 fms_word_tuple_value(MinimalTuple tuple, int bytes, bool *isnull)
 {

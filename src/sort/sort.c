@@ -80,6 +80,8 @@ struct FmsSort
 	FmsSpill   *spill;			/* NULL: nothing was spilled */
 	FmsHistory *history;		/* NULL: only forwards */
 
+	int			value_bytes;	/* of the first column, if by value */
+
 	uint64		count;			/* tuples to be had: those in memory or on
 								 * disk, and nulls */
 	uint64		nulls;			/* of words, not counted before the end of the
@@ -213,7 +215,8 @@ start(FmsSort *sort)
 
 FmsSort *
 fms_sort_begin(TupleDesc desc, const FmsKeySpec *spec,
-			   const FmsOptions *options, FmsCounters *counters)
+			   const FmsOptions *options, FmsCounters *counters,
+			   MemoryContext scratch)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
 												  "fmsort",
@@ -225,7 +228,8 @@ fms_sort_begin(TupleDesc desc, const FmsKeySpec *spec,
 	sort->options = *options;
 	sort->counters = counters;
 	sort->keys = fms_keys_create(desc, spec);
-	sort->formation = fms_formation_create(sort->keys);
+	sort->value_bytes = TupleDescAttr(desc, 0)->attlen;
+	sort->formation = fms_formation_create(sort->keys, scratch);
 	start(sort);
 	MemoryContextSwitchTo(caller);
 	return sort;
@@ -502,17 +506,13 @@ values_before(const FmsSort *sort, uint64 position)
 		position - Min(position - sort->nulls_at, sort->nulls);
 }
 
+/* The tuple at a position, with nulls left out. */
 static MinimalTuple
 tuple_at(FmsSort *sort, uint64 position)
 {
 	MemoryContext caller;
 	MinimalTuple tuple;
 
-	Assert(position < sort->count);
-	if (position >= sort->nulls_at && position - sort->nulls_at < sort->nulls)
-		return fms_keys_word_type(sort->keys)->null_tuple;
-
-	position = values_before(sort, position);
 	if (sort->phase == FMS_PHASE_IN_MEMORY)
 		return tuple_in_memory(sort, position);
 
@@ -525,8 +525,8 @@ tuple_at(FmsSort *sort, uint64 position)
 	return tuple;
 }
 
-static MinimalTuple
-get_backward(FmsSort *sort)
+static bool
+step_backward(FmsSort *sort, uint64 *position)
 {
 	Assert(sort->options.backward || sort->phase == FMS_PHASE_IN_MEMORY);
 
@@ -535,18 +535,56 @@ get_backward(FmsSort *sort)
 		sort->at_end = false;
 	else if (sort->position > 0)
 		sort->position--;
-	return sort->position > 0 ? tuple_at(sort, sort->position - 1) : NULL;
+	*position = sort->position - 1;
+	return sort->position > 0;
+}
+
+/* Steps to the next row and sets its position; false: there is none. */
+static inline bool
+step(FmsSort *sort, bool forward, uint64 *position)
+{
+	if (unlikely(!forward))
+		return step_backward(sort, position);
+	*position = sort->position;
+	if (sort->position < sort->count)
+	{
+		sort->position++;
+		return true;
+	}
+	sort->at_end = true;
+	return false;
 }
 
 MinimalTuple
 fms_sort_get(FmsSort *sort, bool forward)
 {
-	if (unlikely(!forward))
-		return get_backward(sort);
-	if (sort->position < sort->count)
-		return tuple_at(sort, sort->position++);
-	sort->at_end = true;
-	return NULL;
+	uint64		position;
+
+	Assert(sort->nulls == 0);
+	return step(sort, forward, &position) ? tuple_at(sort, position) : NULL;
+}
+
+bool
+fms_sort_get_value(FmsSort *sort, bool forward, Datum *value, bool *isnull)
+{
+	uint64		position;
+
+	*isnull = false;
+	if (!step(sort, forward, &position))
+		return false;
+	if (position >= sort->nulls_at && position - sort->nulls_at < sort->nulls)
+	{
+		*isnull = true;
+		*value = (Datum) 0;
+		return true;
+	}
+	position = values_before(sort, position);
+	if (sort->phase == FMS_PHASE_IN_MEMORY && fms_keys_word_type(sort->keys))
+		*value = fms_formation_value(sort->formation, position);
+	else
+		*value = fms_word_tuple_value(tuple_at(sort, position),
+									  sort->value_bytes, isnull);
+	return true;
 }
 
 void

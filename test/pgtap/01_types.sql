@@ -252,7 +252,7 @@ BEGIN
   EXECUTE format('SELECT md5(string_agg(id || coalesce(v::text, ''null''),
     '' '')) FROM (SELECT i AS id,
     CASE WHEN i %% 17 <> 3 THEN %s END AS v, repeat(''.'', 30) AS pay
-    FROM generate_series(1, 1500) i ORDER BY %s) s WHERE pay IS NOT NULL',
+    FROM generate_series(1, 2000) i ORDER BY %s) s WHERE pay IS NOT NULL',
     made, keys) INTO result;
   IF mode <> 'off' THEN
     SELECT sort_method INTO method FROM fmsort_last_sort() l
