@@ -74,7 +74,7 @@ typedef struct FmsSortState
 	bool		input_done;
 	uint64		loaded_bound;	/* the bound it was loaded under */
 	uint64		returned;		/* tuples, of this and earlier groups */
-	FmsCounters earlier;		/* of earlier groups */
+	FmsCounters *earlier;		/* of earlier groups; NULL without groups */
 
 	FmsWorkers *shared;			/* NULL outside parallel queries */
 	FmsWorkers *reported;		/* leader: copy of it, or NULL */
@@ -131,8 +131,11 @@ begin_node(CustomScanState *css, EState *estate, int eflags)
 	css->ss.ps.resultopsset = true;
 
 	if (state->presorted > 0)
+	{
 		state->groups = fms_groups_create(&css->ss.ps, desc, &state->spec,
 										  state->presorted);
+		state->earlier = palloc0(sizeof(FmsCounters));
+	}
 	/* the planner asks neither of an Incremental Sort */
 	Assert(state->groups == NULL ||
 		   !(state->eflags & (EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK)));
@@ -148,7 +151,7 @@ count_node(const FmsSortState *state, FmsCounters *counters)
 
 	if (state->loaded)
 		fms_sort_count(state->sort);
-	*counters = state->groups ? state->earlier : *state->counters;
+	*counters = state->earlier ? *state->earlier : *state->counters;
 	if (state->groups && state->loaded)
 		fms_counters_add(counters, state->counters);
 	if (elapsed_us >= 0)
@@ -204,7 +207,8 @@ prepare_sort(FmsSortState *state)
 {
 	EState	   *estate = state->css.ss.ps.state;
 	Plan	   *plan = state->css.ss.ps.plan;
-	uint64		earlier = fms_counter(&state->earlier, FMS_COUNT_TUPLES);
+	uint64		earlier = state->earlier ?
+		fms_counter(state->earlier, FMS_COUNT_TUPLES) : 0;
 	uint64		bound = state->loaded_bound;
 	MemoryContext scratch =
 		state->css.ss.ps.ps_ExprContext->ecxt_per_tuple_memory;
@@ -293,7 +297,7 @@ load(FmsSortState *state)
 static void
 finish_group(FmsSortState *state)
 {
-	count_node(state, &state->earlier);
+	count_node(state, state->earlier);
 	state->loaded = false;
 }
 
@@ -313,7 +317,8 @@ finish_sort(FmsSortState *state)
 		fms_stat_add(&counters);
 		fms_slow_log(&counters, fms_settings_log_min_duration());
 	}
-	memset(&state->earlier, 0, sizeof(state->earlier));
+	if (state->earlier)
+		memset(state->earlier, 0, sizeof(FmsCounters));
 	state->started = false;
 	state->loaded = false;
 	state->input_done = false;

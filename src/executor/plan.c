@@ -96,6 +96,7 @@ fms_plan_read(const CustomScan *plan, FmsKeySpec *spec)
 	spec->operators = keys->sortOperators;
 	spec->collations = keys->collations;
 	spec->nulls_first = keys->nullsFirst;
+	spec->tuples = plan->scan.plan.plan_rows;
 	return IsA(keys, IncrementalSort) ?
 		((const IncrementalSort *) keys)->nPresortedCols : 0;
 }

@@ -29,6 +29,7 @@ typedef struct FmsSortKeys
 								 * FMS_SORT_KEY_TRUSTED bytes may be used */
 	bool		deterministic;	/* texts with equal keys are ordered by their
 								 * bytes */
+	Size		max_bytes;		/* of a key to make */
 } FmsSortKeys;
 
 /* Bytes of a sort key that the server trusts, whatever the collation. */
@@ -36,9 +37,10 @@ typedef struct FmsSortKeys
 
 /*
  * Bytes of a sort key to make, at most.  Measured: 30 bytes take ICU longer
- * than the comparisons that they save.
+ * than the comparisons that they save, and so do 16 of fewer texts than this.
  */
 #define FMS_SORT_KEY_MAX		16
+#define FMS_SORT_KEY_TEXTS		20000
 
 /* Looks up a collation that is not C.  May ERROR (no such collation). */
 extern FmsSortKeys fms_sort_keys_of(Oid collation);
@@ -88,7 +90,9 @@ extern const FmsKeyType *fms_key_type_find(Oid function);
 
 typedef struct FmsColumn
 {
-	SortSupportData comparator; /* columns before `undecided` have none */
+	SortSupportData comparator; /* must be first; columns before `undecided`
+								 * have none */
+	Oid			operator;		/* "<" or ">" */
 	AttrNumber	attno;			/* in the tuples */
 	uint8		invert;			/* 0xFF if descending */
 	uint8		null_byte;		/* of a null: less or more than

@@ -56,6 +56,18 @@ find_type(TupleDesc desc, const FmsKeySpec *spec, int i, bool *descending)
 											   BTORDER_PROC));
 }
 
+/* Looks the comparator up when it is needed, which may be never. */
+static int
+compare_first(Datum a, Datum b, SortSupport comparator)
+{
+	MemoryContext caller = MemoryContextSwitchTo(comparator->ssup_cxt);
+
+	PrepareSortSupportFromOrderingOp(((FmsColumn *) comparator)->operator,
+									 comparator);
+	MemoryContextSwitchTo(caller);
+	return comparator->comparator(a, b, comparator);
+}
+
 /* Returns the column's type, whatever its collation, or NULL. */
 static const FmsKeyType *
 init_column(FmsKeys *keys, const FmsKeySpec *spec, int i)
@@ -70,16 +82,21 @@ init_column(FmsKeys *keys, const FmsKeySpec *spec, int i)
 	comparator->ssup_nulls_first = spec->nulls_first[i];
 	comparator->ssup_attno = spec->attnos[i];
 	comparator->abbreviate = false;
+	comparator->comparator = compare_first;
 
+	column->operator = spec->operators[i];
 	column->attno = spec->attnos[i];
 	column->invert = descending ? 0xFF : 0;
 	column->null_byte = FMS_VALUE_BYTE + (spec->nulls_first[i] ? -1 : 1);
 	return type;
 }
 
-/* Sets how the column is encoded.  Returns false if it is not. */
+/*
+ * Sets how the column is encoded, for as many tuples as expected (0: unknown).
+ * Returns false if it is not.
+ */
 static bool
-init_encoding(FmsColumn *column, const FmsKeyType *type)
+init_encoding(FmsColumn *column, const FmsKeyType *type, double tuples)
 {
 	Oid			collation = column->comparator.ssup_collation;
 
@@ -90,6 +107,8 @@ init_encoding(FmsColumn *column, const FmsKeyType *type)
 		column->sort_keys = fms_sort_keys_of(collation);
 		if (column->sort_keys.collator == NULL)
 			return false;
+		if (tuples > 0 && tuples < FMS_SORT_KEY_TEXTS)
+			column->sort_keys.max_bytes = FMS_SORT_KEY_TRUSTED;
 	}
 	column->encode = type->encode;
 	column->is_bytes = column->sort_keys.collator == NULL &&
@@ -159,10 +178,10 @@ fms_keys_create(TupleDesc desc, const FmsKeySpec *spec)
 		decided = decided && type && type->bytes > 0 &&
 			key_bytes + 1 + type->bytes <= FMS_KEY_MAX_BYTES;
 		/* this refuses a collation that is not determined */
-		if (!decided)
+		if (!decided && (type == NULL || type->kind == FMS_KEY_COLLATED))
 			PrepareSortSupportFromOrderingOp(spec->operators[i],
 											 &column->comparator);
-		if (!init_encoding(column, type) || keys->nencoded < i ||
+		if (!init_encoding(column, type, spec->tuples) || keys->nencoded < i ||
 			key_bytes >= FMS_KEY_MAX_BYTES)
 			continue;
 		set_integer(column, type);
@@ -199,6 +218,22 @@ fms_keys_word_type(const FmsKeys *keys)
 }
 
 /*
+ * A column of the slot.  If a heap tuple has one sort column, the columns
+ * before it need not be taken apart.
+ */
+static inline Datum
+column_value(const FmsKeys *keys, int i, TupleTableSlot *slot, bool *isnull)
+{
+	AttrNumber	attno = keys->columns[i].attno;
+
+	if (keys->ncolumns == 1 && attno > slot->tts_nvalid &&
+		TTS_IS_BUFFERTUPLE(slot))
+		return heap_getattr(((HeapTupleTableSlot *) slot)->tuple, attno,
+							slot->tts_tupleDescriptor, isnull);
+	return slot_getattr(slot, attno, isnull);
+}
+
+/*
  * Makes the key of integers within a prefix.  It never leaves the registers:
  * the processor would wait for bytes that are written one at a time.
  */
@@ -214,7 +249,7 @@ encode_integers(const FmsKeys *keys, TupleTableSlot *slot, FmsKeyImage *image)
 	{
 		const FmsColumn *column = &keys->columns[i];
 		bool		isnull;
-		uint64		value = slot_getattr(slot, column->attno, &isnull);
+		uint64		value = column_value(keys, i, slot, &isnull);
 
 		key = key << 8 | (isnull ? column->null_byte : FMS_VALUE_BYTE);
 		bits += 8;
@@ -253,7 +288,7 @@ fms_keys_encode(FmsKeys *keys, TupleTableSlot *slot, FmsKeyImage *image)
 	{
 		const FmsColumn *column = &keys->columns[i];
 		bool		isnull;
-		Datum		value = slot_getattr(slot, column->attno, &isnull);
+		Datum		value = column_value(keys, i, slot, &isnull);
 
 		/* the null byte is not inverted: nulls_first is independent of DESC */
 		writer.invert = 0;

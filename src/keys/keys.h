@@ -22,6 +22,7 @@ typedef struct FmsKeySpec
 	Oid		   *operators;		/* "<" or ">" of a btree operator family */
 	Oid		   *collations;
 	bool	   *nulls_first;
+	double		tuples;			/* as the planner expects, or 0 */
 } FmsKeySpec;
 
 typedef struct FmsKeys FmsKeys;

@@ -61,7 +61,7 @@ struct FmsSort
 {
 	MemoryContext context;
 	FmsOptions	options;
-	FmsDevice	device;			/* under the spill */
+	FmsDevice  *device;			/* under the spill; NULL: no spill yet */
 	FmsCounters *counters;		/* the caller's; written only, not for every
 								 * tuple */
 	uint64		tuples;			/* put into it */
@@ -269,9 +269,11 @@ begin_spill(FmsSort *sort)
 	if (refused_at > 0)
 		options.memory_bytes = Min(options.memory_bytes,
 								   Max(refused_at, MEMORY_MIN_BYTES));
-	fms_profile_device(&sort->device);
-	options.device = &sort->device;
-	if (sort->device.known || refused_at > 0)
+	if (sort->device == NULL)
+		sort->device = palloc0(sizeof(FmsDevice));
+	fms_profile_device(sort->device);
+	options.device = sort->device;
+	if (sort->device->known || refused_at > 0)
 		sort->sizing = fms_sizing_choose(mode_of(options.mode), &options);
 	sort->spill = fms_spill_begin(sort->keys, &options, &sort->sizing,
 								  sort->counters);
@@ -306,6 +308,7 @@ write_run(FmsSort *sort, Size bytes)
 static void
 make_room(FmsSort *sort)
 {
+	MemoryContext caller;
 	instr_time	start;
 
 	if (sort->sizing.mode == NULL)
@@ -316,6 +319,7 @@ make_room(FmsSort *sort)
 		return;
 	}
 	start = fms_clock_now();
+	caller = MemoryContextSwitchTo(sort->context);
 	write_run(sort, fms_sizing_run_bytes(
 				  &sort->sizing, sort->runs,
 				  fms_formation_memory_bytes(sort->formation)));
@@ -328,20 +332,18 @@ make_room(FmsSort *sort)
 	}
 	sort->budget_bytes =
 		fms_sizing_formation_bytes(&sort->sizing, fms_spill_runs(sort->spill));
+	MemoryContextSwitchTo(caller);
 	sort->writing_us += fms_clock_since_us(start);
 }
 
 static pg_attribute_always_inline void
 put(FmsSort *sort, TupleTableSlot *slot)
 {
-	MemoryContext caller = MemoryContextSwitchTo(sort->context);
-
 	Assert(sort->phase == FMS_PHASE_LOADING);
 	while (!fms_formation_put(sort->formation, slot, sort->budget_bytes))
 		make_room(sort);
 	if (sort->tuples++ % PUBLISH_TUPLES == 0)
 		publish(sort);
-	MemoryContextSwitchTo(caller);
 }
 
 static pg_noinline void
