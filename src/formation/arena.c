@@ -63,7 +63,7 @@ free_kept(void)
 }
 
 static void
-end_transaction(XactEvent event, void *arg)
+shrink_kept(XactEvent event, void *arg)
 {
 	if (kept_bytes() > KEPT_LONG_BYTES)
 		free_kept();
@@ -101,7 +101,7 @@ fms_arena_end(FmsArena *arena)
 	static bool is_registered = false;
 
 	if (!is_registered)
-		RegisterXactCallback(end_transaction, NULL);
+		RegisterXactCallback(shrink_kept, NULL);
 	is_registered = true;
 	if (fms_arena_size(arena) > KEPT_MAX_BYTES ||
 		fms_arena_size(arena) <= kept_bytes())

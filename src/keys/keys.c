@@ -62,6 +62,7 @@ compare_first(Datum a, Datum b, SortSupport comparator)
 {
 	MemoryContext caller = MemoryContextSwitchTo(comparator->ssup_cxt);
 
+	comparator->comparator = NULL;
 	PrepareSortSupportFromOrderingOp(((FmsColumn *) comparator)->operator,
 									 comparator);
 	MemoryContextSwitchTo(caller);
@@ -82,7 +83,6 @@ init_column(FmsKeys *keys, const FmsKeySpec *spec, int i)
 	comparator->ssup_nulls_first = spec->nulls_first[i];
 	comparator->ssup_attno = spec->attnos[i];
 	comparator->abbreviate = false;
-	comparator->comparator = compare_first;
 
 	column->operator = spec->operators[i];
 	column->attno = spec->attnos[i];
@@ -181,6 +181,8 @@ fms_keys_create(TupleDesc desc, const FmsKeySpec *spec)
 		if (!decided && (type == NULL || type->kind == FMS_KEY_COLLATED))
 			PrepareSortSupportFromOrderingOp(spec->operators[i],
 											 &column->comparator);
+		else
+			column->comparator.comparator = compare_first;
 		if (!init_encoding(column, type, spec->tuples) || keys->nencoded < i ||
 			key_bytes >= FMS_KEY_MAX_BYTES)
 			continue;
