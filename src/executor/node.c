@@ -74,7 +74,7 @@ typedef struct FmsSortState
 	bool		input_done;
 	uint64		loaded_bound;	/* the bound it was loaded under */
 	uint64		returned;		/* tuples, of this and earlier groups */
-	FmsCounters *earlier;		/* of earlier groups; NULL without groups */
+	FmsCounters earlier;		/* of earlier groups */
 
 	FmsWorkers *shared;			/* NULL outside parallel queries */
 	FmsWorkers *reported;		/* leader: copy of it, or NULL */
@@ -131,11 +131,8 @@ begin_node(CustomScanState *css, EState *estate, int eflags)
 	css->ss.ps.resultopsset = true;
 
 	if (state->presorted > 0)
-	{
 		state->groups = fms_groups_create(&css->ss.ps, desc, &state->spec,
 										  state->presorted);
-		state->earlier = palloc0(sizeof(FmsCounters));
-	}
 	/* the planner asks neither of an Incremental Sort */
 	Assert(state->groups == NULL ||
 		   !(state->eflags & (EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK)));
@@ -151,7 +148,7 @@ count_node(const FmsSortState *state, FmsCounters *counters)
 
 	if (state->loaded)
 		fms_sort_count(state->sort);
-	*counters = state->earlier ? *state->earlier : *state->counters;
+	*counters = state->groups ? state->earlier : *state->counters;
 	if (state->groups && state->loaded)
 		fms_counters_add(counters, state->counters);
 	if (elapsed_us >= 0)
@@ -207,8 +204,7 @@ prepare_sort(FmsSortState *state)
 {
 	EState	   *estate = state->css.ss.ps.state;
 	Plan	   *plan = state->css.ss.ps.plan;
-	uint64		earlier = state->earlier ?
-		fms_counter(state->earlier, FMS_COUNT_TUPLES) : 0;
+	uint64		earlier = fms_counter(&state->earlier, FMS_COUNT_TUPLES);
 	uint64		bound = state->loaded_bound;
 	MemoryContext scratch =
 		state->css.ss.ps.ps_ExprContext->ecxt_per_tuple_memory;
@@ -297,7 +293,7 @@ load(FmsSortState *state)
 static void
 finish_group(FmsSortState *state)
 {
-	count_node(state, state->earlier);
+	count_node(state, &state->earlier);
 	state->loaded = false;
 }
 
@@ -317,8 +313,7 @@ finish_sort(FmsSortState *state)
 		fms_stat_add(&counters);
 		fms_slow_log(&counters, fms_settings_log_min_duration());
 	}
-	if (state->earlier)
-		memset(state->earlier, 0, sizeof(FmsCounters));
+	memset(&state->earlier, 0, sizeof(state->earlier));
 	state->started = false;
 	state->loaded = false;
 	state->input_done = false;
@@ -327,26 +322,19 @@ finish_sort(FmsSortState *state)
 
 /* ---- running ---- */
 
-/* Stores the sort's next tuple.  Returns false if there is none. */
-static inline bool
-store_next(FmsSort *sort, bool forward, TupleTableSlot *slot)
+/* Stores the sort's tuple; of an only by-value column the value. */
+static inline TupleTableSlot *
+store_tuple(TupleTableSlot *slot, MinimalTuple tuple)
 {
-	MinimalTuple tuple;
+	Form_pg_attribute column;
 
-	if (TTS_IS_VIRTUAL(slot))
-	{
-		ExecClearTuple(slot);
-		if (!fms_sort_get_value(sort, forward, &slot->tts_values[0],
-								&slot->tts_isnull[0]))
-			return false;
-		ExecStoreVirtualTuple(slot);
-		return true;
-	}
-	tuple = fms_sort_get(sort, forward);
-	if (tuple == NULL)
-		return false;
-	ExecStoreMinimalTuple(tuple, slot, false);
-	return true;
+	if (!TTS_IS_VIRTUAL(slot))
+		return ExecStoreMinimalTuple(tuple, slot, false);
+	ExecClearTuple(slot);
+	column = TupleDescAttr(slot->tts_tupleDescriptor, 0);
+	slot->tts_values[0] = fms_word_tuple_value(tuple, column->attlen,
+											   &slot->tts_isnull[0]);
+	return ExecStoreVirtualTuple(slot);
 }
 
 static TupleTableSlot *
@@ -359,12 +347,15 @@ exec_node(CustomScanState *css)
 
 	for (;;)
 	{
+		MinimalTuple tuple;
+
 		if (!state->loaded)
 			load(state);
-		if (store_next(state->sort, forward, slot))
+		tuple = fms_sort_get(state->sort, forward);
+		if (tuple)
 		{
 			state->returned++;
-			return slot;
+			return store_tuple(slot, tuple);
 		}
 		ExecClearTuple(slot);
 		if (state->input_done)

@@ -33,33 +33,28 @@
 /* Initial size of both pieces together. */
 #define START_BYTES		((Size) 8 * 1024)
 
-/* Bytes of both pieces that are kept at most; after the transaction, too */
+/* Bytes that are kept, at most; after the transaction, too */
 #define KEPT_MAX_BYTES	((Size) 4 * 1024 * 1024)
 #define KEPT_LONG_BYTES	((Size) 64 * 1024)
 
-/* Resizing smaller pieces takes less than reading the clock is worth. */
+/* Resizing fewer bytes takes less time than reading the clock. */
 #define TIMED_MIN_BYTES	((Size) 64 * 1024)
 
-typedef struct FmsPieces
-{
-	FmsPiece	index;
-	FmsPiece	data;
-} FmsPieces;
-
-/* Both zeroed: nothing is kept. */
-static FmsPieces kept;
+/* Empty, or what is kept. */
+static FmsPiece kept_index;
+static FmsPiece kept_data;
 
 static Size
 kept_bytes(void)
 {
-	return kept.index.size_bytes + kept.data.size_bytes;
+	return kept_index.size_bytes + kept_data.size_bytes;
 }
 
 static void
 free_kept(void)
 {
-	fms_piece_free(&kept.index);
-	fms_piece_free(&kept.data);
+	fms_piece_free(&kept_index);
+	fms_piece_free(&kept_data);
 }
 
 static void
@@ -107,8 +102,8 @@ fms_arena_end(FmsArena *arena)
 		fms_arena_size(arena) <= kept_bytes())
 		return;
 	free_kept();
-	kept.index = arena->index;
-	kept.data = arena->data;
+	kept_index = arena->index;
+	kept_data = arena->data;
 	fms_piece_init(&arena->index);
 	fms_piece_init(&arena->data);
 }
@@ -121,10 +116,10 @@ take_kept(FmsArena *arena, Size limit_bytes)
 		free_kept();
 	if (kept_bytes() == 0)
 		return;
-	arena->index = kept.index;
-	arena->data = kept.data;
-	fms_piece_init(&kept.index);
-	fms_piece_init(&kept.data);
+	arena->index = kept_index;
+	arena->data = kept_data;
+	fms_piece_init(&kept_index);
+	fms_piece_init(&kept_data);
 }
 
 /*

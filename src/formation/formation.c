@@ -219,7 +219,6 @@ fms_formation_clear(FmsFormation *formation)
 void
 fms_formation_end(FmsFormation *formation)
 {
-	forget(formation);
 	fms_arena_end(&formation->arena);
 }
 

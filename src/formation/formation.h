@@ -66,10 +66,6 @@ extern void fms_formation_sort(FmsFormation *formation);
 extern const FmsRecord *fms_formation_get(const FmsFormation *formation,
 										  uint64 position);
 
-/* The same of rows that are words: the value. */
-extern Datum fms_formation_value(const FmsFormation *formation,
-								 uint64 position);
-
 /* Sorts the tuples and keeps those within the bound. */
 extern void fms_formation_finish(FmsFormation *formation);
 
@@ -89,10 +85,7 @@ extern void fms_formation_clear(FmsFormation *formation);
 /* Frees the memory, with the tuples in it; nulls stay counted. */
 extern void fms_formation_give_back(FmsFormation *formation);
 
-/*
- * The sort ends: as fms_formation_give_back(), but memory that is not large is
- * kept for the next sort of the transaction.
- */
+/* The sort ends: keeps memory that is not large for the transaction's next. */
 extern void fms_formation_end(FmsFormation *formation);
 
 #endif							/* FMS_FORMATION_H */

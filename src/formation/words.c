@@ -16,7 +16,6 @@
 #include "postgres.h"
 
 #include "base/interrupts.h"
-#include "formation/formation.h"
 #include "formation/kind.h"
 
 StaticAssertDecl(FMS_ROW_INDEX_BYTES == 2 * sizeof(uint64),
@@ -80,14 +79,6 @@ static const FmsRecord *
 get_word(const FmsFormation *formation, uint64 position)
 {
 	return make_record(formation, words_of(formation)[position]);
-}
-
-Datum
-fms_formation_value(const FmsFormation *formation, uint64 position)
-{
-	Assert(position < formation->count);
-	return fms_word_value(((const FmsWords *) formation)->type,
-						  words_of(formation)[position]);
 }
 
 static void

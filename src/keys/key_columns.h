@@ -90,9 +90,7 @@ extern const FmsKeyType *fms_key_type_find(Oid function);
 
 typedef struct FmsColumn
 {
-	SortSupportData comparator; /* must be first; columns before `undecided`
-								 * have none */
-	Oid			operator;		/* "<" or ">" */
+	SortSupportData comparator; /* columns before `undecided` have none */
 	AttrNumber	attno;			/* in the tuples */
 	uint8		invert;			/* 0xFF if descending */
 	uint8		null_byte;		/* of a null: less or more than
@@ -107,8 +105,7 @@ typedef struct FmsColumn
 struct FmsKeys
 {
 	TupleDesc	desc;			/* of the tuples */
-	TupleDesc	first_key_desc; /* of a first key's tuple: the key columns;
-								 * NULL: not made yet */
+	TupleDesc	first_key_desc; /* of a first key's tuple: the key columns */
 	int			ncolumns;
 	int			nencoded;		/* columns in the key */
 	int			undecided;		/* first column that equal keys leave open */
@@ -125,7 +122,7 @@ struct FmsKeys
 /* ---- key_compare.c ---- */
 
 /* Column i of a record or first key. */
-extern Datum fms_keys_column(struct FmsKeys *keys, const FmsRecord *record,
-							 int i, bool *isnull);
+extern Datum fms_keys_column(const struct FmsKeys *keys,
+							 const FmsRecord *record, int i, bool *isnull);
 
 #endif							/* FMS_KEY_COLUMNS_H */

@@ -59,27 +59,9 @@ fms_keys_column_flags(FmsKeys *keys, TupleTableSlot *slot, const char *tuple,
 		(value - tuple) << FMS_RECORD_COLUMN_SHIFT;
 }
 
-/* The descriptor of a first key's tuple, which sorts in memory do not need. */
-static TupleDesc
-first_key_desc(FmsKeys *keys)
-{
-	MemoryContext caller;
-	int			i;
-
-	if (likely(keys->first_key_desc))
-		return keys->first_key_desc;
-	caller = MemoryContextSwitchTo(keys->context);
-	keys->first_key_desc = CreateTemplateTupleDesc(keys->ncolumns);
-	for (i = 0; i < keys->ncolumns; i++)
-		TupleDescCopyEntry(keys->first_key_desc, i + 1, keys->desc,
-						   keys->columns[i].attno);
-	fms_finish_tuple_desc(keys->first_key_desc);
-	MemoryContextSwitchTo(caller);
-	return keys->first_key_desc;
-}
-
 Datum
-fms_keys_column(FmsKeys *keys, const FmsRecord *record, int i, bool *isnull)
+fms_keys_column(const FmsKeys *keys, const FmsRecord *record, int i,
+				bool *isnull)
 {
 	MinimalTuple tuple = fms_record_tuple(record);
 	Size		offset = record->flags >> FMS_RECORD_COLUMN_SHIFT;
@@ -93,7 +75,7 @@ fms_keys_column(FmsKeys *keys, const FmsRecord *record, int i, bool *isnull)
 	}
 	view = heap_view((const char *) tuple, record->tuple_bytes);
 	if (record->flags & FMS_RECORD_FIRST_KEY)
-		return heap_getattr(&view, i + 1, first_key_desc(keys), isnull);
+		return heap_getattr(&view, i + 1, keys->first_key_desc, isnull);
 	return heap_getattr(&view, keys->columns[i].attno, keys->desc, isnull);
 }
 
@@ -154,7 +136,7 @@ make_first_key_tuple(FmsKeys *keys, const FmsRecord *record)
 
 	for (i = 0; i < keys->ncolumns; i++)
 		values[i] = fms_keys_column(keys, record, i, &nulls[i]);
-	tuple = fms_form_minimal_tuple(first_key_desc(keys), values, nulls);
+	tuple = fms_form_minimal_tuple(keys->first_key_desc, values, nulls);
 	pfree(values);
 	pfree(nulls);
 	return tuple;

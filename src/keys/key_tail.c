@@ -33,7 +33,7 @@ typedef struct FmsText
 
 /* The value of the column in which the record's key ends. */
 static inline FmsText
-text_of(FmsKeys *keys, const FmsRecord *record)
+text_of(const FmsKeys *keys, const FmsRecord *record)
 {
 	bool		isnull;
 	Datum		value = fms_keys_column(keys, record, keys->undecided,
@@ -103,7 +103,7 @@ FmsTies
 fms_entries_next_place(const FmsEntriesSort *sort, const FmsEntry *entries,
 					   Size count, FmsKeyPlace *place)
 {
-	FmsKeys *keys = sort->keys;
+	const FmsKeys *keys = sort->keys;
 	const FmsRecord *first = fms_entry_record(sort->records, entries);
 
 	if (place->rounds == 0)
@@ -130,7 +130,7 @@ uint128
 fms_entries_text_prefix(const FmsEntriesSort *sort, const FmsRecord *record,
 						const FmsKeyPlace *place)
 {
-	FmsKeys *keys = sort->keys;
+	const FmsKeys *keys = sort->keys;
 	FmsText		text = text_of(keys, record);
 	uint64		words[2] = {0};
 	uint64		invert = keys->columns[keys->undecided].invert ?

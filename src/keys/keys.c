@@ -56,19 +56,6 @@ find_type(TupleDesc desc, const FmsKeySpec *spec, int i, bool *descending)
 											   BTORDER_PROC));
 }
 
-/* Looks the comparator up when it is needed, which may be never. */
-static int
-compare_first(Datum a, Datum b, SortSupport comparator)
-{
-	MemoryContext caller = MemoryContextSwitchTo(comparator->ssup_cxt);
-
-	comparator->comparator = NULL;
-	PrepareSortSupportFromOrderingOp(((FmsColumn *) comparator)->operator,
-									 comparator);
-	MemoryContextSwitchTo(caller);
-	return comparator->comparator(a, b, comparator);
-}
-
 /* Returns the column's type, whatever its collation, or NULL. */
 static const FmsKeyType *
 init_column(FmsKeys *keys, const FmsKeySpec *spec, int i)
@@ -84,7 +71,6 @@ init_column(FmsKeys *keys, const FmsKeySpec *spec, int i)
 	comparator->ssup_attno = spec->attnos[i];
 	comparator->abbreviate = false;
 
-	column->operator = spec->operators[i];
 	column->attno = spec->attnos[i];
 	column->invert = descending ? 0xFF : 0;
 	column->null_byte = FMS_VALUE_BYTE + (spec->nulls_first[i] ? -1 : 1);
@@ -110,24 +96,17 @@ init_encoding(FmsColumn *column, const FmsKeyType *type, double tuples)
 		if (tuples > 0 && tuples < FMS_SORT_KEY_TEXTS)
 			column->sort_keys.max_bytes = FMS_SORT_KEY_TRUSTED;
 	}
+	if (type->kind == FMS_KEY_SIGNED || type->kind == FMS_KEY_UNSIGNED)
+	{
+		column->bits = 8 * type->bytes;
+		column->flip = (column->invert ? PG_UINT64_MAX : 0) ^
+			(uint64) (type->kind == FMS_KEY_SIGNED) << (column->bits - 1);
+	}
 	column->encode = type->encode;
 	column->is_bytes = column->sort_keys.collator == NULL &&
 		(type->function == F_BTTEXTCMP ||
 		 type->function == F_BTTEXT_PATTERN_CMP);
 	return true;
-}
-
-/* Sets how an integer is encoded: as the encoders of the table do it. */
-static void
-set_integer(FmsColumn *column, const FmsKeyType *type)
-{
-	if (type->kind != FMS_KEY_SIGNED && type->kind != FMS_KEY_UNSIGNED)
-		return;
-	column->bits = 8 * type->bytes;
-	if (column->invert)
-		column->flip = PG_UINT64_MAX >> (64 - column->bits);
-	if (type->kind == FMS_KEY_SIGNED)
-		column->flip ^= UINT64CONST(1) << (column->bits - 1);
 }
 
 /* Are rows words whose first sort column has that type, or NULL? */
@@ -146,7 +125,12 @@ type_makes_words(TupleDesc desc, const FmsKeySpec *spec,
 static void
 init_words(FmsKeys *keys, const FmsKeyType *type)
 {
+	Datum		value = (Datum) 0;
+	bool		isnull = true;
+
 	keys->words = palloc0(sizeof(FmsWordType));
+	keys->words->null_tuple = fms_form_minimal_tuple(keys->desc, &value,
+													 &isnull);
 	fms_word_type_init(keys->words, type->bytes, type->kind == FMS_KEY_SIGNED,
 					   keys->columns[0].invert != 0);
 	keys->words->nulls_first = keys->columns[0].comparator.ssup_nulls_first;
@@ -168,31 +152,32 @@ fms_keys_create(TupleDesc desc, const FmsKeySpec *spec)
 	keys->context = CurrentMemoryContext;
 	keys->desc = desc;
 	keys->ncolumns = spec->ncolumns;
+	keys->first_key_desc = CreateTemplateTupleDesc(spec->ncolumns);
+
 	for (i = 0; i < spec->ncolumns; i++)
 	{
 		FmsColumn  *column = &keys->columns[i];
 		const FmsKeyType *type = init_column(keys, spec, i);
 
+		TupleDescCopyEntry(keys->first_key_desc, i + 1, desc, column->attno);
 		if (i == 0 && type_makes_words(desc, spec, type))
 			init_words(keys, type);
 		decided = decided && type && type->bytes > 0 &&
 			key_bytes + 1 + type->bytes <= FMS_KEY_MAX_BYTES;
 		/* this refuses a collation that is not determined */
-		if (!decided && (type == NULL || type->kind == FMS_KEY_COLLATED))
+		if (!decided)
 			PrepareSortSupportFromOrderingOp(spec->operators[i],
 											 &column->comparator);
-		else
-			column->comparator.comparator = compare_first;
 		if (!init_encoding(column, type, spec->tuples) || keys->nencoded < i ||
 			key_bytes >= FMS_KEY_MAX_BYTES)
 			continue;
-		set_integer(column, type);
 		integers += column->bits > 0;
 		keys->nencoded++;
 		key_bytes += 1 + type->bytes;
 		if (decided)
 			keys->undecided = keys->nencoded;
 	}
+	fms_finish_tuple_desc(keys->first_key_desc);
 
 	if (keys->undecided < keys->ncolumns)
 	{
@@ -257,8 +242,8 @@ encode_integers(const FmsKeys *keys, TupleTableSlot *slot, FmsKeyImage *image)
 		bits += 8;
 		if (isnull)
 			continue;
-		value &= PG_UINT64_MAX >> (64 - column->bits);
-		key = key << column->bits | (value ^ column->flip);
+		value = (value ^ column->flip) & PG_UINT64_MAX >> (64 - column->bits);
+		key = key << column->bits | value;
 		bits += column->bits;
 	}
 	key <<= 8 * sizeof(words) - bits;

@@ -16,12 +16,10 @@
  *
  *	  entries   | e0    | e1    | e2    | e3    |
  *	  packed    |w0 |w1 |w2 |w3 |    (room)     |
- *	  dealt     |               |w2 |w0 |w3 |w1 |	by the last digit
- *	  dealt     |w0 |w2 |w1 |w3 |				|	by the first: sorted
+ *	  sorted    |               |w0 |w2 |w1 |w3 |
  *	  unpacked  | e0    | e2    | e1    | e3    |
  *
- * Dealing keeps the order of equal digits.  So entries in order of arrival
- * are dealt by the bits of their keys only.
+ * Entries in order of arrival are dealt by the bits of their keys only.
  *
  *-------------------------------------------------------------------------
  */
@@ -176,25 +174,6 @@ unpack(const FmsPacking *packing, uint64 word)
 	return fms_entry_of_key(key, offset << OFFSET_SHIFT);
 }
 
-/* Unpacks words in either half of the entries' memory, unread ones last. */
-static void
-unpack_all(const FmsPacking *packing, FmsEntry *entries, const uint64 *words,
-		   Size count)
-{
-	Size		i = 0;
-
-	if (words != (const uint64 *) entries)
-	{
-		fms_for_interruptible(i, count, sizeof(FmsEntry))
-			entries[i] = unpack(packing, words[i]);
-	}
-	else
-	{
-		fms_for_interruptible(i, count, sizeof(FmsEntry))
-			entries[count - 1 - i] = unpack(packing, words[count - 1 - i]);
-	}
-}
-
 bool
 fms_entries_sort_packed(FmsEntry *entries, Size count, bool in_arrival)
 {
@@ -202,14 +181,17 @@ fms_entries_sort_packed(FmsEntry *entries, Size count, bool in_arrival)
 	int			end_bit = packing.offset_bits + packing.key_bits;
 	int			first_bit = in_arrival ? packing.offset_bits : 0;
 	uint64	   *words = (uint64 *) entries;
+	uint64	   *sorted = words + count;
+	Size		i = 0;
 
 	if (end_bit > 64)
 		return false;
 	if (first_bit == end_bit)
 		return true;
 	pack(&packing, entries, words, count);
-	words = fms_radix_deal(words, words + count, count, 0, first_bit,
-						   end_bit - first_bit);
-	unpack_all(&packing, entries, words, count);
+	fms_radix_deal(words, sorted, count, 0, first_bit, end_bit - first_bit);
+	/* no entry reaches a word that has not been read */
+	fms_for_interruptible(i, count, sizeof(FmsEntry))
+		entries[i] = unpack(&packing, sorted[i]);
 	return true;
 }

@@ -47,6 +47,7 @@ typedef struct FmsWordType
 	int			shift;			/* zero bits at the end of every word */
 	int			bytes;			/* length of a value */
 	bool		nulls_first;
+	MinimalTuple null_tuple;	/* the row of a null */
 	FmsWordRecord record;		/* what all records have in common */
 } FmsWordType;
 
@@ -55,13 +56,12 @@ extern void fms_word_type_init(FmsWordType *type, int bytes, bool is_signed,
 							   bool descending);
 
 /*
- * Sorts words by nbits bits of (word - low) from first_bit on.  Those with equal
- * bits must ascend, and keep their order.  room: for as many words again.  Returns
- * `words` or `room`, whichever has the result; the other is undefined, and so
- * are both after an ERROR (interrupt).
+ * Sorts words by nbits bits of (word - low) from first_bit on into the room,
+ * which is as large; nbits > 0.  Words with equal bits must ascend.  `words` is
+ * undefined then, and so is the room after an ERROR (interrupt).
  */
-extern uint64 *fms_radix_deal(uint64 *words, uint64 *room, Size count,
-							  uint64 low, int first_bit, int nbits);
+extern void fms_radix_deal(uint64 *words, uint64 *room, Size count,
+						   uint64 low, int first_bit, int nbits);
 
 /* Sorts words in place.  room: for as many words again. */
 extern void fms_radix_sort(uint64 *words, uint64 *room, Size count);

@@ -54,14 +54,11 @@
  */
 #define WRITER_EXTRA_BYTES	((Size) 64 * 1024)
 
-/* Tuples may take this part of work_mem before the sort chooses its sizing. */
-#define UNSIZED_FRACTION	2
-
 struct FmsSort
 {
 	MemoryContext context;
 	FmsOptions	options;
-	FmsDevice  *device;			/* under the spill; NULL: no spill yet */
+	FmsDevice	device;			/* under the spill */
 	FmsCounters *counters;		/* the caller's; written only, not for every
 								 * tuple */
 	uint64		tuples;			/* put into it */
@@ -79,8 +76,6 @@ struct FmsSort
 	FmsFormation *formation;	/* its memory is given back before merging */
 	FmsSpill   *spill;			/* NULL: nothing was spilled */
 	FmsHistory *history;		/* NULL: only forwards */
-
-	int			value_bytes;	/* of the first column, if by value */
 
 	uint64		count;			/* tuples to be had: those in memory or on
 								 * disk, and nulls */
@@ -123,23 +118,6 @@ set_phase(FmsSort *sort, FmsPhase phase)
 	fms_count_set(sort->counters, FMS_COUNT_PHASE, phase);
 }
 
-/* The time of day of a moment that the clock has just read. */
-static TimestampTz
-timestamp_of(instr_time moment)
-{
-	static instr_time known_at;
-	static TimestampTz known;
-	double		since_us = fms_clock_between_us(known_at, moment);
-
-	if (known == 0 || since_us > USECS_PER_SEC)
-	{
-		known_at = moment;
-		known = GetCurrentTimestamp();
-		return known;
-	}
-	return known + (TimestampTz) since_us;
-}
-
 /* Measured time of putting tuples, see clock.h. */
 static double
 measured_us(const FmsSort *sort)
@@ -178,25 +156,12 @@ announce(const FmsSort *sort)
 	fms_counters_end_change(counters);
 }
 
-/* Bytes for tuples and entries before the first run. */
-static Size
-first_budget(const FmsSort *sort)
-{
-	Size		memory = sort->options.memory_bytes;
-
-	if (sort->sizing.mode == NULL)
-		return memory / UNSIZED_FRACTION;
-	return Min(memory, fms_sizing_formation_bytes(&sort->sizing, 0) +
-			   WRITER_EXTRA_BYTES);
-}
-
 /* Makes it a sort without a tuple. */
 static void
 start(FmsSort *sort)
 {
-	fms_sampler_begin(&sort->putting, measured_us(sort));
 	if (sort->options.earlier_tuples == 0)
-		sort->started = timestamp_of(sort->putting.begun);
+		sort->started = GetCurrentTimestamp();
 	announce(sort);
 	sort->phase = FMS_PHASE_LOADING;
 	sort->tuples = 0;
@@ -210,7 +175,10 @@ start(FmsSort *sort)
 	sort->mark_position = 0;
 	sort->mark_at_end = false;
 	fms_formation_set_bound(sort->formation, sort->options.bound);
-	sort->budget_bytes = first_budget(sort);
+	/* until make_room() chooses the sizing, which a small sort does not need */
+	sort->sizing.mode = NULL;
+	sort->budget_bytes = sort->options.memory_bytes / 2;
+	fms_sampler_begin(&sort->putting, measured_us(sort));
 }
 
 FmsSort *
@@ -228,7 +196,6 @@ fms_sort_begin(TupleDesc desc, const FmsKeySpec *spec,
 	sort->options = *options;
 	sort->counters = counters;
 	sort->keys = fms_keys_create(desc, spec);
-	sort->value_bytes = TupleDescAttr(desc, 0)->attlen;
 	sort->formation = fms_formation_create(sort->keys, scratch);
 	start(sort);
 	MemoryContextSwitchTo(caller);
@@ -247,7 +214,6 @@ fms_sort_reset(FmsSort *sort, uint64 bound, uint64 earlier_tuples)
 		sort->history = NULL;
 		fms_spill_end(sort->spill);
 		sort->spill = NULL;
-		sort->sizing.mode = NULL;
 	}
 	fms_formation_clear(sort->formation);
 	sort->options.bound = bound;
@@ -269,11 +235,9 @@ begin_spill(FmsSort *sort)
 	if (refused_at > 0)
 		options.memory_bytes = Min(options.memory_bytes,
 								   Max(refused_at, MEMORY_MIN_BYTES));
-	if (sort->device == NULL)
-		sort->device = palloc0(sizeof(FmsDevice));
-	fms_profile_device(sort->device);
-	options.device = sort->device;
-	if (sort->device->known || refused_at > 0)
+	fms_profile_device(&sort->device);
+	options.device = &sort->device;
+	if (sort->device.known || refused_at > 0)
 		sort->sizing = fms_sizing_choose(mode_of(options.mode), &options);
 	sort->spill = fms_spill_begin(sort->keys, &options, &sort->sizing,
 								  sort->counters);
@@ -301,24 +265,22 @@ write_run(FmsSort *sort, Size bytes)
 	sort->input_bytes += before - fms_formation_memory_bytes(sort->formation);
 }
 
-/*
- * Memory is full: writes a run, and merges runs if they are too many.  A small
- * sort never gets here, so the sizing is not chosen before.
- */
+/* Memory is full: writes a run, and merges runs if they are too many. */
 static void
 make_room(FmsSort *sort)
 {
+	instr_time	start = fms_clock_now();
 	MemoryContext caller;
-	instr_time	start;
 
 	if (sort->sizing.mode == NULL)
 	{
 		sort->sizing = fms_sizing_choose(mode_of(sort->options.mode),
 										 &sort->options);
-		sort->budget_bytes = first_budget(sort);
+		sort->budget_bytes = Min(sort->options.memory_bytes,
+								 fms_sizing_formation_bytes(&sort->sizing, 0) +
+								 WRITER_EXTRA_BYTES);
 		return;
 	}
-	start = fms_clock_now();
 	caller = MemoryContextSwitchTo(sort->context);
 	write_run(sort, fms_sizing_run_bytes(
 				  &sort->sizing, sort->runs,
@@ -378,7 +340,7 @@ finish_in_memory(FmsSort *sort, double loading_us)
 	if (held > 0 && held < put)
 		sort->input_bytes *= (double) put / held;
 	fms_formation_finish(sort->formation);
-	/* sorting a few takes no longer than reading the clock */
+	/* sorting few takes no longer than reading the clock */
 	if (held > FMS_SAMPLER_FIRST)
 		loading_us = fms_clock_since_us(sort->putting.begun);
 	sort->count = fms_formation_count(sort->formation);
@@ -508,13 +470,17 @@ values_before(const FmsSort *sort, uint64 position)
 		position - Min(position - sort->nulls_at, sort->nulls);
 }
 
-/* The tuple at a position, with nulls left out. */
 static MinimalTuple
 tuple_at(FmsSort *sort, uint64 position)
 {
 	MemoryContext caller;
 	MinimalTuple tuple;
 
+	Assert(position < sort->count);
+	if (position >= sort->nulls_at && position - sort->nulls_at < sort->nulls)
+		return fms_keys_word_type(sort->keys)->null_tuple;
+
+	position = values_before(sort, position);
 	if (sort->phase == FMS_PHASE_IN_MEMORY)
 		return tuple_in_memory(sort, position);
 
@@ -527,8 +493,8 @@ tuple_at(FmsSort *sort, uint64 position)
 	return tuple;
 }
 
-static bool
-step_backward(FmsSort *sort, uint64 *position)
+static MinimalTuple
+get_backward(FmsSort *sort)
 {
 	Assert(sort->options.backward || sort->phase == FMS_PHASE_IN_MEMORY);
 
@@ -537,56 +503,18 @@ step_backward(FmsSort *sort, uint64 *position)
 		sort->at_end = false;
 	else if (sort->position > 0)
 		sort->position--;
-	*position = sort->position - 1;
-	return sort->position > 0;
-}
-
-/* Steps to the next row and sets its position; false: there is none. */
-static inline bool
-step(FmsSort *sort, bool forward, uint64 *position)
-{
-	if (unlikely(!forward))
-		return step_backward(sort, position);
-	*position = sort->position;
-	if (sort->position < sort->count)
-	{
-		sort->position++;
-		return true;
-	}
-	sort->at_end = true;
-	return false;
+	return sort->position > 0 ? tuple_at(sort, sort->position - 1) : NULL;
 }
 
 MinimalTuple
 fms_sort_get(FmsSort *sort, bool forward)
 {
-	uint64		position;
-
-	Assert(sort->nulls == 0);
-	return step(sort, forward, &position) ? tuple_at(sort, position) : NULL;
-}
-
-bool
-fms_sort_get_value(FmsSort *sort, bool forward, Datum *value, bool *isnull)
-{
-	uint64		position;
-
-	*isnull = false;
-	if (!step(sort, forward, &position))
-		return false;
-	if (position >= sort->nulls_at && position - sort->nulls_at < sort->nulls)
-	{
-		*isnull = true;
-		*value = (Datum) 0;
-		return true;
-	}
-	position = values_before(sort, position);
-	if (sort->phase == FMS_PHASE_IN_MEMORY && fms_keys_word_type(sort->keys))
-		*value = fms_formation_value(sort->formation, position);
-	else
-		*value = fms_word_tuple_value(tuple_at(sort, position),
-									  sort->value_bytes, isnull);
-	return true;
+	if (unlikely(!forward))
+		return get_backward(sort);
+	if (sort->position < sort->count)
+		return tuple_at(sort, sort->position++);
+	sort->at_end = true;
+	return NULL;
 }
 
 void

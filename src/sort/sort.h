@@ -54,13 +54,6 @@ extern void fms_sort_perform(FmsSort *sort);
  */
 extern MinimalTuple fms_sort_get(FmsSort *sort, bool forward);
 
-/*
- * The same for rows of one by-value column: sets the value, or returns false
- * where the other function returns NULL.  Only this function returns words.
- */
-extern bool fms_sort_get_value(FmsSort *sort, bool forward, Datum *value,
-							   bool *isnull);
-
 /* Back to the first tuple. */
 extern void fms_sort_rewind(FmsSort *sort);
 

@@ -257,7 +257,7 @@ BEGIN
   IF mode <> 'off' THEN
     SELECT sort_method INTO method FROM fmsort_last_sort() l
     WHERE l.sort = (SELECT max(sort) FROM fmsort_last_sort())
-      AND l.tuples = 1500;
+      AND l.tuples = 2000;
   ELSIF memory = '64kB' THEN
     method := 'external merge';
   ELSE

@@ -64,7 +64,7 @@ fms_keys_compare_columns(FmsKeys *keys, const FmsRecord *a,
 static FmsKeys *columns;		/* one text */
 
 Datum
-fms_keys_column(FmsKeys *keys, const FmsRecord *record, int i,
+fms_keys_column(const FmsKeys *keys, const FmsRecord *record, int i,
 				bool *isnull)
 {
 	static union

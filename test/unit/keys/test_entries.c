@@ -101,7 +101,7 @@ fms_keys_compare_columns(FmsKeys *keys, const FmsRecord *a,
 }
 
 Datum
-fms_keys_column(FmsKeys *keys, const FmsRecord *record, int i,
+fms_keys_column(const FmsKeys *keys, const FmsRecord *record, int i,
 				bool *isnull)
 {
 	const Row  *row = (const Row *) record;
