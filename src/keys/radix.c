@@ -99,18 +99,19 @@ fms_radix_deal(uint64 *words, uint64 *room, Size count, uint64 low,
 		nbits -= bits;
 	} while (!deal_words(words, room, count, low, first_bit + nbits, bits,
 						 nbits == 0, ends));
-	for (i = 0; i < 1 << bits; start = ends[i++])
+	for (i = 0; nbits > 0 && i < 1 << bits; start = ends[i++])
 	{
 		Size		size = ends[i] - start;
 
-		if (nbits == 0 || size < DEAL_MIN_WORDS)
+		if (size < DEAL_MIN_WORDS)
 		{
 			sort_few(room + start, size);
 			continue;
 		}
 		fms_radix_deal(room + start, words + start, size, low, first_bit,
 					   nbits);
-		memcpy(room + start, words + start, size * sizeof(uint64));
+		fms_interrupts_memmove(room + start, words + start,
+							   size * sizeof(uint64));
 	}
 }
 

@@ -12,7 +12,7 @@
  *
  * Seen to fail without the check of each of these loops, one at a time:
  * fms_entries_sort_presorted() and put_back() of presorted.c; packing_of(),
- * pack() and unpack_all() of packed.c; deal_words(), both, range_of() and the
+ * packing and unpacking of packed.c; deal_words(), both, range_of() and the
  * copy of radix.c; choose_buckets(), deal_entries(), all three,
  * load_prefixes(), sort_equal_keys(), both, sort_by_columns(), sort_ties() and
  * the comparison of entries.c; count_shared() of key_tail.c;
