@@ -108,7 +108,7 @@ fms_arena_end(FmsArena *arena)
 	fms_piece_init(&arena->data);
 }
 
-/* Gives an empty arena the kept pieces, or frees them if they are too large. */
+/* Gives an empty arena the kept pieces, or frees those that are too large. */
 static void
 take_kept(FmsArena *arena, Size limit_bytes)
 {

@@ -18,8 +18,8 @@
 typedef struct FmsFormation FmsFormation;
 
 /*
- * An empty formation, which is freed with the current memory context.  scratch:
- * a context for values in progress, which the formation resets.
+ * An empty formation, which is freed with the current memory context.
+ * scratch: a context for values in progress, which the formation resets.
  */
 extern FmsFormation *fms_formation_create(FmsKeys *keys,
 										  MemoryContext scratch);

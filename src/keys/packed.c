@@ -4,8 +4,8 @@
  *	  Entries packed into one word each and sorted by radix.
  *
  * An entry has 80 bits of the key and 48 bits of the record's offset, few of
- * which vary in a set of entries.  A word holds those, in up to PARTS_MAX parts
- * of the key.  A date and an integer:
+ * which vary in a set of entries.  A word holds those, in up to PARTS_MAX
+ * parts of the key.  A date and an integer:
  *
  *	  entry     | 01 800011A4 01 8000B3C2 | 000000A2F3C8 |	128 bits
  *	  varying   |       ^^^^        ^^^^^ |

@@ -7,8 +7,8 @@
  * next one, until so few words are left that insertion sorts them:
  *
  *	  words     | 32 | 13 | 31 | 12 |
- *	  dealt     | 13 | 12 | 32 | 31 |		by the first digit, into the room
- *	  dealt     | 12 | 13 | 31 | 32 |		each bucket by the next one, and back
+ *	  dealt     | 13 | 12 | 32 | 31 |		by the first digit
+ *	  dealt     | 12 | 13 | 31 | 32 |		each bucket by the next one
  *
  * Only bits that vary make digits.
  *

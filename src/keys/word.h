@@ -57,8 +57,8 @@ extern void fms_word_type_init(FmsWordType *type, int bytes, bool is_signed,
 
 /*
  * Sorts words by nbits bits of (word - low) from first_bit on into the room,
- * which is as large; nbits > 0.  Words with equal bits must ascend.  `words` is
- * undefined then, and so is the room after an ERROR (interrupt).
+ * which is as large; nbits > 0.  Words with equal bits must ascend.  `words`
+ * is undefined then, and so is the room after an ERROR (interrupt).
  */
 extern void fms_radix_deal(uint64 *words, uint64 *room, Size count,
 						   uint64 low, int first_bit, int nbits);

@@ -180,7 +180,7 @@ start(FmsSort *sort)
 	sort->mark_position = 0;
 	sort->mark_at_end = false;
 	fms_formation_set_bound(sort->formation, sort->options.bound);
-	/* until make_room() chooses the sizing, which a small sort does not need */
+	/* a small sort needs no sizing: make_room() chooses it */
 	sort->sizing.mode = NULL;
 	sort->budget_bytes = sort->options.memory_bytes / 2;
 	fms_sampler_begin(&sort->putting, measured_us(sort));
