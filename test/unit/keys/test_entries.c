@@ -10,9 +10,9 @@
  * Seen to fail with: the buckets' shift one too small; take_until() not
  * remembering what was taken; dealing words that are not in order of arrival;
  * digits one bit too narrow; parts of keys lost; ties not sorted after
- * packing; a part of the key one byte further on than it is; prefixes not restored after a sort by the
- * next ones; an outlier lost; outliers merged by their keys where the order
- * was lost; order that was lost taken for sorted.
+ * packing; a part of the key one byte further on than it is; prefixes not
+ * restored after a sort by the next ones; an outlier lost; outliers merged by
+ * their keys where the order was lost; order that was lost taken for sorted.
  */
 #include "postgres.h"
 
