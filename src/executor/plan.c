@@ -5,12 +5,13 @@
  *
  *	  Sort						CustomScan "FMSort"
  *	    lefttree: child	  ==>	  plan part of the Sort, lefttree: child
- *								  custom_private: the sort keys
+ *								  custom_private: version, the Sort
  *
  * The node has the Sort's costs, parameters and node id, and its child as
  * lefttree, so code that walks plans treats it like the Sort.  It returns the
- * child's tuples as they are.  custom_private holds plain ints: plans are
- * copied, and sent to parallel workers.
+ * child's tuples as they are: its target list is the Sort's, which refers to
+ * the child's columns.  custom_private has a copy of the Sort with its keys
+ * alone, as a node that the server copies and sends to parallel workers.
  *
  * Unique and Group want one row of each group of equal rows.  So do, or k of
  * them, a run condition row_number(), rank() or dense_rank() <= k of the top
@@ -24,8 +25,6 @@
 
 #include "access/stratnum.h"
 #include "catalog/pg_opfamily_d.h"
-#include "nodes/makefuncs.h"
-#include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
 #include "utils/fmgroids.h"
@@ -43,20 +42,6 @@
 #define FMS_PLAN_VERSION	4
 #endif
 
-/* custom_private is a list of one list: these ints, then those of columns. */
-enum
-{
-	PRIVATE_VERSION,
-	PRIVATE_PRESORTED,			/* number of presorted columns */
-	PRIVATE_COUNTS,				/* FmsGroupLimit */
-	PRIVATE_GROUP_COLUMNS,
-	PRIVATE_WANTED,
-	PRIVATE_COLUMNS
-};
-
-/* Ints of a column: its number, operator, collation, 1 if nulls are first. */
-#define COLUMN_INTS		4
-
 static const CustomScanMethods plan_methods = {
 	.CustomName = FMS_NODE_NAME,
 	.CreateCustomScanState = fms_node_create_state
@@ -68,28 +53,18 @@ fms_plan_register(void)
 	RegisterCustomScanMethods(&plan_methods);
 }
 
-/*
- * A target list of the child's columns.  A constant stays a constant, as in a
- * Sort's list, so that EXPLAIN prints it without parentheses.
- */
-static List *
-pass_through_tlist(List *tlist)
+/* A copy of the Sort that has only its keys. */
+static Sort *
+keys_of(const Sort *sort)
 {
-	List	   *result = NIL;
-	ListCell   *cell;
+	Size		size = IsA(sort, IncrementalSort) ? sizeof(IncrementalSort) :
+		sizeof(Sort);
+	Sort	   *keys = palloc(size);
 
-	foreach(cell, tlist)
-	{
-		TargetEntry *entry = flatCopyTargetEntry(lfirst(cell));
-		Node	   *expr = (Node *) entry->expr;
-
-		if (!IsA(expr, Const))
-			entry->expr = (Expr *) makeVar(INDEX_VAR, entry->resno,
-										   exprType(expr), exprTypmod(expr),
-										   exprCollation(expr), 0);
-		result = lappend(result, entry);
-	}
-	return result;
+	memcpy(keys, sort, size);
+	memset((char *) &keys->plan + sizeof(NodeTag), 0,
+		   sizeof(Plan) - sizeof(NodeTag));
+	return keys;
 }
 
 /* Are these the columns of the Sort from column `first` on, and equality? */
@@ -190,34 +165,19 @@ fms_plan_from_sort(const Sort *sort, Plan *child, const Plan *parent,
 				   bool below_gather)
 {
 	CustomScan *node = makeNode(CustomScan);
-	int			presorted = IsA(sort, IncrementalSort) ?
-		((const IncrementalSort *) sort)->nPresortedCols : 0;
-	List	   *ints = list_make2_int(FMS_PLAN_VERSION, presorted);
 	FmsGroupLimit limit = limit_of(parent, sort);
-	int			i;
-
-	ints = lappend_int(ints, limit.counts);
-	ints = lappend_int(ints, limit.columns);
-	ints = lappend_int(ints, limit.wanted);
-	for (i = 0; i < sort->numCols; i++)
-	{
-		ints = lappend_int(ints, sort->sortColIdx[i]);
-		ints = lappend_int(ints, (int) sort->sortOperators[i]);
-		ints = lappend_int(ints, (int) sort->collations[i]);
-		ints = lappend_int(ints, sort->nullsFirst[i]);
-	}
 
 	node->scan.plan = sort->plan;
 	node->scan.plan.type = T_CustomScan;
 	node->scan.plan.lefttree = child;
 	node->scan.plan.parallel_aware = below_gather;
-	node->scan.plan.targetlist = pass_through_tlist(sort->plan.targetlist);
-	node->scan.scanrelid = 0;
 	/* like an Incremental Sort, a node of presorted input has only a group */
-	node->flags = presorted > 0 ? 0 : CUSTOMPATH_SUPPORT_BACKWARD_SCAN |
-		CUSTOMPATH_SUPPORT_MARK_RESTORE;
-	node->custom_scan_tlist = sort->plan.targetlist;
-	node->custom_private = list_make1(ints);
+	node->flags = IsA(sort, IncrementalSort) ? 0 :
+		CUSTOMPATH_SUPPORT_BACKWARD_SCAN | CUSTOMPATH_SUPPORT_MARK_RESTORE;
+	node->custom_private =
+		list_make2(list_make4_int(FMS_PLAN_VERSION, limit.counts,
+								  limit.columns, limit.wanted),
+				   keys_of(sort));
 	node->methods = &plan_methods;
 	return &node->scan.plan;
 }
@@ -232,35 +192,25 @@ fms_plan_is_ours(const Plan *plan)
 int
 fms_plan_read(const CustomScan *plan, FmsKeySpec *spec)
 {
-	const List *ints = linitial(plan->custom_private);
-	int			n;
-	int			i;
+	const List *version = linitial(plan->custom_private);
+	const Sort *keys;
 
-	/* earlier versions have several lists */
-	if (list_length(plan->custom_private) != 1 ||
-		list_nth_int(ints, PRIVATE_VERSION) != FMS_PLAN_VERSION)
+	if (!IsA(version, IntList) || linitial_int(version) != FMS_PLAN_VERSION)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("this plan was made by another version of fmsort"),
 				 errhint("Connect again: this session has loaded the library before it was replaced.")));
 
-	n = (list_length(ints) - PRIVATE_COLUMNS) / COLUMN_INTS;
-	spec->limit.counts = list_nth_int(ints, PRIVATE_COUNTS);
-	spec->limit.columns = list_nth_int(ints, PRIVATE_GROUP_COLUMNS);
-	spec->limit.wanted = list_nth_int(ints, PRIVATE_WANTED);
-	spec->ncolumns = n;
-	spec->attnos = palloc(n * sizeof(AttrNumber));
-	spec->operators = palloc(n * sizeof(Oid));
-	spec->collations = palloc(n * sizeof(Oid));
-	spec->nulls_first = palloc(n * sizeof(bool));
-	for (i = 0; i < n; i++)
-	{
-		int			at = PRIVATE_COLUMNS + i * COLUMN_INTS;
-
-		spec->attnos[i] = list_nth_int(ints, at);
-		spec->operators[i] = (Oid) list_nth_int(ints, at + 1);
-		spec->collations[i] = (Oid) list_nth_int(ints, at + 2);
-		spec->nulls_first[i] = list_nth_int(ints, at + 3) != 0;
-	}
-	return list_nth_int(ints, PRIVATE_PRESORTED);
+	keys = lsecond(plan->custom_private);
+	spec->ncolumns = keys->numCols;
+	spec->attnos = keys->sortColIdx;
+	spec->operators = keys->sortOperators;
+	spec->collations = keys->collations;
+	spec->nulls_first = keys->nullsFirst;
+	spec->limit.counts = lsecond_int(version);
+	spec->limit.columns = lthird_int(version);
+	spec->limit.wanted = lfourth_int(version);
+	spec->tuples = plan->scan.plan.plan_rows;
+	return IsA(keys, IncrementalSort) ?
+		((const IncrementalSort *) keys)->nPresortedCols : 0;
 }
