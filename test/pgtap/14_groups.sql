@@ -94,7 +94,7 @@ SELECT is(filtered(query), expected, query) FROM (VALUES
   ('SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY g ORDER BY o)
      AS n FROM r) x WHERE n = 1', 'drops'),
   ('SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY g ORDER BY o)
-     AS n FROM r) x WHERE n < 4', 'drops'),
+     AS n FROM r) x WHERE n < 3', 'drops'),
   ('SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY h ORDER BY o, id)
      AS n FROM r) x WHERE n <= 2::int2', 'drops, spills'),
   ('SELECT * FROM (SELECT w, row_number() OVER (PARTITION BY w) AS n FROM r) x
