@@ -3,7 +3,7 @@
  * run.c
  *	  A sorted run in a temporary file, and the writer of runs.
  *
- *	  records ---------------------------> open block --> write buffer
+ *	  records ---> as they are, or packed -> open block --> write buffer
  *	  records --> compressed chunk --LZ4-->     |
  *											first key --> block read order
  *
@@ -31,6 +31,7 @@
 #include "formation/run.h"
 #include "tape/block.h"
 #include "tape/compressed_chunk.h"
+#include "tape/packed_record.h"
 #include "tape/write_buffer.h"
 
 /* Size of one write, at most: larger writes are not faster on any device. */
@@ -50,7 +51,7 @@ struct FmsRunWriter
 	FmsRun	   *run;			/* open run, or NULL */
 	uint64		next_bytes;		/* offset after the last block in the file */
 	FmsCompressor *compressor;	/* NULL: no run has been compressed */
-	bool		compressing;	/* the open run, so far */
+	FmsRunForm	form;			/* of the open run, from here on */
 	const FmsRecord *last;		/* by last keys: the record appended last, in
 								 * the open block or last_key */
 	FmsRecordBuffer last_key;	/* its key, if the record cannot be read */
@@ -132,15 +133,18 @@ fms_run_writer_destroy(FmsRunWriter *writer)
 
 void
 fms_run_begin(FmsRunWriter *writer, FmsRun *run, uint32 id, uint32 level,
-			  bool compressed)
+			  FmsRunForm form)
 {
 	Assert(writer->run == NULL);
+	/* the key of a packed record is not kept */
+	Assert(form != FMS_RUN_PACKED || writer->order != FMS_ORDER_BY_LAST_KEYS);
 
-	if (compressed && writer->compressor == NULL)
+	if (form == FMS_RUN_COMPRESSED && writer->compressor == NULL)
 		writer->compressor =
 			fms_compressor_create(fms_compressed_chunk_capacity(
-				writer->block_bytes));
-	writer->compressing = compressed;
+				writer->block_bytes),
+				fms_keys_are_cheap(writer->first_keys->keys));
+	writer->form = form;
 
 	memset(run, 0, sizeof(*run));
 	run->id = id;
@@ -349,8 +353,9 @@ end_chunk(FmsRunWriter *writer)
 {
 	const FmsRecord *first;
 	const FmsRecord *last;
-	const FmsCompressedChunk *chunk = fms_compressor_close(writer->compressor,
-														   &first, &last);
+	const FmsCompressedChunk *chunk =
+		fms_compressor_close(writer->compressor, writer->first_keys->keys,
+							 &first, &last);
 	uint32		bytes;
 
 	if (chunk == NULL)
@@ -387,6 +392,66 @@ append_to_block(FmsRunWriter *writer, const FmsRecord *record, uint32 bytes)
 	}
 }
 
+#ifdef USE_ASSERT_CHECKING
+/* Was the record packed at that offset of the packed records in the block? */
+static bool
+comes_back(const FmsRunWriter *writer, uint32 at_bytes,
+		   const FmsRecord *record)
+{
+	union
+	{
+		FmsRecord	record;
+		char		bytes[FMS_PACKED_BUFFER_BYTES];
+	}			buffer;
+	uint32		used = fms_block_room(writer->block->used_bytes);
+	const FmsRecord *unpacked =
+		fms_packed_read((const char *) (writer->block + 1), &at_bytes, used,
+						writer->first_keys->keys, buffer.bytes);
+
+	return unpacked && at_bytes == used &&
+		fms_record_bytes(unpacked) == fms_record_bytes(record) &&
+		memcmp(unpacked, record, fms_record_bytes(record)) == 0;
+}
+#endif
+
+/* Appends the record to the open block, which is packed.  False: no room. */
+static inline bool
+append_to_packed_block(FmsRunWriter *writer, const FmsRecord *record)
+{
+	FmsBlockHeader *block = writer->block;
+	uint32		room = fms_block_room(writer->block_bytes);
+	uint32		before = fms_block_room(block->used_bytes);
+	uint32		used = fms_packed_append((char *) (block + 1), before, room,
+										 record, true);
+
+	if (used == 0)
+		return false;
+	block->used_bytes = sizeof(FmsBlockHeader) + used;
+	block->records++;
+	Assert(comes_back(writer, before, record));
+	return true;
+}
+
+/*
+ * Appends the record to a packed block.  False if it belongs into a plain one:
+ * that is open and has room, or begins with the record as it is.
+ */
+static bool
+append_packed(FmsRunWriter *writer, const FmsRecord *record, uint32 bytes)
+{
+	bool		plain = writer->block && fms_block_is_plain(writer->block);
+
+	if (writer->block && !plain && append_to_packed_block(writer, record))
+		return true;
+	if (!fms_record_packs(record) || (plain && block_space(writer) >= bytes))
+		return false;
+	note_first_key(writer, record);
+	if (writer->block)
+		close_block(writer);
+	open_block(writer, FMS_BLOCK_PACKED_MAGIC);
+	return append_to_packed_block(writer, record);
+}
+
 void
 fms_run_append(FmsRunWriter *writer, const FmsRecord *record)
 {
@@ -394,23 +459,25 @@ fms_run_append(FmsRunWriter *writer, const FmsRecord *record)
 	uint32		bytes = fms_record_bytes(record);
 
 	run->largest_bytes = Max(run->largest_bytes, bytes);
-	if (unlikely(writer->compressing))
+	if (unlikely(writer->form == FMS_RUN_COMPRESSED))
 	{
 		if (fms_compressor_add(writer->compressor, record))
 			return;
 		end_chunk(writer);
-		/* a record larger than a chunk ends the compression of its run */
-		writer->compressing = fms_compressor_add(writer->compressor, record);
-		if (writer->compressing)
+		if (fms_compressor_add(writer->compressor, record))
 			return;
+		/* a record larger than a chunk ends the compression of its run */
+		writer->form = FMS_RUN_PLAIN;
 	}
+	if (writer->form == FMS_RUN_PACKED && append_packed(writer, record, bytes))
+		return;
 	append_to_block(writer, record, bytes);
 }
 
 void
 fms_run_finish(FmsRunWriter *writer)
 {
-	if (writer->compressing)
+	if (writer->form == FMS_RUN_COMPRESSED)
 		end_chunk(writer);
 	if (writer->block)
 		close_block(writer);

@@ -82,12 +82,18 @@ extern void fms_run_writer_rest(FmsRunWriter *writer);
 /* Waits for writes in flight and frees the writer. */
 extern void fms_run_writer_destroy(FmsRunWriter *writer);
 
-/*
- * Begins an empty run in *run.  Compressed: its blocks hold compressed chunks
- * until a record is too large for a chunk.  Current context; may ERROR.
- */
+/* What the blocks of a run hold. */
+typedef enum FmsRunForm
+{
+	FMS_RUN_PLAIN,				/* records as they are */
+	FMS_RUN_PACKED,				/* packed records where that gains much */
+	FMS_RUN_COMPRESSED			/* compressed chunks until a record is too
+								 * large for one */
+} FmsRunForm;
+
+/* Begins an empty run in *run.  Current context; may ERROR. */
 extern void fms_run_begin(FmsRunWriter *writer, FmsRun *run, uint32 id,
-						  uint32 level, bool compressed);
+						  uint32 level, FmsRunForm form);
 
 /* Appends a record that is not less than the previous one. */
 extern void fms_run_append(FmsRunWriter *writer, const FmsRecord *record);

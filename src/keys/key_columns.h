@@ -76,6 +76,27 @@ typedef struct FmsKeyType
  */
 extern const FmsKeyType *fms_key_type_find(Oid function);
 
+/* A tuple with the layout of a MinimalTuple as a heap tuple. */
+static inline HeapTupleData
+fms_heap_view(const char *tuple, Size tuple_bytes)
+{
+	HeapTupleData view = {0};
+
+	view.t_len = tuple_bytes + MINIMAL_TUPLE_OFFSET;
+	view.t_data = (HeapTupleHeader) (tuple - MINIMAL_TUPLE_OFFSET);
+	return view;
+}
+
+/* Flags with the offset of a value, or 0 if it is not in the tuple. */
+static inline uint16
+fms_column_flags(const char *tuple, Size tuple_bytes, Datum value)
+{
+	Size		offset = DatumGetPointer(value) - tuple;
+
+	return offset > 0 && offset < tuple_bytes &&
+		offset <= FMS_RECORD_COLUMN_MAX ? offset << FMS_RECORD_COLUMN_SHIFT : 0;
+}
+
 /* ---- keys.c ---- */
 
 typedef struct FmsColumn

@@ -18,17 +18,6 @@
 #include "keys/key_columns.h"
 #include "keys/keys.h"
 
-/* A tuple with the layout of a MinimalTuple as a heap tuple. */
-static inline HeapTupleData
-heap_view(const char *tuple, Size tuple_bytes)
-{
-	HeapTupleData view = {0};
-
-	view.t_len = tuple_bytes + MINIMAL_TUPLE_OFFSET;
-	view.t_data = (HeapTupleHeader) (tuple - MINIMAL_TUPLE_OFFSET);
-	return view;
-}
-
 /*
  * If the slot holds this very tuple, the column's value points into it.
  * Otherwise the column is searched, here and not in every comparison.
@@ -38,25 +27,22 @@ fms_keys_column_flags(FmsKeys *keys, TupleTableSlot *slot, const char *tuple,
 					  Size tuple_bytes)
 {
 	bool		isnull;
-	const char *value;
+	Datum		value;
 
 	if (keys->offset_attno == 0)
 		return 0;
-	value = DatumGetPointer(slot_getattr(slot, keys->offset_attno, &isnull));
+	value = slot_getattr(slot, keys->offset_attno, &isnull);
 	if (isnull)
 		return 0;
-	if (value <= tuple || value >= tuple + tuple_bytes)
+	if (DatumGetPointer(value) <= tuple ||
+		DatumGetPointer(value) >= tuple + tuple_bytes)
 	{
-		HeapTupleData view = heap_view(tuple, tuple_bytes);
+		HeapTupleData view = fms_heap_view(tuple, tuple_bytes);
 
-		value = DatumGetPointer(heap_getattr(&view, keys->offset_attno,
-											 keys->desc, &isnull));
-		/* the catalog has the value of a column that was added later */
-		if (isnull || value <= tuple || value >= tuple + tuple_bytes)
-			return 0;
+		value = heap_getattr(&view, keys->offset_attno, keys->desc, &isnull);
 	}
-	return value - tuple > FMS_RECORD_COLUMN_MAX ? 0 :
-		(value - tuple) << FMS_RECORD_COLUMN_SHIFT;
+	/* the catalog has the value of a column that was added later */
+	return fms_column_flags(tuple, tuple_bytes, value);
 }
 
 /* Column i of a record or first key. */
@@ -74,7 +60,7 @@ record_column(const FmsKeys *keys, const FmsRecord *record, int i,
 		*isnull = false;
 		return PointerGetDatum((char *) tuple + offset);
 	}
-	view = heap_view((const char *) tuple, record->tuple_bytes);
+	view = fms_heap_view((const char *) tuple, record->tuple_bytes);
 	if (record->flags & FMS_RECORD_FIRST_KEY)
 		return heap_getattr(&view, i + 1, keys->first_key_desc, isnull);
 	return heap_getattr(&view, keys->columns[i].attno, keys->desc, isnull);

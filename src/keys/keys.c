@@ -130,9 +130,28 @@ fms_keys_prefix_decides(const FmsKeys *keys)
 	return keys->prefix_decides;
 }
 
-void
-fms_keys_encode(FmsKeys *keys, TupleTableSlot *slot, FmsKeyImage *image)
+bool
+fms_keys_are_cheap(const FmsKeys *keys)
 {
+	int			i;
+
+	for (i = 0; i < keys->nencoded; i++)
+	{
+		if (keys->columns[i].sort_keys.collator)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Makes the key of the slot's tuple or, if that is NULL, of the tuple.  Returns
+ * the value of column `undecided`, or 0 if that is null or not in the key.
+ */
+static pg_attribute_always_inline Datum
+encode(FmsKeys *keys, TupleTableSlot *slot, HeapTuple tuple,
+	   FmsKeyImage *image)
+{
+	Datum		undecided = 0;
 	FmsKeyWriter writer = {
 		.at = image->bytes,
 		.end = image->bytes + FMS_KEY_MAX_BYTES
@@ -145,7 +164,9 @@ fms_keys_encode(FmsKeys *keys, TupleTableSlot *slot, FmsKeyImage *image)
 	{
 		const FmsColumn *column = &keys->columns[i];
 		bool		isnull;
-		Datum		value = slot_getattr(slot, column->attno, &isnull);
+		Datum		value = slot ?
+			slot_getattr(slot, column->attno, &isnull) :
+			heap_getattr(tuple, column->attno, keys->desc, &isnull);
 
 		/* the null byte is not inverted: nulls_first is independent of DESC */
 		writer.invert = 0;
@@ -156,6 +177,8 @@ fms_keys_encode(FmsKeys *keys, TupleTableSlot *slot, FmsKeyImage *image)
 			fms_encode_byte(&writer, VALUE_BYTE);
 			writer.invert = column->invert;
 			column->encode(&writer, value, &column->sort_keys);
+			if (i == keys->undecided)
+				undecided = value;
 		}
 	}
 
@@ -163,4 +186,27 @@ fms_keys_encode(FmsKeys *keys, TupleTableSlot *slot, FmsKeyImage *image)
 	image->record.key_bytes = fms_key_room(writer.at - image->bytes);
 	image->record.flags = !writer.truncated &&
 		keys->nencoded == keys->ncolumns ? FMS_RECORD_EXACT : 0;
+	return undecided;
+}
+
+void
+fms_keys_encode(FmsKeys *keys, TupleTableSlot *slot, FmsKeyImage *image)
+{
+	(void) encode(keys, slot, NULL, image);
+}
+
+void
+fms_keys_encode_tuple(FmsKeys *keys, const char *tuple, Size tuple_bytes,
+					  FmsKeyImage *image)
+{
+	HeapTupleData view = fms_heap_view(tuple, tuple_bytes);
+	Datum		undecided = encode(keys, NULL, &view, image);
+	bool		isnull;
+
+	if (image->record.flags & FMS_RECORD_EXACT || keys->offset_attno == 0)
+		return;
+	if (undecided == 0)
+		undecided = heap_getattr(&view, keys->offset_attno, keys->desc,
+								 &isnull);
+	image->record.flags = fms_column_flags(tuple, tuple_bytes, undecided);
 }

@@ -36,7 +36,6 @@
 #include "merge/leaf.h"
 #include "merge/merge.h"
 #include "tape/block.h"
-#include "tape/compressed_chunk.h"
 
 /*
  * Wins in a row after which the merge looks for the runner-up.  As long as the
@@ -64,12 +63,11 @@ fms_merge_bytes(const FmsMode *mode, const FmsFirstKeyMemory *first_keys,
 				int nruns, uint32 assist_blocks, uint32 block_bytes,
 				uint32 largest_bytes, bool compressed)
 {
-	Size		per_run = sizeof(FmsLeaf) + sizeof(FmsLoserNode);
+	Size		per_run = sizeof(FmsLeaf) + sizeof(FmsLoserNode) +
+		fms_leaf_unpacked_bytes(block_bytes, compressed);
 
 	if (largest_bytes > fms_block_room(block_bytes))
 		per_run += largest_bytes;
-	if (compressed)
-		per_run += fms_compressed_chunk_capacity(block_bytes);
 	return sizeof(FmsMerge) + nruns * per_run +
 		(mode->order != FMS_ORDER_NONE && first_keys->share_bytes > 0 ?
 		 fms_read_order_bytes(first_keys, mode->order, nruns) : 0) +

@@ -156,14 +156,28 @@ choose_for_run(FmsSpill *spill)
 	spill->run_blocked_us = spill->tape->write_blocked_us;
 }
 
+/*
+ * What the next run holds.  Modes for comparison, and a block size that was
+ * set, ask for a merge of plain blocks.
+ */
+static FmsRunForm
+choose_form(const FmsSpill *spill)
+{
+	if (spill->choice.compressed)
+		return FMS_RUN_COMPRESSED;
+	return spill->options->mode == FMS_MODE_FMSORT &&
+		!spill->sizing->block_was_set && fms_keys_are_cheap(spill->keys) ?
+		FMS_RUN_PACKED : FMS_RUN_PLAIN;
+}
+
 /* Begins writing a run of its own. */
 static void
 begin_run(FmsSpill *spill, FmsRun *run, uint32 level)
 {
-	bool		compressed = spill->choice.compressed;
+	FmsRunForm	form = choose_form(spill);
 
-	spill->compressed |= compressed;
-	fms_run_begin(spill->writer, run, spill->next_run_id++, level, compressed);
+	spill->compressed |= form == FMS_RUN_COMPRESSED;
+	fms_run_begin(spill->writer, run, spill->next_run_id++, level, form);
 }
 
 static void

@@ -27,15 +27,16 @@ fms_block_check(const FmsTape *tape, const char *block, uint32 block_bytes,
 				uint32 run, uint32 number)
 {
 	const FmsBlockHeader *header = (const FmsBlockHeader *) block;
-	bool		compressed = fms_block_is_compressed(header);
+	bool		plain = fms_block_is_plain(header);
 
 	if (unlikely(!fms_checksum_holds(&header->checksum, block_bytes,
 									 tape->salt, tape->checksums) ||
-				 (header->magic != FMS_BLOCK_MAGIC && !compressed) ||
+				 (!plain && header->magic != FMS_BLOCK_COMPRESSED_MAGIC &&
+				  header->magic != FMS_BLOCK_PACKED_MAGIC) ||
 				 header->run != run || header->number != number ||
 				 header->used_bytes > block_bytes ||
 				 header->used_bytes < sizeof(FmsBlockHeader) ||
 				 header->continued_bytes >
-				 (compressed ? 0 : fms_block_room(header->used_bytes))))
+				 (plain ? fms_block_room(header->used_bytes) : 0)))
 		report_bad_block(tape, header, run, number);
 }

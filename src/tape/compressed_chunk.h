@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * compressed_chunk.h
- *	  Records compressed together: the contents of a compressed run's blocks.
+ *	  Packed records compressed together: the contents of a compressed run's
+ *	  blocks.
  *
  *-------------------------------------------------------------------------
  */
@@ -10,14 +11,14 @@
 
 #include "postgres.h"
 
-#include "keys/record.h"
+#include "tape/packed_record.h"
 
 /* The header of a chunk on disk. */
 typedef struct FmsCompressedChunk
 {
 	uint16		stored_bytes;	/* that follow; equal to record_bytes: not
 								 * compressed */
-	uint16		record_bytes;	/* of the records, side by side */
+	uint16		record_bytes;	/* of the packed records */
 	uint32		records;		/* number of records; at least one */
 } FmsCompressedChunk;
 
@@ -38,9 +39,9 @@ fms_compressed_chunk_size(const FmsCompressedChunk *chunk)
 }
 
 /*
- * Unpacks a chunk, of which left_bytes can be read, to records[capacity].
- * False if fms_compressor_close() cannot have made it.  Reads and writes
- * nothing outside, whatever the chunk's bytes are.
+ * Decompresses a chunk, of which left_bytes can be read, to records[capacity],
+ * for fms_packed_read().  False if fms_compressor_close() cannot have made it.
+ * Reads and writes nothing outside, whatever the chunk's bytes are.
  */
 extern bool fms_compressed_chunk_unpack(const FmsCompressedChunk *chunk,
 										uint32 left_bytes, char *records,
@@ -51,9 +52,10 @@ typedef struct FmsCompressor FmsCompressor;
 
 /*
  * Creates a compressor in the current context; pfree() frees all of it.  It
- * takes at most 33 kB, which do not count against work_mem.
+ * takes at most 34 kB, which do not count against work_mem.  packs: see
+ * fms_packed_append().
  */
-extern FmsCompressor *fms_compressor_create(uint32 capacity);
+extern FmsCompressor *fms_compressor_create(uint32 capacity, bool packs);
 
 /*
  * Adds a copy of the record.  False, with nothing changed, if the rest of the
@@ -68,7 +70,7 @@ extern bool fms_compressor_add(FmsCompressor *compressor,
  * stay valid until the next add().
  */
 extern const FmsCompressedChunk *
-fms_compressor_close(FmsCompressor *compressor, const FmsRecord **first,
-					 const FmsRecord **last);
+fms_compressor_close(FmsCompressor *compressor, FmsKeys *keys,
+					 const FmsRecord **first, const FmsRecord **last);
 
 #endif							/* FMS_COMPRESSED_CHUNK_H */
