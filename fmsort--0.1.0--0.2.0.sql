@@ -59,9 +59,6 @@ CREATE FUNCTION fmsort_calibrate(
 	size_mb int DEFAULT 512,
 	keep boolean DEFAULT true,
 	direct_io boolean DEFAULT true,
-	patterns text[] DEFAULT NULL,
-	block_sizes int[] DEFAULT NULL,
-	queue_depths int[] DEFAULT NULL,
 	OUT pattern text,
 	OUT block_bytes int,
 	OUT queue_depth int,
@@ -71,15 +68,15 @@ RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'fmsort_calibrate'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 
-COMMENT ON FUNCTION fmsort_calibrate(name, double precision, int, boolean, boolean, text[], int[], int[]) IS
-'Measures the device under a tablespace (null: the one that temporary files go to) with a temporary file of size_mb MB (2^20 bytes) in that many seconds, and keeps a complete direct measurement as its profile. One row for each pattern, block size (bytes) and queue depth: MB (10^6 bytes) and requests a second. Loads the device. Errors: no such tablespace, no right to create files in it, no direct I/O there, too few seconds, disk full, temp_file_limit exceeded.';
+COMMENT ON FUNCTION fmsort_calibrate(name, double precision, int, boolean, boolean) IS
+'Measures the device under a tablespace (null: the one that temporary files go to) with a temporary file of size_mb MB (2^20 bytes) in that many seconds, and keeps a measurement with direct I/O as its profile, unless keep is false. One row for each pattern, block size (bytes) and queue depth: MB (10^6 bytes) and requests a second. Loads the device. Errors: no such tablespace, no right to create files in it, no direct I/O there, too few seconds, disk full, temp_file_limit exceeded.';
 
 /*
  * It writes to a device as fast as it can.  Who may write the server's files
  * anyhow can do worse.
  */
-REVOKE ALL ON FUNCTION fmsort_calibrate(name, double precision, int, boolean, boolean, text[], int[], int[]) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION fmsort_calibrate(name, double precision, int, boolean, boolean, text[], int[], int[]) TO pg_write_server_files;
+REVOKE ALL ON FUNCTION fmsort_calibrate(name, double precision, int, boolean, boolean) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION fmsort_calibrate(name, double precision, int, boolean, boolean) TO pg_write_server_files;
 
 CREATE FUNCTION fmsort_recommend(
 	work_mem text,

@@ -25,17 +25,6 @@ const char *const fms_pattern_names[FMS_PATTERNS] = {
 	"SR", "RR", "SW", "RW", "append"
 };
 
-FmsPattern
-fms_device_pattern(const char *name)
-{
-	for (int i = 0; i < FMS_PATTERNS; i++)
-	{
-		if (pg_strcasecmp(name, fms_pattern_names[i]) == 0)
-			return i;
-	}
-	return FMS_PATTERNS;
-}
-
 /* The i with first << i == value; -1: none. */
 static int
 index_of(int64 value, int64 first, int n)
@@ -56,7 +45,7 @@ is_rate(double mb)
 }
 
 void
-fms_device_note(FmsDevice *device, FmsPattern pattern, int64 block_bytes,
+fms_device_note(FmsDevice *device, const char *pattern, int64 block_bytes,
 				int64 depth, double mb)
 {
 	int			block = index_of(block_bytes, FMS_DEVICE_BLOCK_BYTES(0),
@@ -65,9 +54,10 @@ fms_device_note(FmsDevice *device, FmsPattern pattern, int64 block_bytes,
 
 	if (block < 0 || i < 0 || !is_rate(mb))
 		return;
-	if (pattern == FMS_PATTERN_RR)
+	if (pg_strcasecmp(pattern, fms_pattern_names[FMS_PATTERN_RR]) == 0)
 		device->read_mb[block][i] = mb;
-	else if (pattern == FMS_PATTERN_APPEND)
+	else if (pg_strcasecmp(pattern,
+						   fms_pattern_names[FMS_PATTERN_APPEND]) == 0)
 		device->write_mb = mb;
 	else
 		return;

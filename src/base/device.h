@@ -42,14 +42,14 @@ typedef enum FmsPattern
 
 extern const char *const fms_pattern_names[FMS_PATTERNS];
 
-/* FMS_PATTERNS if there is no such pattern. */
-extern FmsPattern fms_device_pattern(const char *name);
-
 /* Finds the device under the session's temporary files.  May ERROR. */
 typedef void (*FmsFindDevice) (FmsDevice *device);
 
-/* Adds a measured rate, MB/s.  Ignores values that cannot be. */
-extern void fms_device_note(FmsDevice *device, FmsPattern pattern,
+/*
+ * Adds the rate mb, MB/s, of the pattern with that name.  Ignores a pattern
+ * that sorts do not use, and values that cannot be.
+ */
+extern void fms_device_note(FmsDevice *device, const char *pattern,
 							int64 block_bytes, int64 depth, double mb);
 
 /* MB/s of random reads with that block size and depth; 0: unknown. */

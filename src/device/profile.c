@@ -190,8 +190,7 @@ read_profile_row(HeapTuple tuple, TupleDesc desc, Reading *reading)
 static void
 read_rate_row(HeapTuple tuple, TupleDesc desc, Reading *reading)
 {
-	fms_device_note(&reading->device,
-					fms_device_pattern(get_column(tuple, desc, "pattern")),
+	fms_device_note(&reading->device, get_column(tuple, desc, "pattern"),
 					atoi(get_column(tuple, desc, "block_bytes")),
 					atoi(get_column(tuple, desc, "queue_depth")),
 					strtod(get_column(tuple, desc, "mb_per_s"), NULL));

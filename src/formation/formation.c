@@ -254,10 +254,12 @@ static inline bool
 is_beyond_cutoff(const FmsFormation *formation, const FmsKeyImage *image)
 {
 	const FmsRecord *cutoff = formation->cutoff.record;
-	uint64		prefix = fms_record_prefix(&image->record);
+	uint64		prefix;
 
-	if (cutoff == NULL)
+	/* not earlier: the processor would wait until the key is in the cache */
+	if (likely(cutoff == NULL))
 		return false;
+	prefix = fms_record_prefix(&image->record);
 	if (prefix != fms_record_prefix(cutoff))
 		return prefix > fms_record_prefix(cutoff);
 	return fms_keys_prefix_decides(formation->keys) &&

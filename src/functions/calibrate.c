@@ -14,12 +14,10 @@
  */
 #include "postgres.h"
 
-#include "catalog/pg_type.h"
 #include "commands/tablespace.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "miscadmin.h"
-#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/tuplestore.h"
 
@@ -58,9 +56,6 @@
 #define GRID_PATTERNS	FMS_PATTERN_APPEND
 #define GRID_POINTS		(FMS_DEVICE_BLOCKS * FMS_DEVICE_DEPTHS * GRID_PATTERNS)
 
-/* A set of powers of two that was not restricted. */
-#define ALL				PG_UINT32_MAX
-
 typedef struct Calibration
 {
 	/* arguments */
@@ -68,9 +63,6 @@ typedef struct Calibration
 	uint64		file_bytes;
 	bool		keep;
 	bool		direct;
-	uint32		patterns;		/* set of 1 << FmsPattern */
-	uint32		blocks;			/* set of bytes */
-	uint32		depths;			/* set of depths */
 
 	FmsProbe   *probe;
 	instr_time	start;
@@ -83,41 +75,6 @@ typedef struct Calibration
 PG_FUNCTION_INFO_V1(fmsort_calibrate);
 
 /* ---- arguments ---- */
-
-/*
- * The set of an array argument's elements, powers of two from least to most; a
- * pattern is 1 << its number.  ALL if the argument is null.
- */
-static uint32
-choose(FunctionCallInfo fcinfo, int argument, const char *name, int64 least,
-	   int64 most)
-{
-	ArrayType  *array;
-	ArrayIterator iterator;
-	Datum		value;
-	bool		isnull;
-	uint32		chosen = 0;
-
-	if (PG_ARGISNULL(argument))
-		return ALL;
-	array = PG_GETARG_ARRAYTYPE_P(argument);
-	iterator = array_create_iterator(array, 0, NULL);
-	while (array_iterate(iterator, &value, &isnull))
-	{
-		int64		element = isnull ? 0 :
-			ARR_ELEMTYPE(array) == INT4OID ? DatumGetInt32(value) :
-			(int64) 1 << fms_device_pattern(TextDatumGetCString(value));
-
-		if (element < least || element > most ||
-			(element & (element - 1)) != 0)
-			ereport(ERROR,
-					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-					 errmsg("invalid value in argument \"%s\"", name),
-					 errhint("Patterns are SR, RR, SW, RW and append, block sizes powers of two from 512 to 4194304, queue depths from 1 to 64.")));
-		chosen |= element;
-	}
-	return chosen;
-}
 
 /* The arguments in the order of the SQL definition. */
 static void
@@ -144,23 +101,14 @@ read_arguments(FunctionCallInfo fcinfo, Calibration *calibration)
 		fms_profile_tablespace(PG_ARGISNULL(0) ? NULL :
 							   NameStr(*PG_GETARG_NAME(0)));
 	calibration->direct = PG_GETARG_BOOL(4);
-	calibration->patterns = choose(fcinfo, 5, "patterns", 1,
-								   1 << (FMS_PATTERNS - 1));
-	calibration->blocks = choose(fcinfo, 6, "block_sizes",
-								 FMS_DEVICE_BLOCK_BYTES(0),
-								 FMS_BLOCK_MAX_BYTES);
-	calibration->depths = choose(fcinfo, 7, "queue_depths",
-								 1, FMS_DEVICE_DEPTH_MAX);
-	calibration->keep = PG_GETARG_BOOL(3) && calibration->direct &&
-		(calibration->patterns & calibration->blocks &
-		 calibration->depths) == ALL;
+	calibration->keep = PG_GETARG_BOOL(3) && calibration->direct;
 	if (calibration->keep)
 		PreventCommandIfReadOnly("fmsort_calibrate() with keep => true");
 }
 
 /* ---- measuring ---- */
 
-/* The chosen points of the grid. */
+/* The points of the grid that are possible here. */
 static void
 add_points(Calibration *calibration)
 {
@@ -174,10 +122,7 @@ add_points(Calibration *calibration)
 			i % GRID_PATTERNS, FMS_DEVICE_BLOCK_BYTES(block),
 			FMS_DEVICE_DEPTH(depth), 0
 		};
-		if ((calibration->patterns & (1 << point->pattern)) &&
-			(calibration->blocks & point->block_bytes) &&
-			(calibration->depths & point->depth) &&
-			fms_probe_can(calibration->probe, point))
+		if (fms_probe_can(calibration->probe, point))
 			calibration->npoints++;
 	}
 }
@@ -232,8 +177,7 @@ measure(Calibration *calibration)
 				measure_point(calibration, point, left--);
 		}
 	}
-	if (calibration->patterns & (1 << FMS_PATTERN_APPEND))
-		calibration->points[calibration->npoints++] = append;
+	calibration->points[calibration->npoints++] = append;
 	calibration->facts.file_bytes = fms_probe_file_bytes(calibration->probe);
 	calibration->facts.io_method = fms_probe_io_method(calibration->probe);
 	calibration->facts.seconds = fms_clock_since_us(calibration->start) / 1e6;

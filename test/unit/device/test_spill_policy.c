@@ -44,8 +44,8 @@ set_device(FmsDevice *device, double mb)
 	memset(device, 0, sizeof(*device));
 	if (mb > 0)
 	{
-		fms_device_note(device, FMS_PATTERN_APPEND, 262144, 4, mb);
-		fms_device_note(device, FMS_PATTERN_RR, BLOCK, 8, mb);
+		fms_device_note(device, "append", 262144, 4, mb);
+		fms_device_note(device, "RR", BLOCK, 8, mb);
 	}
 }
 
@@ -293,7 +293,7 @@ check_observations(void)
 	shim_ok(!facts.device_seen && facts.device.write_mb == 1000,
 			"a device that was not waited for stays as known");
 	facts.async_reads = false;
-	fms_device_note(&facts.device, FMS_PATTERN_RR, BLOCK, 1, 100);
+	fms_device_note(&facts.device, "RR", BLOCK, 1, 100);
 	shim_ok(goes(false, FMS_DIRECT_ROOM) && choice.device_mb < 100,
 			"one read at a time may be slow where many are not");
 }

@@ -285,7 +285,7 @@ invent_device(void)
 		for (d = 0; d < FMS_DEVICE_DEPTHS; d++)
 		{
 			if (shim_below(4) > 0)
-				fms_device_note(&options.device, FMS_PATTERN_RR,
+				fms_device_note(&options.device, "RR",
 								FMS_DEVICE_BLOCK_BYTES(b),
 								FMS_DEVICE_DEPTH(d),
 								1 + shim_below(1000 << b));
@@ -315,7 +315,7 @@ check_devices(void)
 		options.device.known = false;
 		choose(&fms_mode_fmsort);
 		unknown = sizing.block_bytes;
-		fms_device_note(&options.device, FMS_PATTERN_APPEND,
+		fms_device_note(&options.device, "append",
 						FMS_DEVICE_BLOCK_BYTES(0), FMS_DEVICE_DEPTH(0), 100);
 		choose(&fms_mode_fmsort);
 		HOLDS(options.device.known && sizing.block_bytes == unknown);
