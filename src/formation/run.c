@@ -445,10 +445,8 @@ append_packed(FmsRunWriter *writer, const FmsRecord *record, uint32 bytes)
 		return true;
 	if (!fms_record_packs(record) || (plain && block_space(writer) >= bytes))
 		return false;
-	note_first_key(writer, record);
-	if (writer->block)
-		close_block(writer);
-	open_block(writer, FMS_BLOCK_PACKED_MAGIC);
+	/* no open block has that much room */
+	make_space(writer, writer->block_bytes, record, FMS_BLOCK_PACKED_MAGIC);
 	return append_to_packed_block(writer, record);
 }
 
