@@ -126,7 +126,7 @@ fms_compressor_close(FmsCompressor *compressor, FmsKeys *keys,
 	/* bytes of an earlier chunk must not go to disk */
 	memset(stored + bytes, 0, MAXALIGN(bytes) - bytes);
 	Assert(fms_compressed_chunk_size(chunk) <=
-		   sizeof(FmsCompressedChunk) + record_bytes);
+		   sizeof(FmsCompressedChunk) + MAXALIGN(record_bytes));
 
 	*first = fms_packed_read(compressor->bytes, &first_at, record_bytes, keys,
 							 compressor->first);

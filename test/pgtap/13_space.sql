@@ -31,7 +31,7 @@ BEGIN
 END
 $$;
 
-SELECT cmp_ok(round(disk(query, 'fmsort', memory, stock * 1.15) / stock, 3), '<=',
+SELECT cmp_ok(round(disk(query, 'fmsort', memory, stock * 1.2) / stock, 3), '<=',
   most, format('%s, %s: disk as a part of PostgreSQL''s', query, memory))
 FROM (VALUES
     ('SELECT id, k, pad FROM spc ORDER BY k', 1.15),
