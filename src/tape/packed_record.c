@@ -6,14 +6,15 @@
  *
  *	  record	| header | key, 2 .. 34 B | tuple, from its byte 10 on | pad |
  *
- *	  packed	| tag | head, if it differs | tuple, from its byte 16 on |
+ *	  packed	| tag | head, if it differs | key? | tuple, from byte 16 on |
  *	  whole		|  0  | pad | record |
  *
  *	  area		| head | packed or whole | packed or whole | ... |
  *
  * The head is the tuple's bytes 10 to 15: number of columns, flags, nulls.  A
  * tuple with the area's head does not store it.  The key is encoded again from
- * the tuple.  Only whole records are aligned; the merge reads them where they
+ * the tuple, except short keys of longer tuples: these are stored, which takes
+ * less time and little space.  Only whole records are aligned; the merge reads them where they
  * are.
  *
  * Memory: the caller's.
@@ -30,13 +31,20 @@
 
 /* The tag of a whole record. */
 #define TAG_WHOLE			0
-/* Other tags: does a head follow, and the bytes behind it, plus 1. */
+/* Other tags: does a head follow, a key, and the tuple's bytes, plus 1. */
 #define TAG_HAS_HEAD		0x01
-#define TAG_LENGTH_SHIFT	1
+#define TAG_HAS_KEY			0x02
+#define TAG_LENGTH_SHIFT	2
 /* A tag from there on has a second byte for its higher bits. */
 #define TAG_IS_LONG			0x80
 #define TAG_LOW_BITS		7
 #define TAG_MAX_BYTES		2
+
+/*
+ * The key is stored, exact ones of FMS_PREFIX_BYTES only, from this length of
+ * a tuple on, in bytes: it is 1/6 of it, and the head and padding are spared.
+ */
+#define KEY_KEPT_FROM_BYTES	64
 
 StaticAssertDecl(TUPLE_KNOWN_BYTES == MAXALIGN(SizeofMinimalTupleHeader),
 				 "every tuple has its known bytes");
@@ -45,6 +53,14 @@ StaticAssertDecl((FMS_PACKED_TUPLE_BYTES + 1) << TAG_LENGTH_SHIFT <
 				 "the longest tuple's tag fits into two bytes");
 StaticAssertDecl(FMS_PACKED_BUFFER_BYTES == MAXALIGN(FMS_PACKED_BUFFER_BYTES),
 				 "the tuple in the buffer is aligned");
+
+static inline bool
+keeps_key(const FmsRecord *record)
+{
+	return record->tuple_bytes >= KEY_KEPT_FROM_BYTES &&
+		record->key_bytes == FMS_PREFIX_BYTES &&
+		record->flags == FMS_RECORD_EXACT;
+}
 
 static uint32
 append_whole(char *area, uint32 at_bytes, uint32 end_bytes,
@@ -78,12 +94,15 @@ fms_packed_append(char *area, uint32 at_bytes, uint32 end_bytes,
 	}
 	if (!packs || !fms_record_packs(record))
 		return append_whole(area, at_bytes, end_bytes, record);
-	if (end_bytes - at_bytes < TAG_MAX_BYTES + HEAD_BYTES + rest_bytes)
+	if (end_bytes - at_bytes <
+		TAG_MAX_BYTES + HEAD_BYTES + FMS_PREFIX_BYTES + rest_bytes)
 		return 0;
 
 	at = area + at_bytes;
 	if (memcmp(head, area, HEAD_BYTES) != 0)
 		tag |= TAG_HAS_HEAD;
+	if (keeps_key(record))
+		tag |= TAG_HAS_KEY;
 	if (tag < TAG_IS_LONG)
 		*at++ = tag;
 	else
@@ -95,6 +114,11 @@ fms_packed_append(char *area, uint32 at_bytes, uint32 end_bytes,
 	{
 		memcpy(at, head, HEAD_BYTES);
 		at += HEAD_BYTES;
+	}
+	if (tag & TAG_HAS_KEY)
+	{
+		memcpy(at, fms_record_key(record), FMS_PREFIX_BYTES);
+		at += FMS_PREFIX_BYTES;
 	}
 	memcpy(at, head + HEAD_BYTES, rest_bytes);
 	return at + rest_bytes - area;
@@ -114,10 +138,21 @@ read_whole(const char *area, uint32 *at_bytes, uint32 end_bytes)
 	return record;
 }
 
-/*
- * Makes the record of a tuple, in front of which there is room for the longest
- * key.
- */
+/* Makes the record of a tuple, in front of which there is room for the key. */
+static inline const FmsRecord *
+make_record_with_key(const char *key, char *tuple, uint32 tuple_bytes)
+{
+	FmsRecord  *record = (FmsRecord *) (tuple - (FMS_PREFIX_BYTES -
+												 FMS_KEY_LAST_BYTES));
+
+	record->tuple_bytes = tuple_bytes;
+	record->key_bytes = FMS_PREFIX_BYTES;
+	record->flags = FMS_RECORD_EXACT;
+	memcpy(fms_record_key(record), key, FMS_PREFIX_BYTES);
+	return record;
+}
+
+/* The same, with a key that is encoded again. */
 static const FmsRecord *
 make_record(FmsKeys *keys, char *tuple, uint32 tuple_bytes)
 {
@@ -143,6 +178,7 @@ fms_packed_read(const char *area, uint32 *at_bytes, uint32 end_bytes,
 	char	   *tuple = buffer + FMS_KEY_MAX_BYTES - FMS_KEY_LAST_BYTES;
 	const char *end = area + end_bytes;
 	const char *head = area;
+	const char *key = NULL;
 	const char *at;
 	uint32		tag;
 	uint32		tuple_bytes;
@@ -168,6 +204,13 @@ fms_packed_read(const char *area, uint32 *at_bytes, uint32 end_bytes,
 		head = at;
 		at += HEAD_BYTES;
 	}
+	if (tag & TAG_HAS_KEY)
+	{
+		if (end - at < FMS_PREFIX_BYTES)
+			return NULL;
+		key = at;
+		at += FMS_PREFIX_BYTES;
+	}
 	rest_bytes = (tag >> TAG_LENGTH_SHIFT) - 1;
 	tuple_bytes = TUPLE_KNOWN_BYTES + rest_bytes;
 	if (rest_bytes > end - at || tuple_bytes > FMS_PACKED_TUPLE_BYTES)
@@ -181,5 +224,6 @@ fms_packed_read(const char *area, uint32 *at_bytes, uint32 end_bytes,
 	if (((MinimalTuple) tuple)->t_hoff > tuple_bytes + MINIMAL_TUPLE_OFFSET)
 		return NULL;
 	*at_bytes = at + rest_bytes - area;
-	return make_record(keys, tuple, tuple_bytes);
+	return key ? make_record_with_key(key, tuple, tuple_bytes) :
+		make_record(keys, tuple, tuple_bytes);
 }
