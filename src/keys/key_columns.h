@@ -93,8 +93,9 @@ fms_column_flags(const char *tuple, Size tuple_bytes, Datum value)
 {
 	Size		offset = DatumGetPointer(value) - tuple;
 
-	return offset > 0 && offset < tuple_bytes &&
-		offset <= FMS_RECORD_COLUMN_MAX ? offset << FMS_RECORD_COLUMN_SHIFT : 0;
+	if (offset == 0 || offset >= tuple_bytes || offset > FMS_RECORD_COLUMN_MAX)
+		return 0;
+	return offset << FMS_RECORD_COLUMN_SHIFT;
 }
 
 /* ---- keys.c ---- */

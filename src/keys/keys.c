@@ -144,8 +144,9 @@ fms_keys_are_cheap(const FmsKeys *keys)
 }
 
 /*
- * Makes the key of the slot's tuple or, if that is NULL, of the tuple.  Returns
- * the value of column `undecided`, or 0 if that is null or not in the key.
+ * Makes the key of the slot's tuple or, if slot is NULL, of the tuple.
+ * Returns the value of column `undecided`, or 0 if it is null or not in the
+ * key.
  */
 static pg_attribute_always_inline Datum
 encode(FmsKeys *keys, TupleTableSlot *slot, HeapTuple tuple,

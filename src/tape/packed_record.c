@@ -4,9 +4,9 @@
  *	  Records without what their tuples give again: the contents of packed
  *	  blocks and of compressed chunks.
  *
- *	  record	| header | key, 2 .. 34 B | tuple, from its byte 10 on | pad |
+ *	  record	| header | key, 2 .. 34 B | tuple, from byte 10 on | pad |
  *
- *	  packed	| tag | head, if it differs | key? | tuple, from byte 16 on |
+ *	  packed	| tag | head? | key? | tuple, from byte 16 on |
  *	  whole		|  0  | pad | record |
  *
  *	  area		| head | packed or whole | packed or whole | ... |

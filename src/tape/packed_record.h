@@ -57,8 +57,8 @@ extern uint32 fms_packed_append(char *area, uint32 at_bytes, uint32 end_bytes,
 /*
  * Returns the closed record at *at_bytes, and moves *at_bytes behind it.  The
  * record is in area[end_bytes] or in buffer, which is MAXALIGNed and has
- * FMS_PACKED_BUFFER_BYTES.  NULL if fms_packed_append() cannot have written it.
- * May run an encoder, hence allocate and ERROR.
+ * FMS_PACKED_BUFFER_BYTES.  Returns NULL if fms_packed_append() cannot have
+ * written it.  May run an encoder, hence allocate and ERROR.
  */
 extern const FmsRecord *fms_packed_read(const char *area, uint32 *at_bytes,
 										uint32 end_bytes, FmsKeys *keys,

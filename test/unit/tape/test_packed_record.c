@@ -93,8 +93,8 @@ test_round_trip(uint32 area_bytes, uint32 tuple_most, uint32 usual_of)
 			const FmsRecord *record = make_record(&kept[count], tuple_bytes,
 												  shim_below(usual_of) > 0);
 			bool		packs = shim_below(20) > 0;
-			uint32		end = fms_packed_append(area, used, area_bytes, record,
-												packs);
+			uint32		end = fms_packed_append(area, used, area_bytes,
+												record, packs);
 
 			if (end == 0)
 				break;
@@ -110,7 +110,8 @@ test_round_trip(uint32 area_bytes, uint32 tuple_most, uint32 usual_of)
 													  buffer);
 
 			right &= record != NULL &&
-				memcmp(record, &kept[i], fms_record_bytes(&kept[i].record)) == 0;
+				memcmp(record, &kept[i],
+					   fms_record_bytes(&kept[i].record)) == 0;
 		}
 		right &= at == used;
 		right &= fms_packed_read(copy, &at, used, NULL, buffer) == NULL;
@@ -160,7 +161,8 @@ test_size(void)
 	Space		space;
 	const FmsRecord *record = make_record(&space, KNOWN + 8, true);
 	uint32		first = fms_packed_append(area, 0, BLOCK_MIN, record, true);
-	uint32		second = fms_packed_append(area, first, BLOCK_MIN, record, true);
+	uint32		second = fms_packed_append(area, first, BLOCK_MIN, record,
+										   true);
 
 	shim_ok(second - first == 9, "two integers: nine bytes");
 }
@@ -190,7 +192,8 @@ test_damage(void)
 
 			make_record(&space, KNOWN + shim_below(TUPLE_MAX - KNOWN),
 						shim_below(2));
-			end = fms_packed_append(area, used, area_bytes, &space.record, true);
+			end = fms_packed_append(area, used, area_bytes, &space.record,
+									true);
 			used = Max(used, end);
 		} while (end > 0 && shim_below(10));
 		/* the block may end before it, too */
