@@ -260,6 +260,9 @@ BENCH_progress = progress/watch
 BENCH_stat = stat/paired
 BENCH_cancel = cancel/moments
 BENCH_paired = tuplesort/paired
+BENCH_small = small/sorts
+BENCH_pgbench = small/pgbench
+BENCH_temp-space = temp-space
 
 bench-tuplesort: ## whole queries beside PostgreSQL's sort, an hour or two
 bench-zoo: ## the same on slowed devices, as root, half an hour
@@ -270,6 +273,9 @@ bench-progress: ## the estimates of fmsort_progress, a minute
 bench-stat: ## what statistics cost, two minutes
 bench-cancel: ## how long a cancelled sort goes on, an hour
 bench-paired: ## an older fmsort (OLD=COMMIT) beside this one, an hour
+bench-small: ## processor time of sorts from 3 to 1.5 million rows, 20 minutes
+bench-pgbench: ## processor time of small sorts under pgbench, 10 minutes
+bench-temp-space: ## temporary space beside PostgreSQL's sort, a minute
 
 bench-%: FORCE
 	@test/bench/$(or $(BENCH_$*),$(error there is no benchmark '$*'))

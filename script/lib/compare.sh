@@ -23,6 +23,36 @@ COMPARE_DIRECT_IO=on
 
 sql() { psql -X -q -A -t -v ON_ERROR_STOP=1 "$@"; }
 
+# turns FIRST LAST CONTENDER...: a line "round contender" for each turn.  Each
+# round starts with another contender, so that none always follows the same.
+turns() {
+    local first=$1 last=$2 round i
+    shift 2
+
+    for ((round = first; round <= last; round++)); do
+        for ((i = 0; i < $#; i++)); do
+            echo "$round ${*:(round - first + i) % $# + 1:1}"
+        done
+    done
+}
+
+# An SQL function: the median of ratios and its 95 % confidence interval.  The
+# interval is one of ranks, which does not assume a normal distribution.
+median_function() {
+    cat <<'EOF'
+CREATE FUNCTION median_of(ratios float8[], OUT median float8, OUT low float8,
+  OUT high float8) LANGUAGE sql IMMUTABLE AS
+$$
+SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY r),
+  (array_agg(r ORDER BY r))
+    [greatest(1, floor(count(*) / 2.0 - 0.98 * sqrt(count(*))))::int],
+  (array_agg(r ORDER BY r))
+    [least(count(*), ceil(1 + count(*) / 2.0 + 0.98 * sqrt(count(*))))::int]
+FROM unnest(ratios) r
+$$;
+EOF
+}
+
 compare_check() {
     ((COMPARE_BASE_BLOCK >= 1024 && COMPARE_BASE_BLOCK % 1024 == 0)) ||
         die "BASE_BLOCK is $COMPARE_BASE_BLOCK, but has to be a multiple of 1024"
@@ -252,6 +282,33 @@ compare_describe() {
     say "Disk:       $(disk_below "$CLUSTER_DIR")"
     say "Memory:     $(($(meminfo MemAvailable) / 1024)) MB free, for" \
         "$(sql -c "SELECT pg_size_pretty(pg_table_size('orders'))") of orders"
+}
+
+# Of which sources: the last commit that changed any, "+" if they have been
+# changed since, nothing where git does not know.  Results of different ones
+# must not come into one file.
+source_state() {
+    local commit
+
+    commit=$(git -C "$FMSORT_ROOT" log -1 --format=%h -- src 2>/dev/null) ||
+        return 0
+    [[ $commit ]] || return 0
+    git -C "$FMSORT_ROOT" diff --quiet HEAD -- src || commit+=+
+    printf ' (sources: %s)' "$commit"
+}
+
+# For the head of a CSV file: a line "# name: value" each.
+csv_environment() {
+    cat <<EOF
+# date: $(date -u +%Y-%m-%d)
+# fmsort: $(version)$(source_state)
+# PostgreSQL: $(sql -c "SHOW server_version")
+# kernel: $(uname -r)
+# processor: $(lscpu | sed -n 's/^Model name: *//p' | head -n 1), $(nproc) cores
+# memory: $(($(meminfo MemTotal) / 1024)) MB
+# disk: $(disk_below "$CLUSTER_DIR")
+# shared_buffers: $(sql -c "SHOW shared_buffers")
+EOF
 }
 
 meminfo() { sed -n "s/^$1: *\([0-9]*\) kB/\1/p" /proc/meminfo; }

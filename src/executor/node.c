@@ -85,6 +85,7 @@ begin_node(CustomScanState *css, EState *estate, int eflags)
 {
 	FmsSortState *state = (FmsSortState *) css;
 	CustomScan *plan = (CustomScan *) css->ss.ps.plan;
+	const TupleTableSlotOps *operations;
 	TupleDesc	desc;
 
 	state->presorted = fms_plan_read(plan, &state->spec);
@@ -94,13 +95,15 @@ begin_node(CustomScanState *css, EState *estate, int eflags)
 	desc = ExecGetResultType(outerPlanState(css));
 
 	/*
-	 * The executor has made a virtual scan slot; ours holds minimal tuples.
-	 * Nothing is projected, so parents see that slot: the child's tuples have
-	 * the constants of the target list, too.
+	 * The executor has made a virtual scan slot; ours holds minimal tuples,
+	 * or the values of words.  Nothing is projected, so parents see that
+	 * slot: the child's tuples have the constants of the target list, too.
 	 */
-	fms_init_scan_slot(estate, &css->ss, desc, &TTSOpsMinimalTuple);
+	operations = fms_keys_are_words(desc, &state->spec) ?
+		&TTSOpsVirtual : &TTSOpsMinimalTuple;
+	fms_init_scan_slot(estate, &css->ss, desc, operations);
 	css->ss.ps.ps_ProjInfo = NULL;
-	css->ss.ps.resultops = &TTSOpsMinimalTuple;
+	css->ss.ps.resultops = operations;
 	css->ss.ps.resultopsfixed = true;
 	css->ss.ps.resultopsset = true;
 
@@ -293,6 +296,21 @@ finish_sort(FmsSortState *state)
 
 /* ---- running ---- */
 
+/* Stores the sort's tuple; of a word only the value, for the parent's use. */
+static inline TupleTableSlot *
+store_tuple(TupleTableSlot *slot, MinimalTuple tuple)
+{
+	Form_pg_attribute column;
+
+	if (!TTS_IS_VIRTUAL(slot))
+		return ExecStoreMinimalTuple(tuple, slot, false);
+	ExecClearTuple(slot);
+	column = TupleDescAttr(slot->tts_tupleDescriptor, 0);
+	slot->tts_values[0] = fms_word_tuple_value(tuple, column->attlen,
+											   &slot->tts_isnull[0]);
+	return ExecStoreVirtualTuple(slot);
+}
+
 static TupleTableSlot *
 exec_node(CustomScanState *css)
 {
@@ -311,7 +329,7 @@ exec_node(CustomScanState *css)
 		if (tuple)
 		{
 			state->returned++;
-			return ExecStoreMinimalTuple(tuple, slot, false);
+			return store_tuple(slot, tuple);
 		}
 		ExecClearTuple(slot);
 		if (state->input_done)

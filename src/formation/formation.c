@@ -1,125 +1,39 @@
 /*-------------------------------------------------------------------------
  *
  * formation.c
- *	  Run formation: tuples in memory, in order, or written as a run
+ *	  Run formation: rows in memory, in order, or written as a run
  *	  (Algorithm 1, lines 3 to 6).
  *
- * Records lie in order of arrival in one piece of an arena, entries in the
- * other.  Only the entries are sorted.
+ * The rows of a sort are tuples (tuples.c) or words (words.c); this file has
+ * what both do alike.
  *
- *	  entries [prefix|offset] [prefix|offset] ..
- *	                     |               |
- *	                     v               v
- *	  records [header|key|tuple] [header|key|tuple] ..
+ * Top-N.  If only n rows are wanted, memory holds up to about 2 n, then the n
+ * smallest are kept.  The largest of these is the cutoff; rows that do not
+ * sort before the cutoff are dropped.
  *
- * Top-N.  If only n tuples are wanted, memory holds up to about 2 n, then the
- * n smallest are kept.  The largest of these is the cutoff; tuples that do not
- * sort before the cutoff are dropped, most of them by their key prefix.
- *
- * Spilling.  The tuples that arrived first are written, the others move up:
- *
- *	  before:  [e0 e1 e2 e3 e4 ..]  [r0 r1 r2 r3 r4 ..]
- *	  after:   [e2 e3 e4 ..]        [r2 r3 r4 ..]		0 and 1: a run
- *
- * Memory: the arena, and a scratch context for keys and tuples in progress.
- * After an ERROR the tuples are undefined.
+ * Memory: the arena.  After an ERROR the rows are undefined.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "utils/memutils.h"
-
-#include "formation/arena.h"
 #include "base/clock.h"
-#include "keys/entry.h"
-#include "formation/formation.h"
 #include "base/interrupts.h"
+#include "formation/formation.h"
+#include "formation/kind.h"
 
-/*
- * Distances in entries at which a record is prefetched: its header, and then
- * the other cache lines that the header says it has, up to a number of lines.
- */
-#define PREFETCH_HEADER		24
-#define PREFETCH_LINES		12
-#define PREFETCH_LINES_MAX	8
-#define CACHE_LINE_BYTES	64
-
-/* Tuples beyond the bound that are dropped at once, at least. */
-#define SHRINK_MIN_TUPLES	1024
-
-struct FmsFormation
-{
-	MemoryContext scratch;		/* detoasted values, tuples being formed */
-	MemoryContext context;		/* current at creation */
-	FmsKeys    *keys;
-	FmsArena	arena;			/* index: entries; data: records */
-	Size		count;			/* of entries */
-	Size		records_bytes;
-
-	uint64		bound;			/* tuples wanted; 0: all */
-	FmsRecordBuffer cutoff;		/* the last of the tuples wanted; no record:
-								 * not known yet */
-	double		shrink_us;		/* total time in shrink() */
-};
-
-static inline FmsEntry *
-entries_of(const FmsFormation *formation)
-{
-	return (FmsEntry *) formation->arena.index.base;
-}
-
-static inline const FmsRecord *
-record_of(const FmsFormation *formation, const FmsEntry *entry)
-{
-	return fms_entry_record(formation->arena.data.base, entry);
-}
-
-static inline FmsArenaBytes
-bytes_used(const FmsFormation *formation)
-{
-	return (FmsArenaBytes) {
-		.index = formation->count * sizeof(FmsEntry),
-		.data = formation->records_bytes
-	};
-}
-
-/*
- * Prefetches the records that follow entry i of `count` entries.  Always
- * inline: the compiler drops calls of functions that only prefetch.
- */
-static pg_attribute_always_inline void
-prefetch_records(const char *records, const FmsEntry *entries, Size i,
-				 Size count)
-{
-	if (i + PREFETCH_HEADER < count)
-		__builtin_prefetch(fms_entry_record(records,
-											&entries[i + PREFETCH_HEADER]));
-	if (i + PREFETCH_LINES < count)
-	{
-		const FmsRecord *record =
-			fms_entry_record(records, &entries[i + PREFETCH_LINES]);
-		const char *line = (const char *) record + CACHE_LINE_BYTES;
-		const char *end = (const char *) record +
-			Min(fms_record_bytes(record),
-				PREFETCH_LINES_MAX * CACHE_LINE_BYTES);
-
-		for (; line < end; line += CACHE_LINE_BYTES)
-			__builtin_prefetch(line);
-	}
-}
+/* Rows beyond the bound that are dropped at once, at least. */
+#define SHRINK_MIN_ROWS		1024
 
 FmsFormation *
 fms_formation_create(FmsKeys *keys)
 {
-	FmsFormation *formation = palloc0(sizeof(FmsFormation));
+	FmsFormation *formation = fms_keys_word_type(keys) ?
+		fms_words_create(keys) : fms_tuples_create(keys);
 
-	fms_arena_init(&formation->arena);
-	formation->scratch = AllocSetContextCreate(CurrentMemoryContext,
-											   "fmsort scratch",
-											   ALLOCSET_SMALL_SIZES);
 	formation->context = CurrentMemoryContext;
 	formation->keys = keys;
+	fms_arena_init(&formation->arena);
 	return formation;
 }
 
@@ -143,6 +57,12 @@ fms_formation_count(const FmsFormation *formation)
 	return formation->count;
 }
 
+uint64
+fms_formation_nulls(const FmsFormation *formation)
+{
+	return formation->nulls;
+}
+
 Size
 fms_formation_refused_at(const FmsFormation *formation)
 {
@@ -152,96 +72,49 @@ fms_formation_refused_at(const FmsFormation *formation)
 Size
 fms_formation_memory_bytes(const FmsFormation *formation)
 {
-	return formation->records_bytes + formation->count * sizeof(FmsEntry);
+	return formation->records_bytes + formation->count * FMS_ROW_INDEX_BYTES;
 }
 
-/*
- * The slot's tuple as bytes with the layout of a MinimalTuple, except for the
- * first FMS_TUPLE_SKIPPED_BYTES: a heap tuple need not be converted.  Tuples
- * of other slots are formed in the current context.
- */
-static const char *
-tuple_bytes(TupleTableSlot *slot, Size *bytes)
-{
-	bool		made;
-
-	if (TTS_IS_BUFFERTUPLE(slot) || TTS_IS_HEAPTUPLE(slot))
-	{
-		HeapTuple	tuple = ExecFetchSlotHeapTuple(slot, false, &made);
-
-		*bytes = tuple->t_len - MINIMAL_TUPLE_OFFSET;
-		return (const char *) tuple->t_data + MINIMAL_TUPLE_OFFSET;
-	}
-	else
-	{
-		MinimalTuple tuple = ExecFetchSlotMinimalTuple(slot, &made);
-
-		*bytes = tuple->t_len;
-		return (const char *) tuple;
-	}
-}
-
-/* Copies the record that becomes the cutoff. */
+/* Keeps the first `bound` rows, and copies the last of them as the cutoff. */
 static void
-set_cutoff(FmsFormation *formation, const FmsRecord *record)
+cut(FmsFormation *formation)
 {
-	Size		bytes = fms_record_bytes(record);
+	const FmsRecord *last;
+	Size		bytes;
 
+	formation->count = formation->bound;
+	last = fms_formation_get(formation, formation->count - 1);
+	bytes = fms_record_bytes(last);
 	fms_interrupts_memmove(fms_record_buffer_reserve(&formation->cutoff,
 													 formation->context,
 													 bytes),
-						   record, bytes);
+						   last, bytes);
 }
 
-/* Closes the gaps between the records of entries in order of arrival. */
-static void
-pack_records(FmsFormation *formation)
-{
-	FmsEntry   *entries = entries_of(formation);
-	char	   *records = formation->arena.data.base;
-	Size		i;
-
-	formation->records_bytes = 0;
-	for (i = 0; i < formation->count; i++)
-	{
-		const FmsRecord *record = record_of(formation, &entries[i]);
-		Size		size = fms_record_bytes(record);
-
-		fms_interrupts_memmove(records + formation->records_bytes, record,
-							   size);
-		entries[i].tail -= fms_entry_offset(&entries[i]) -
-			formation->records_bytes;
-		formation->records_bytes += size;
-	}
-}
-
-/* Keeps the first `bound` tuples, in order of arrival. */
+/* Keeps the first `bound` rows. */
 static void
 shrink(FmsFormation *formation)
 {
-	FmsEntry   *entries = entries_of(formation);
 	instr_time	start = fms_clock_now();
 
 	Assert(formation->count > formation->bound);
 	fms_formation_sort(formation);
-	formation->count = formation->bound;
-	set_cutoff(formation, record_of(formation,
-									&entries[formation->count - 1]));
-	fms_entries_sort_by_comparing(entries, formation->count, NULL);
-	pack_records(formation);
+	cut(formation);
+	if (formation->kind->pack)
+		formation->kind->pack(formation);
 	formation->shrink_us += fms_clock_since_us(start);
 }
 
-/* Are there enough tuples beyond the bound to drop them? */
+/* Are there enough rows beyond the bound to drop them? */
 static inline bool
 is_worth_shrinking(const FmsFormation *formation)
 {
 	return formation->bound > 0 &&
 		formation->count >= Max(2 * formation->bound,
-								formation->bound + SHRINK_MIN_TUPLES);
+								formation->bound + SHRINK_MIN_ROWS);
 }
 
-/* Memory is full: does dropping tuples beyond the bound free a third? */
+/* Memory is full: does dropping rows beyond the bound free a third? */
 static inline bool
 frees_enough(const FmsFormation *formation)
 {
@@ -249,158 +122,61 @@ frees_enough(const FmsFormation *formation)
 		formation->count > formation->bound + formation->bound / 2;
 }
 
-/* Does the key prefix show that the tuple is not less than the cutoff? */
-static inline bool
-is_beyond_cutoff(const FmsFormation *formation, const FmsKeyImage *image)
-{
-	const FmsRecord *cutoff = formation->cutoff.record;
-	uint64		prefix;
-
-	/* not earlier: the processor would wait until the key is in the cache */
-	if (likely(cutoff == NULL))
-		return false;
-	prefix = fms_record_prefix(&image->record);
-	if (prefix != fms_record_prefix(cutoff))
-		return prefix > fms_record_prefix(cutoff);
-	return fms_keys_prefix_decides(formation->keys) &&
-		fms_record_prefix_rest(&image->record) >=
-		fms_record_prefix_rest(cutoff);
-}
-
-/* Removes the last record if it is not less than the cutoff. */
-static void
-drop_if_beyond_cutoff(FmsFormation *formation)
-{
-	const FmsEntry *entry = &entries_of(formation)[formation->count - 1];
-	const FmsRecord *record = record_of(formation, entry);
-
-	if (entry->prefix == fms_record_prefix(formation->cutoff.record) &&
-		fms_keys_compare_rest(formation->keys, record,
-							  formation->cutoff.record) >= 0)
-	{
-		formation->records_bytes -= fms_record_bytes(record);
-		formation->count--;
-	}
-}
-
-/*
- * Makes room for one more record of `size` bytes and its entry.  Returns false
- * if the budget or the system does not allow it; ERRORs if the system refuses
- * memory for an only record.
- */
+/* Makes room without dropping rows. */
 static bool
-extend(FmsFormation *formation, Size size, Size budget_bytes)
+grow(FmsFormation *formation, Size record_bytes, Size budget_bytes)
 {
 	FmsArena   *arena = &formation->arena;
-	FmsArenaBytes more = {.index = sizeof(FmsEntry),.data = size};
-	Size		needed = fms_formation_memory_bytes(formation) + size +
-		sizeof(FmsEntry);
+	FmsArenaBytes used = fms_formation_used(formation);
+	FmsArenaBytes more = {.index = FMS_ROW_INDEX_BYTES,.data = record_bytes};
+	Size		needed = fms_formation_memory_bytes(formation) +
+		FMS_ROW_INDEX_BYTES + record_bytes;
 
 	if (needed > budget_bytes && formation->count > 0)
 		return false;
-	if (fms_arena_extend(arena, bytes_used(formation), more,
-						 Max(budget_bytes, needed)))
+	if (fms_arena_extend(arena, used, more, Max(budget_bytes, needed)))
 		return true;
 	if (formation->count > 0)
 		return false;
 	/* the arena still has memory for many small records */
 	fms_arena_free(arena);
-	if (!fms_arena_extend(arena, bytes_used(formation), more, needed))
+	if (!fms_arena_extend(arena, used, more, needed))
 		fms_arena_report_refused(needed);
 	return true;
 }
 
-/*
- * Adds the slot's tuple with that key.  Returns false, with nothing changed,
- * if there is no room.
- */
-static bool
-add_tuple(FmsFormation *formation, TupleTableSlot *slot,
-		  const FmsKeyImage *image, Size budget_bytes)
+bool
+fms_formation_extend(FmsFormation *formation, Size record_bytes,
+					 Size budget_bytes)
 {
-	uint16		flags = image->record.flags;
-	Size		length;
-	const char *tuple = tuple_bytes(slot, &length);
-	Size		size = fms_record_size(image->record.key_bytes, length);
-	FmsRecord  *record;
-
-	if (!extend(formation, size, budget_bytes))
+	if (is_worth_shrinking(formation))
+		shrink(formation);
+	if (grow(formation, record_bytes, budget_bytes))
+		return true;
+	if (!frees_enough(formation))
 		return false;
-	if (!(flags & FMS_RECORD_EXACT))
-		flags = fms_keys_column_flags(formation->keys, slot, tuple, length);
-	record = (FmsRecord *) (formation->arena.data.base +
-							formation->records_bytes);
-	fms_record_write(record, image->bytes, image->record.key_bytes, flags,
-					 tuple, length);
-	entries_of(formation)[formation->count++] =
-		fms_entry_make(record, formation->records_bytes);
-	formation->records_bytes += size;
-	return true;
+	shrink(formation);
+	return grow(formation, record_bytes, budget_bytes);
 }
 
 bool
 fms_formation_put(FmsFormation *formation, TupleTableSlot *slot,
 				  Size budget_bytes)
 {
-	MemoryContext caller = MemoryContextSwitchTo(formation->scratch);
-	FmsKeyImage image;
-	bool		fits = true;
-
-	fms_keys_encode(formation->keys, slot, &image);
-	if (!is_beyond_cutoff(formation, &image))
-	{
-		if (is_worth_shrinking(formation))
-			shrink(formation);
-		fits = add_tuple(formation, slot, &image, budget_bytes);
-		if (!fits && frees_enough(formation))
-		{
-			shrink(formation);
-			fits = add_tuple(formation, slot, &image, budget_bytes);
-		}
-		if (fits && formation->cutoff.record)
-			drop_if_beyond_cutoff(formation);
-	}
-
-	MemoryContextSwitchTo(caller);
-	/* most tuples need no scratch memory */
-	if (unlikely(!formation->scratch->isReset))
-		MemoryContextReset(formation->scratch);
-	return fits;
-}
-
-/* Appends entries to the run of the writer, the sort's argument. */
-static void
-write_entries(const FmsEntriesSort *sort, const FmsEntry *entries, Size count)
-{
-	const char *records = sort->records;
-	Size		i = 0;
-
-	fms_for_interruptible(i, count, FMS_INTERRUPT_RECORD_BYTES)
-	{
-		prefetch_records(records, entries, i, count);
-		fms_run_append(sort->arg, fms_entry_record(records, &entries[i]));
-	}
-}
-
-/* Sorts the first `count` entries; into the writer's run, if there is one. */
-static void
-sort_first(FmsFormation *formation, Size count, FmsRunWriter *writer)
-{
-	FmsEntriesSort sort = {
-		.keys = formation->keys,
-		.prefix_decides = fms_keys_prefix_decides(formation->keys),
-		.records = formation->arena.data.base,
-		.take = writer ? write_entries : NULL,
-		.arg = writer
-	};
-
-	fms_entries_sort(&sort, entries_of(formation), count);
+	return formation->kind->put(formation, slot, budget_bytes);
 }
 
 void
 fms_formation_sort(FmsFormation *formation)
 {
-	sort_first(formation, formation->count, NULL);
+	formation->kind->sort(formation);
+}
+
+const FmsRecord *
+fms_formation_get(const FmsFormation *formation, uint64 position)
+{
+	Assert(position < formation->count);
+	return formation->kind->get(formation, position);
 }
 
 void
@@ -408,99 +184,25 @@ fms_formation_finish(FmsFormation *formation)
 {
 	fms_formation_sort(formation);
 	if (formation->bound > 0 && formation->count > formation->bound)
-	{
-		formation->count = formation->bound;
-		set_cutoff(formation, fms_formation_get(formation,
-												formation->count - 1));
-	}
-}
-
-bool
-fms_formation_has_cutoff(const FmsFormation *formation)
-{
-	return formation->cutoff.record != NULL;
-}
-
-const FmsRecord *
-fms_formation_get(const FmsFormation *formation, uint64 position)
-{
-	const FmsEntry *entry = &entries_of(formation)[position];
-
-	Assert(position < formation->count);
-	if (position + PREFETCH_LINES < formation->count)
-		__builtin_prefetch(record_of(formation, entry + PREFETCH_LINES));
-	return record_of(formation, entry);
-}
-
-/* Bytes of the records of the first `count` entries. */
-static inline Size
-first_records_bytes(const FmsFormation *formation, Size count)
-{
-	return count < formation->count ?
-		fms_entry_offset(&entries_of(formation)[count]) :
-		formation->records_bytes;
-}
-
-/* Number of first entries that, with their records, take `bytes`. */
-static Size
-entries_within(const FmsFormation *formation, Size bytes)
-{
-	Size		low = 0;
-	Size		high = formation->count;
-
-	while (low < high)
-	{
-		Size		middle = low + (high - low) / 2;
-
-		if (first_records_bytes(formation, middle + 1) +
-			(middle + 1) * sizeof(FmsEntry) < bytes)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return Min(low + 1, formation->count);
-}
-
-/* Forgets the first `count` entries, whose records take `bytes`. */
-static void
-forget_first(FmsFormation *formation, Size count, Size bytes)
-{
-	FmsEntry   *entries = entries_of(formation);
-	char	   *records = formation->arena.data.base;
-	Size		i = 0;
-
-	formation->count -= count;
-	formation->records_bytes -= bytes;
-	fms_interrupts_memmove(records, records + bytes,
-						   formation->records_bytes);
-	fms_for_interruptible(i, formation->count, sizeof(FmsEntry))
-	{
-		entries[i] = entries[count + i];
-		entries[i].tail -= bytes;
-	}
+		cut(formation);
 }
 
 void
 fms_formation_spill(FmsFormation *formation, FmsRunWriter *writer, Size bytes)
 {
-	Size		count = entries_within(formation, bytes);
-	Size		records_bytes;
-
-	if (count == 0)
-		return;
-	records_bytes = first_records_bytes(formation, count);
-	sort_first(formation, count, writer);
-	forget_first(formation, count, records_bytes);
+	if (formation->count > 0)
+		formation->kind->spill(formation, writer, bytes);
 }
 
 void
 fms_formation_trim(FmsFormation *formation)
 {
-	fms_arena_trim(&formation->arena, bytes_used(formation));
+	fms_arena_trim(&formation->arena, fms_formation_used(formation));
 }
 
-void
-fms_formation_clear(FmsFormation *formation)
+/* Forgets the rows in the arena. */
+static void
+forget(FmsFormation *formation)
 {
 	formation->records_bytes = 0;
 	formation->count = 0;
@@ -508,8 +210,15 @@ fms_formation_clear(FmsFormation *formation)
 }
 
 void
+fms_formation_clear(FmsFormation *formation)
+{
+	forget(formation);
+	formation->nulls = 0;
+}
+
+void
 fms_formation_give_back(FmsFormation *formation)
 {
-	fms_formation_clear(formation);
+	forget(formation);
 	fms_arena_free(&formation->arena);
 }

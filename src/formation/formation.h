@@ -35,9 +35,15 @@ extern bool fms_formation_put(FmsFormation *formation, TupleTableSlot *slot,
  */
 extern double fms_formation_rare_us(const FmsFormation *formation);
 
-/* Number of tuples, and bytes of tuples and entries. */
+/* Number of tuples in memory, and their bytes with all that sorts them. */
 extern uint64 fms_formation_count(const FmsFormation *formation);
 extern Size fms_formation_memory_bytes(const FmsFormation *formation);
+
+/*
+ * Number of nulls among words, which are counted only, so far: neither count()
+ * nor get(), a bound or a run includes them.
+ */
+extern uint64 fms_formation_nulls(const FmsFormation *formation);
 
 /* Size in bytes at which the system refused more memory, or 0. */
 extern Size fms_formation_refused_at(const FmsFormation *formation);
@@ -48,10 +54,10 @@ extern Size fms_formation_refused_at(const FmsFormation *formation);
  */
 extern void fms_formation_set_bound(FmsFormation *formation, uint64 bound);
 
-/* Does it refuse tuples because of the bound? */
-extern bool fms_formation_has_cutoff(const FmsFormation *formation);
-
-/* Sorts the tuples, stably; get() returns them by their positions. */
+/*
+ * Sorts the tuples, stably; get() returns them by their positions, valid until
+ * the next call.
+ */
 extern void fms_formation_sort(FmsFormation *formation);
 extern const FmsRecord *fms_formation_get(const FmsFormation *formation,
 										  uint64 position);
@@ -69,8 +75,10 @@ extern void fms_formation_spill(FmsFormation *formation,
 /* Returns unused memory to the system. */
 extern void fms_formation_trim(FmsFormation *formation);
 
-/* Forget all tuples, not the bound; give_back() frees the memory, too. */
+/* Forgets all tuples, not the bound. */
 extern void fms_formation_clear(FmsFormation *formation);
+
+/* Frees the memory, with the tuples in it; nulls stay counted. */
 extern void fms_formation_give_back(FmsFormation *formation);
 
 #endif							/* FMS_FORMATION_H */

@@ -183,6 +183,8 @@ fms_piece_resize(FmsPiece *piece, Size used_bytes, Size size_bytes)
 {
 	Assert(used_bytes <= Min(piece->size_bytes, size_bytes));
 
+	if (size_bytes == piece->size_bytes)
+		return true;
 	if (piece->mapped)
 		return resize_mapped(piece, size_bytes);
 	if (size_bytes > PALLOC_MAX_BYTES)

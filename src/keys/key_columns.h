@@ -18,7 +18,7 @@
 #include "utils/sortsupport.h"
 
 #include "keys/encode.h"
-#include "keys/record.h"
+#include "keys/word.h"
 
 /* ---- collation.c: bytes that memcmp() orders like texts ---- */
 
@@ -61,12 +61,20 @@ extern Size fms_sort_key_make(const FmsSortKeys *keys, const char *text,
 typedef void (*FmsEncodeDatum) (FmsKeyWriter *writer, Datum value,
 								const FmsSortKeys *sort_keys);
 
+typedef enum FmsKeyKind
+{
+	FMS_KEY_SIGNED,				/* by value, all bits of a signed integer */
+	FMS_KEY_UNSIGNED,			/* by value, all bits of an unsigned one */
+	FMS_KEY_COLLATED,			/* the collation decides the order */
+	FMS_KEY_OTHER
+} FmsKeyKind;
+
 typedef struct FmsKeyType
 {
 	Oid			function;		/* btree comparison function */
 	FmsEncodeDatum encode;
 	uint8		bytes;			/* length of every encoding; 0: it varies */
-	bool		collated;		/* the collation decides the order */
+	FmsKeyKind	kind;
 } FmsKeyType;
 
 /*
@@ -105,7 +113,8 @@ typedef struct FmsColumn
 	SortSupportData comparator;
 	AttrNumber	attno;			/* in the tuples */
 	uint8		invert;			/* 0xFF if descending */
-	uint8		null_byte;		/* of a null: less or more than VALUE_BYTE */
+	uint8		null_byte;		/* of a null: less or more than
+								 * FMS_VALUE_BYTE */
 	FmsEncodeDatum encode;		/* NULL: the column is not in the key */
 	FmsSortKeys sort_keys;		/* for encode() */
 } FmsColumn;
@@ -120,6 +129,7 @@ struct FmsKeys
 	bool		prefix_decides; /* no key is longer than a prefix */
 	AttrNumber	offset_attno;	/* attno of column `undecided` if records have
 								 * its offset; else 0 */
+	FmsWordType *words;			/* NULL: rows are not words */
 	MemoryContext context;		/* current at creation */
 	FmsRecordBuffer first_key;		/* the first key made last */
 	FmsColumn	columns[FLEXIBLE_ARRAY_MEMBER];

@@ -30,9 +30,6 @@
 #include "keys/key_columns.h"
 #include "keys/keys.h"
 
-/* First byte of a column that is not null. */
-#define VALUE_BYTE	1
-
 /* The encoding of a column, or NULL.  Fills in sort_keys. */
 static const FmsKeyType *
 find_type(Oid operator, Oid collation, FmsSortKeys *sort_keys)
@@ -45,7 +42,8 @@ find_type(Oid operator, Oid collation, FmsSortKeys *sort_keys)
 		return NULL;
 	type = fms_key_type_find(get_opfamily_proc(family, input, input,
 											   BTORDER_PROC));
-	if (type && type->collated && !fms_collation_is_c(collation))
+	if (type && type->kind == FMS_KEY_COLLATED &&
+		!fms_collation_is_c(collation))
 	{
 		*sort_keys = fms_sort_keys_of(collation);
 		if (sort_keys->collator == NULL)
@@ -73,9 +71,41 @@ init_column(FmsColumn *column, const FmsKeySpec *spec, int i)
 					 &column->sort_keys);
 	column->attno = spec->attnos[i];
 	column->invert = comparator->ssup_reverse ? 0xFF : 0;
-	column->null_byte = spec->nulls_first[i] ? VALUE_BYTE - 1 : VALUE_BYTE + 1;
+	column->null_byte = FMS_VALUE_BYTE + (spec->nulls_first[i] ? -1 : 1);
 	column->encode = type ? type->encode : NULL;
 	return type;
+}
+
+bool
+fms_keys_are_words(TupleDesc desc, const FmsKeySpec *spec)
+{
+	Form_pg_attribute attribute = TupleDescAttr(desc, 0);
+	FmsSortKeys sort_keys;
+	const FmsKeyType *type;
+
+	if (desc->natts > 1 || spec->ncolumns > 1 || !attribute->attbyval)
+		return false;
+	type = find_type(spec->operators[0], spec->collations[0], &sort_keys);
+	return type && type->bytes == attribute->attlen &&
+		(type->kind == FMS_KEY_SIGNED || type->kind == FMS_KEY_UNSIGNED);
+}
+
+/* Sets the words of a sort whose only column has this type. */
+static void
+init_words(FmsKeys *keys, const FmsKeyType *type)
+{
+	FmsWordType *words = palloc0(sizeof(FmsWordType));
+	Datum		value = (Datum) 0;
+	bool		isnull = false;
+	MinimalTuple tuple = fms_form_minimal_tuple(keys->desc, &value, &isnull);
+
+	fms_word_type_init(words, type->bytes, type->kind == FMS_KEY_SIGNED,
+					   keys->columns[0].invert != 0, tuple);
+	pfree(tuple);
+	isnull = true;
+	words->null_tuple = fms_form_minimal_tuple(keys->desc, &value, &isnull);
+	words->nulls_first = keys->columns[0].comparator.ssup_nulls_first;
+	keys->words = words;
 }
 
 FmsKeys *
@@ -100,6 +130,8 @@ fms_keys_create(TupleDesc desc, const FmsKeySpec *spec)
 		FmsColumn  *column = &keys->columns[i];
 		const FmsKeyType *type = init_column(column, spec, i);
 
+		if (i == 0 && fms_keys_are_words(desc, spec))
+			init_words(keys, type);
 		TupleDescCopyEntry(keys->first_key_desc, i + 1, desc, column->attno);
 
 		if (keys->nencoded < i || !type || key_bytes >= FMS_KEY_MAX_BYTES)
@@ -128,6 +160,12 @@ bool
 fms_keys_prefix_decides(const FmsKeys *keys)
 {
 	return keys->prefix_decides;
+}
+
+const FmsWordType *
+fms_keys_word_type(const FmsKeys *keys)
+{
+	return keys->words;
 }
 
 bool
@@ -175,7 +213,7 @@ encode(FmsKeys *keys, TupleTableSlot *slot, HeapTuple tuple,
 			fms_encode_byte(&writer, column->null_byte);
 		else
 		{
-			fms_encode_byte(&writer, VALUE_BYTE);
+			fms_encode_byte(&writer, FMS_VALUE_BYTE);
 			writer.invert = column->invert;
 			column->encode(&writer, value, &column->sort_keys);
 			if (i == keys->undecided)

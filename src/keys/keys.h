@@ -12,7 +12,7 @@
 
 #include "executor/tuptable.h"
 
-#include "keys/record.h"
+#include "keys/word.h"
 
 /* ORDER BY: arrays of ncolumns elements, which fms_keys_create() reads. */
 typedef struct FmsKeySpec
@@ -41,6 +41,12 @@ extern FmsKeys *fms_keys_create(TupleDesc desc, const FmsKeySpec *spec);
 
 /* Do the first FMS_PREFIX_BYTES of every key decide alone? */
 extern bool fms_keys_prefix_decides(const FmsKeys *keys);
+
+/* Will the rows of a sort of such tuples be words?  May ERROR. */
+extern bool fms_keys_are_words(TupleDesc desc, const FmsKeySpec *spec);
+
+/* How the rows are words, or NULL if they are not.  Belongs to the keys. */
+extern const FmsWordType *fms_keys_word_type(const FmsKeys *keys);
 
 /* Makes the key of a slot's tuple.  May detoast, hence allocate and ERROR. */
 extern void fms_keys_encode(FmsKeys *keys, TupleTableSlot *slot,

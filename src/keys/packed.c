@@ -29,12 +29,10 @@
 
 #include "base/interrupts.h"
 #include "keys/entry.h"
+#include "keys/radix.h"
 
 /* Records are MAXALIGNed: the lowest bits of an offset are zero. */
 #define OFFSET_SHIFT		3
-
-/* Bits of a digit: the L1 cache holds one line of each bucket. */
-#define DIGIT_BITS_MAX		11
 
 StaticAssertDecl(MAXIMUM_ALIGNOF == 1 << OFFSET_SHIFT,
 				 "an offset is a multiple of MAXIMUM_ALIGNOF");
@@ -149,64 +147,6 @@ unpack_all(const FmsPacking *packing, FmsEntry *entries, const uint64 *words,
 	}
 }
 
-/*
- * Deals words by one digit, keeping the order of equal digits.  Returns false,
- * with nothing moved, if the digit is the same in all words.
- */
-static bool
-deal_words(const uint64 *from, uint64 *to, Size count, int shift, int bits)
-{
-	Size		next[1 << DIGIT_BITS_MAX];
-	uint64		mask = (UINT64CONST(1) << bits) - 1;
-	Size		sum = 0;
-	Size		i = 0;
-
-	memset(next, 0, sizeof(Size) << bits);
-	fms_for_interruptible(i, count, sizeof(FmsEntry))
-		next[(from[i] >> shift) & mask]++;
-	if (next[(from[0] >> shift) & mask] == count)
-		return false;
-	for (i = 0; i <= mask; i++)
-	{
-		Size		size = next[i];
-
-		next[i] = sum;
-		sum += size;
-	}
-	i = 0;
-	fms_for_interruptible(i, count, sizeof(FmsEntry))
-		to[next[(from[i] >> shift) & mask]++] = from[i];
-	return true;
-}
-
-/*
- * Sorts words by their bits from first_bit on.  Returns `words` or `room`,
- * whichever has the result.
- */
-static uint64 *
-deal_all(int first_bit, int nbits, uint64 *words, uint64 *room, Size count)
-{
-	/* each digit scans its buckets: no more buckets than words */
-	int			most = Min(DIGIT_BITS_MAX, pg_leftmost_one_pos64(count));
-	int			ndigits = (nbits + most - 1) / most;
-	int			bits = (nbits + ndigits - 1) / ndigits;
-	int			i;
-
-	for (i = 0; i < ndigits; i++)
-	{
-		int			shift = first_bit + i * bits;
-
-		if (deal_words(words, room, count, shift, Min(bits, 64 - shift)))
-		{
-			uint64	   *dealt = room;
-
-			room = words;
-			words = dealt;
-		}
-	}
-	return words;
-}
-
 bool
 fms_entries_sort_packed(FmsEntry *entries, Size count, bool in_arrival)
 {
@@ -220,8 +160,8 @@ fms_entries_sort_packed(FmsEntry *entries, Size count, bool in_arrival)
 	if (first_bit == end_bit)
 		return true;
 	pack(&packing, entries, words, count);
-	words = deal_all(first_bit, end_bit - first_bit, words, words + count,
-					 count);
+	words = fms_radix_deal(words, words + count, count, 0, first_bit,
+						   end_bit - first_bit);
 	unpack_all(&packing, entries, words, count);
 	return true;
 }

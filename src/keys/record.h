@@ -43,6 +43,9 @@ StaticAssertDecl(FMS_KEY_MAX_BYTES ==
 				 (FMS_KEY_MAX_WORDS - 1) * sizeof(uint64) + FMS_KEY_LAST_BYTES,
 				 "the longest key fills its words");
 
+/* First byte of a column that is not null, in a key. */
+#define FMS_VALUE_BYTE		1
+
 /*
  * Bytes of the key in an entry or a node of the loser tree.  They hold the
  * whole key of a bigint, or of two integers, with the null bytes.

@@ -19,6 +19,11 @@
  *	  merging, forwards		the next one of the merge, which may begin again
  *	  merging, anywhere		from history.c
  *
+ * Nulls of words are only counted.  They stand before or behind all others:
+ *
+ *	  position  0          nulls_at               nulls_at + nulls
+ *	            |  values  |         nulls         |  values  |
+ *
  * Ownership.  Everything is in one memory context, a child of the caller's, so
  * a sort may be forgotten on ERROR.  spill.c cleans up what is on disk.
  *
@@ -66,7 +71,10 @@ struct FmsSort
 	FmsHistory *history;		/* NULL: only forwards */
 
 	uint64		count;			/* tuples to be had: those in memory or on
-								 * disk */
+								 * disk, and nulls */
+	uint64		nulls;			/* of words, not counted before the end of the
+								 * input */
+	uint64		nulls_at;		/* position of the first one */
 	uint64		position;		/* of the next tuple forwards */
 	bool		at_end;			/* behind the last one, having said so */
 	uint64		merged;			/* taken from the merge, without a history */
@@ -154,6 +162,7 @@ start(FmsSort *sort, const FmsOptions *options)
 	sort->runs = 0;
 	sort->input_bytes = 0;
 	sort->count = 0;
+	sort->nulls = 0;
 	sort->position = 0;
 	sort->at_end = false;
 	sort->merged = 0;
@@ -304,16 +313,18 @@ static void
 finish_in_memory(FmsSort *sort)
 {
 	uint64		held = fms_formation_count(sort->formation);
+	uint64		bound = sort->options.bound;
+	uint64		put = sort->tuples - fms_formation_nulls(sort->formation);
 
 	/* dropped tuples count as large as the others */
 	sort->input_bytes = fms_formation_memory_bytes(sort->formation);
-	if (held > 0 && held < sort->tuples)
-		sort->input_bytes *= (double) sort->tuples / held;
+	if (held > 0 && held < put)
+		sort->input_bytes *= (double) put / held;
 	fms_formation_finish(sort->formation);
 	sort->count = fms_formation_count(sort->formation);
 	fms_count_set(sort->counters, FMS_COUNT_METHOD,
-				  fms_formation_has_cutoff(sort->formation) ?
-				  FMS_METHOD_TOP_N : FMS_METHOD_IN_MEMORY);
+				  bound > 0 && bound < sort->tuples ? FMS_METHOD_TOP_N :
+				  FMS_METHOD_IN_MEMORY);
 	fms_count_set_us(sort->counters, FMS_COUNT_FORMATION_NS,
 					 fms_clock_since_us(sort->putting.begun));
 	set_phase(sort, FMS_PHASE_IN_MEMORY);
@@ -369,6 +380,16 @@ finish_spilling(FmsSort *sort)
 	set_phase(sort, FMS_PHASE_MERGING);
 }
 
+static void
+place_nulls(FmsSort *sort)
+{
+	const FmsWordType *type = fms_keys_word_type(sort->keys);
+
+	sort->nulls = fms_formation_nulls(sort->formation);
+	sort->nulls_at = type && type->nulls_first ? 0 : sort->count;
+	sort->count += sort->nulls;
+}
+
 void
 fms_sort_perform(FmsSort *sort)
 {
@@ -386,6 +407,7 @@ fms_sort_perform(FmsSort *sort)
 		finish_spilling(sort);
 	else
 		finish_in_memory(sort);
+	place_nulls(sort);
 	fms_count_set(sort->counters, FMS_COUNT_INPUT_BYTES, sort->input_bytes);
 	MemoryContextSwitchTo(caller);
 }
@@ -419,6 +441,14 @@ tuple_in_memory(FmsSort *sort, uint64 position)
 	return fms_record_tuple(record);
 }
 
+/* Number of tuples before a position that are not among the nulls. */
+static inline uint64
+values_before(const FmsSort *sort, uint64 position)
+{
+	return position <= sort->nulls_at ? position :
+		position - Min(position - sort->nulls_at, sort->nulls);
+}
+
 static MinimalTuple
 tuple_at(FmsSort *sort, uint64 position)
 {
@@ -426,6 +456,10 @@ tuple_at(FmsSort *sort, uint64 position)
 	MinimalTuple tuple;
 
 	Assert(position < sort->count);
+	if (position >= sort->nulls_at && position - sort->nulls_at < sort->nulls)
+		return fms_keys_word_type(sort->keys)->null_tuple;
+
+	position = values_before(sort, position);
 	if (sort->phase == FMS_PHASE_IN_MEMORY)
 		return tuple_in_memory(sort, position);
 
@@ -479,7 +513,7 @@ fms_sort_mark(FmsSort *sort)
 	sort->mark_position = sort->position;
 	sort->mark_at_end = sort->at_end;
 	if (sort->history)
-		fms_history_mark(sort->history, sort->position);
+		fms_history_mark(sort->history, values_before(sort, sort->position));
 }
 
 void

@@ -14,8 +14,8 @@
  * The head is the tuple's bytes 10 to 15: number of columns, flags, nulls.  A
  * tuple with the area's head does not store it.  The key is encoded again from
  * the tuple, except short keys of longer tuples: these are stored, which takes
- * less time and little space.  Only whole records are aligned; the merge reads them where they
- * are.
+ * less time and little space.  Only whole records are aligned; the merge reads
+ * them where they are.
  *
  * Memory: the caller's.
  *

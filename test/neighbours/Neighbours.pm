@@ -73,7 +73,7 @@ sub no_accident
 	my ($node, $name) = @_;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	my @accidents =
-	  grep { /PANIC:|TRAP: |was terminated by signal|terminating connection/ }
+	  grep { /PANIC:|TRAP: |was terminated by signal|connection because of crash/ }
 	  split /\n/, slurp_file($node->logfile);
 
 	return is(join("\n", @accidents), '', "$name: no accident");

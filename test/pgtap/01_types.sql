@@ -277,6 +277,41 @@ FROM kinds,
   (VALUES ('4MB'), ('64kB')) m (memory)
 WHERE asked = 'v' OR ending NOT LIKE '%DESC%';
 
+-- The sorted column alone, whose values may be sorted as words.
+CREATE FUNCTION sequence_alone(made text, ending text, mode text, memory text)
+RETURNS text LANGUAGE plpgsql AS
+$$
+DECLARE
+  result text;
+BEGIN
+  PERFORM set_config('fmsort.mode', mode, true),
+    set_config('work_mem', memory, true);
+  EXECUTE format('SELECT md5(string_agg(coalesce(v::text, ''null''), '' ''))
+    FROM (SELECT v FROM (SELECT i, CASE WHEN i %% 17 <> 3 THEN %s END AS v
+      FROM generate_series(1, 20000) i OFFSET 0) r ORDER BY v %s OFFSET 0) s',
+    made, ending) INTO result;
+  IF mode <> 'off' THEN
+    SELECT sort_method || ' ' || result INTO result FROM fmsort_last_sort() l
+    WHERE l.sort = (SELECT max(sort) FROM fmsort_last_sort())
+      AND l.tuples = 20000;
+  END IF;
+  RETURN result;
+END
+$$;
+
+SELECT is(
+  sequence_alone(made, ending, 'fmsort', memory),
+  method || ' ' || sequence_alone(made, ending || ', i', 'off', '64MB'),
+  kind || ', alone:' || ending || ', ' || memory)
+FROM kinds,
+  (VALUES (''), (' DESC'), (' NULLS FIRST'), (' DESC NULLS LAST')) e (ending),
+  (VALUES ('4MB', 'in-memory'), ('64kB', 'external merge'))
+    m (memory, method)
+WHERE kind IN ('int', 'int, extremes', 'bigint', 'smallint', 'money',
+  '"char"', 'date', 'timestamp', 'timestamptz', 'time', 'bool', 'oid', 'xid8',
+  'pg_lsn', 'domain over int', 'all equal', 'float8', 'float4', 'enum',
+  'uuid');
+
 -- A second key after each kind, which only ties reach.
 SELECT is(
   sequence(made, asked || ', i % 7 DESC', 'fmsort', '64kB'),

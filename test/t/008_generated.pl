@@ -21,7 +21,7 @@
 #			without OFFSET, with WITH TIES, or wrong for a later group; no
 #			scrolling back
 #   bound.c	a bound passed through a filter
-#   formation.c	dropping what only the whole key decides; the cutoff one off
+#   tuples.c	dropping what only the whole key decides; the cutoff one off
 #   groups.c	a tuple lost between groups; groups that end between equals
 #   a node of presorted input that says that it can go backwards
 #   sort.c	no restoring, no rewinding, no clearing before the next use, not

@@ -833,6 +833,84 @@ $kinds{plain} = sub {
 	};
 };
 
+# The sorted column alone: a by-value one has rows that are words.
+my $words = qr/^(?:int\d|int4_small|bool|"?char"?|oid|date|time|timestamp|
+	timestamptz|pg_lsn|xid8|money|d_int)$/x;
+
+$kinds{alone} = sub {
+	my ($world, $has) = @_;
+	my @columns = grep { !flag($_->{type}, 'alias') } @{ $world->{columns} };
+	my @narrow = grep { $_->{type} =~ $words } @columns;
+	my $column = pick(
+		@narrow ? @narrow
+		: { name => 'j', type => 'int4', distinct => 1 + $world->{rows} },
+		chance(15) ? @columns : ());
+	my $v = $column->{name};
+	my $by = $v
+	  . (
+		$column->{type} eq 'int4' && chance(15) ? pick(' USING <%', ' USING >%')
+		: pick('', ' DESC')) . pick('', ' NULLS FIRST', ' NULLS LAST');
+	my $order = {
+		mode      => 'total',
+		by        => $by,
+		reference => $by,
+		ours      => $by,
+		keys => [ { sql => $by, column => $column, alias => 0, expr => $v } ],
+		values  => $v,
+		columns => [$v],
+	};
+	# enough of them to spill, although words are small
+	my $from = $world->{t} . pick('', ', generate_series(1, 8)');
+	my ($t, $s) = join_sizes($world, $column, 6000);
+	my $limit = pick(
+		'OFFSET 0',
+		'OFFSET ' . between(1, 1 + $world->{rows}),
+		'LIMIT ' . between(0, 20),
+		'LIMIT ' . between(0, 2 * $world->{rows}));
+	my $scroll = pick('SCROLL', 'SCROLL', 'NO SCROLL', '');
+	my @moves = map { "'$_'" }
+	  movements($world->{rows}, $scroll eq 'NO SCROLL', between(3, 9));
+	my $plan = $only_sorts . $no_hash;
+	my @queries = (
+		"SELECT $v FROM $from ORDER BY $by OFFSET 0",
+		"SELECT $v FROM $from ORDER BY $by $limit",
+		"SELECT DISTINCT $v FROM $from ORDER BY $by",
+		# rescans, with and without other rows
+		"SELECT x.$v FROM generate_series(1, 3) g LEFT JOIN\n"
+		  . " (SELECT $v FROM $from ORDER BY $by OFFSET 0) x ON true",
+		"SELECT x.$v FROM generate_series(1, 3) g, LATERAL (SELECT $v FROM"
+		  . " $from\n WHERE id % 3 <> g ORDER BY $by $limit) x");
+
+	# marks
+	push @queries,
+	  "SELECT a.$v FROM (SELECT $v FROM $world->{t} WHERE id <= $t) a JOIN\n"
+	  . " (SELECT $v FROM $world->{s} WHERE id <= $s) b USING ($v)"
+	  . " ORDER BY $by OFFSET 0"
+	  if $column->{type} ne 'd_mood';
+	if (chance(30))
+	{
+		my $sql =
+		    "BEGIN;\nDECLARE c $scroll CURSOR FOR\n"
+		  . " SELECT $v FROM $from ORDER BY $by;\n"
+		  . "SELECT walk('c', ARRAY["
+		  . join(', ', @moves)
+		  . "]);\n${shake}SELECT walk('c', ARRAY["
+		  . join(', ', reverse @moves)
+		  . "]);\nCLOSE c;\nCOMMIT;\n";
+
+		return { order => $order, plan => $plan, sql => sub { $sql } };
+	}
+	$plan .= chance(15) ? $parallel
+	  : "SET enable_nestloop = off;\nSET enable_material = off;\n";
+	my $query = pick(@queries);
+
+	return {
+		order => $order,
+		plan  => $plan,
+		sql   => sub { digest($query, $v) }
+	};
+};
+
 # Rows that go straight from the sort to the client, or to a table.
 $kinds{client} = sub {
 	my ($world, $has) = @_;
@@ -1112,6 +1190,7 @@ $kinds{walk} = sub {
 # it was told.  What cannot go backwards says so; what can gives the same rows.
 my %cursor_plans = (
 	sort => [ '', 'SELECT id FROM t ORDER BY %s' ],
+	alone => [ '', 'SELECT nullif(j % 9, 3) FROM t ORDER BY 1' ],
 	limit => [ '', 'SELECT id FROM t ORDER BY %s LIMIT %d' ],
 	offset => [ '', 'SELECT id FROM t ORDER BY %s OFFSET 3' ],
 	incremental => [ 'i', 'SELECT id FROM t ORDER BY first, %s' ],
@@ -1963,6 +2042,7 @@ $kinds{other} = sub {
 # How often each kind comes.
 my %shares = (
 	plain         => 6,
+	alone         => 6,
 	client        => 2,
 	create_table  => 2,
 	limit         => 5,

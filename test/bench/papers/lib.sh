@@ -199,31 +199,11 @@ papers_customer() { papers_tpch customer "$1"; }
 
 # ---- CSV --------------------------------------------------------------------
 
-# Of which sources: the last commit that changed any, "+" if they have been
-# changed since, nothing where git does not know.  Results of different ones
-# must not come into one file.
-source_state() {
-    local commit
-
-    commit=$(git -C "$PAPERS_ROOT" log -1 --format=%h -- src 2>/dev/null) ||
-        return 0
-    [[ $commit ]] || return 0
-    git -C "$PAPERS_ROOT" diff --quiet HEAD -- src || commit+=+
-    printf ' (sources: %s)' "$commit"
-}
-
-# A line "# name: value" each.  The date is that of the beginning.
+# The date is that of the beginning.
 papers_head() {
     cat <<EOF
 # experiment: $1
-# date: $(date -u +%Y-%m-%d)
-# fmsort: $(version)$(source_state)
-# PostgreSQL: $(sql -c "SHOW server_version")
-# kernel: $(uname -r)
-# processor: $(lscpu | sed -n 's/^Model name: *//p' | head -n 1), $(nproc) cores
-# memory: $(($(meminfo MemTotal) / 1024)) MB
-# disk: $(disk_below "$CLUSTER_DIR")
-# shared_buffers: $(sql -c "SHOW shared_buffers")
+$(csv_environment)
 # io_method: $COMPARE_IO_METHOD, direct_io: $COMPARE_DIRECT_IO
 # seed: $SEED
 EOF

@@ -3,14 +3,17 @@
     report.py table CSV --x COLUMN --series COLUMN --y COLUMN [--where ...]
     report.py chart CSV --x COLUMN --series COLUMN --y COLUMN[,COLUMN]
               [--kind lines|bars|stacked] [--panel "TITLE: name=value ..."]...
-              [--title T] [--xlabel T] [--ylabel T] [--scale FACTOR] [--log]
+              [--title T] [--xlabel T] [--ylabel T] [--scale FACTOR]
+              [--log [BASE]] [--mark Y]
 
 Rows that agree in --x, --series and the filter are rounds: their median counts.
 Without --series, each column of --y is one; a-b is a difference of columns.
 --where name=value[,name=value] keeps rows; value may be a|b.  A chart has a
 panel for each --panel, whose filter comes on top.  --kind lines puts the
 numbers of --x on an axis; bars and stacked take them as names, and stacked
-piles the columns of --y up.  --scale multiplies --y (0.001: ms to s).
+piles the columns of --y up.  --scale multiplies --y (0.001: ms to s).  --log
+makes both axes logarithmic, with ticks at the powers of BASE (2) along x and of
+2 along y.  --mark draws a dashed line across.
 
 table prints Markdown.  chart prints what gnuplot turns into SVG.
 """
@@ -200,7 +203,11 @@ def print_chart(rows, args):
           "set yrange [0:*]\nset xlabel %s\nset ylabel %s"
           % (quoted(args.xlabel or args.x), quoted(args.ylabel or args.y)))
     if args.log:
-        print("set logscale xy 2\nset yrange [*:*]")
+        print("set logscale x %d\nset logscale y 2\nset yrange [*:*]"
+              % args.log)
+    if args.mark is not None:
+        print("set arrow from graph 0, first {0} to graph 1, first {0} nohead "
+              "dashtype 2 linecolor '#444444'".format(args.mark))
     for number, (title, chosen) in enumerate(panels):
         print("set title %s" % quoted(title))
         print(KINDS[args.kind](number, chosen, args))
@@ -221,7 +228,8 @@ def main():
     parser.add_argument("--xlabel", default="")
     parser.add_argument("--ylabel", default="")
     parser.add_argument("--scale", type=float, default=1)
-    parser.add_argument("--log", action="store_true")
+    parser.add_argument("--log", type=int, nargs="?", const=2)
+    parser.add_argument("--mark", type=float)
     args = parser.parse_args()
     rows = read(args.csv)
     # every panel in the same order and colours

@@ -1,4 +1,5 @@
-/* links: keys/entries keys/packed keys/presorted formation/formation */
+/* links: keys/entries keys/packed keys/presorted keys/radix keys/word */
+/* links: formation/formation formation/tuples formation/words */
 /* links: formation/arena formation/piece order/ io/ */
 /* flags: -fsanitize-coverage=trace-pc */
 /* flags: -Wl,--wrap=memmove,--wrap=memcpy,--wrap=munmap,--wrap=madvise */
@@ -7,15 +8,16 @@
  * sorted, moved, selected, and put into block read order, and memory is given
  * back: never more than the bound, however many they are.
  *
- * keys.c and run.c are replaced, and what of the executor formation.c uses.
+ * keys.c and run.c are replaced, and what of the executor tuples.c uses.
  *
  * Seen to fail without the check of each of these loops, one at a time:
  * fms_entries_sort_presorted() and put_back() of presorted.c; packing_of(),
- * pack(), deal_words(), both, and unpack_all() of packed.c; choose_buckets(),
- * deal_entries(), all three, load_prefixes(), sort_ties() and the comparison
- * of entries.c; pack_records(), write_entries() and forget_first(), both, of
- * formation.c; all of read_order.c; fms_first_keys_forget();
- * fms_losertree_build(); fms_io_unmap().
+ * pack() and unpack_all() of packed.c; deal_words(), both, range_of(),
+ * reverse() and the copy of radix.c; choose_buckets(), deal_entries(), all
+ * three, load_prefixes(), sort_ties() and the comparison of entries.c;
+ * pack_records(), write_entries() and forget_first(), both, of tuples.c;
+ * spill_words(), both, of words.c; all of read_order.c;
+ * fms_first_keys_forget(); fms_losertree_build(); fms_io_unmap().
  */
 #include "postgres.h"
 
@@ -25,6 +27,7 @@
 
 #include "keys/entry.h"
 #include "formation/formation.h"
+#include "keys/radix.h"
 #include "order/read_order.h"
 #include "shim.h"
 #include "work.h"
@@ -63,6 +66,14 @@ fms_keys_column_flags(FmsKeys *keys, TupleTableSlot *slot, const char *tuple,
 	return 0;
 }
 
+static const FmsWordType *word_type = NULL; /* of the formation created next */
+
+const FmsWordType *
+fms_keys_word_type(const FmsKeys *keys)
+{
+	return word_type;
+}
+
 static uint64 next_key;			/* of the tuple that is put */
 
 void
@@ -91,11 +102,18 @@ fms_run_append(FmsRunWriter *writer, const FmsRecord *record)
 	appended++;
 }
 
-/* ---- what formation.c has of the server ---- */
+/* ---- what tuples.c has of the server ---- */
 
 const TupleTableSlotOps TTSOpsHeapTuple = {0};
 const TupleTableSlotOps TTSOpsBufferHeapTuple = {0};
 const TupleTableSlotOps TTSOpsMinimalTuple = {0};
+
+/* The slots here have their values. */
+void
+slot_getsomeattrs_int(TupleTableSlot *slot, int attnum)
+{
+	abort();
+}
 
 static MemoryContextData a_context = {.type = T_AllocSetContext,
 .isReset = true};
@@ -261,20 +279,52 @@ test_entries(void)
 	}
 }
 
+/* ---- words ---- */
+
+static void
+test_words(void)
+{
+	uint64	   *words = malloc(2 * ENTRIES * sizeof(uint64));
+	int			shape;
+
+	if (words == NULL)
+		abort();
+	for (shape = 0; shape < SHAPES; shape++)
+	{
+		bool		bounded;
+		Size		i;
+
+		for (i = 0; i < ENTRIES; i++)
+			words[i] = word_of(shape, i);
+		work_begin();
+		fms_radix_sort(words, words + ENTRIES, ENTRIES);
+		bounded = work_was_bounded();
+		for (i = 1; i < ENTRIES && words[i - 1] <= words[i]; i++)
+			;
+		shim_ok(bounded && i == ENTRIES, "sorting words, %s",
+				shape_names[shape]);
+	}
+	free(words);
+}
+
 /* ---- run formation ---- */
 
 static FmsFormation *
 fill(uint64 bound, Size count, Size budget)
 {
 	FmsFormation *formation = fms_formation_create(NULL);
-	TupleTableSlot slot = {.tts_ops = NULL};
+	Datum		value;
+	bool		isnull = false;
+	TupleTableSlot slot = {
+		.tts_nvalid = 1,.tts_values = &value,.tts_isnull = &isnull
+	};
 	Size		i;
 
 	prefix_decides = true;
 	fms_formation_set_bound(formation, bound);
 	for (i = 0; i < count; i++)
 	{
-		next_key = shim_below(1 << 24);
+		next_key = value = shim_below(1 << 24);
 		if (!fms_formation_put(formation, &slot, budget))
 			abort();
 	}
@@ -291,7 +341,7 @@ empty(FmsFormation *formation)
 
 /* A part of memory is written, the rest moves to its place. */
 static void
-test_spilling(void)
+test_spilling(const char *what)
 {
 	Size		budget = (Size) 256 * 1024 * 1024;
 	FmsFormation *formation = fill(0, ENTRIES, budget);
@@ -304,14 +354,26 @@ test_spilling(void)
 	bounded = work_was_bounded();
 	shim_ok(bounded && appended > 0 &&
 			appended + fms_formation_count(formation) == ENTRIES,
-			"writing a part of memory, and moving the rest");
+			"writing a part of memory, and moving the rest: %s", what);
 
 	work_begin();
 	fms_formation_spill(formation, (FmsRunWriter *) formation,
 						fms_formation_memory_bytes(formation));
 	bounded = work_was_bounded();
-	shim_ok(bounded && appended == ENTRIES, "writing all of memory");
+	shim_ok(bounded && appended == ENTRIES, "writing all of memory: %s", what);
 	empty(formation);
+}
+
+static void
+test_spilling_words(void)
+{
+	FmsWordType type;
+
+	a_tuple.tuple.t_len = FMS_WORD_VALUE_OFFSET + sizeof(int64);
+	fms_word_type_init(&type, sizeof(int64), true, false, &a_tuple.tuple);
+	word_type = &type;
+	test_spilling("words");
+	word_type = NULL;
 }
 
 /* More tuples than twice the bound come: the first ones are selected. */
@@ -324,7 +386,6 @@ test_selecting(void)
 	bool		bounded;
 
 	formation = fill(bound, 2 * bound, budget);
-	Assert(!fms_formation_has_cutoff(formation));
 	next_key = 0;
 	work_begin();
 	fms_formation_put(formation, &(TupleTableSlot) {.tts_ops = NULL}, budget);
@@ -453,8 +514,10 @@ main(void)
 	shim_seed();
 	CurrentMemoryContext = &a_context;
 	test_entries();
-	test_spilling();
+	test_words();
+	test_spilling("tuples");
 	test_selecting();
+	test_spilling_words();
 	fms_io_open(&io, FMS_IO_SYNC);
 	test_order(2, ENTRIES, 3, true, SizeofMinimalTupleHeader,
 			   "two long runs");

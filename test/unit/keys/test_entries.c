@@ -1,4 +1,4 @@
-/* links: keys/entries keys/packed keys/presorted */
+/* links: keys/entries keys/packed keys/presorted keys/radix */
 /*
  * Sorting entries against qsort() with the arrival as the last key: any
  * distribution, any order of the input, keys of any length that are or are

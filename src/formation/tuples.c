@@ -1,0 +1,341 @@
+/*-------------------------------------------------------------------------
+ *
+ * tuples.c
+ *	  Run formation of tuples, as records and entries.
+ *
+ * Records lie in order of arrival in one piece of an arena, entries in the
+ * other.  Only the entries are sorted.
+ *
+ *	  entries [prefix|offset] [prefix|offset] ..
+ *	                     |               |
+ *	                     v               v
+ *	  records [header|key|tuple] [header|key|tuple] ..
+ *
+ * Spilling.  The tuples that arrived first are written, the others move up:
+ *
+ *	  before:  [e0 e1 e2 e3 e4 ..]  [r0 r1 r2 r3 r4 ..]
+ *	  after:   [e2 e3 e4 ..]        [r2 r3 r4 ..]		0 and 1: a run
+ *
+ * Memory: the arena, and a scratch context for keys and tuples in progress.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "utils/memutils.h"
+
+#include "base/interrupts.h"
+#include "formation/kind.h"
+#include "keys/entry.h"
+
+/*
+ * Distances in entries at which a record is prefetched: its header, and then
+ * the other cache lines that the header says it has, up to a number of lines.
+ */
+#define PREFETCH_HEADER		24
+#define PREFETCH_LINES		12
+#define PREFETCH_LINES_MAX	8
+#define CACHE_LINE_BYTES	64
+
+StaticAssertDecl(FMS_ROW_INDEX_BYTES == sizeof(FmsEntry),
+				 "the index has the entries");
+
+typedef struct FmsTuples
+{
+	FmsFormation formation;		/* must be first */
+	MemoryContext scratch;		/* detoasted values, tuples being formed */
+} FmsTuples;
+
+static inline FmsEntry *
+entries_of(const FmsFormation *formation)
+{
+	return (FmsEntry *) formation->arena.index.base;
+}
+
+static inline const FmsRecord *
+record_of(const FmsFormation *formation, const FmsEntry *entry)
+{
+	return fms_entry_record(formation->arena.data.base, entry);
+}
+
+/*
+ * Prefetches the records that follow entry i of `count` entries.  Always
+ * inline: the compiler drops calls of functions that only prefetch.
+ */
+static pg_attribute_always_inline void
+prefetch_records(const char *records, const FmsEntry *entries, Size i,
+				 Size count)
+{
+	if (i + PREFETCH_HEADER < count)
+		__builtin_prefetch(fms_entry_record(records,
+											&entries[i + PREFETCH_HEADER]));
+	if (i + PREFETCH_LINES < count)
+	{
+		const FmsRecord *record =
+			fms_entry_record(records, &entries[i + PREFETCH_LINES]);
+		const char *line = (const char *) record + CACHE_LINE_BYTES;
+		const char *end = (const char *) record +
+			Min(fms_record_bytes(record),
+				PREFETCH_LINES_MAX * CACHE_LINE_BYTES);
+
+		for (; line < end; line += CACHE_LINE_BYTES)
+			__builtin_prefetch(line);
+	}
+}
+
+/*
+ * The slot's tuple as bytes with the layout of a MinimalTuple, except for the
+ * first FMS_TUPLE_SKIPPED_BYTES: a heap tuple need not be converted.  Tuples
+ * of other slots are formed in the current context.
+ */
+static const char *
+tuple_bytes(TupleTableSlot *slot, Size *bytes)
+{
+	bool		made;
+
+	if (TTS_IS_BUFFERTUPLE(slot) || TTS_IS_HEAPTUPLE(slot))
+	{
+		HeapTuple	tuple = ExecFetchSlotHeapTuple(slot, false, &made);
+
+		*bytes = tuple->t_len - MINIMAL_TUPLE_OFFSET;
+		return (const char *) tuple->t_data + MINIMAL_TUPLE_OFFSET;
+	}
+	else
+	{
+		MinimalTuple tuple = ExecFetchSlotMinimalTuple(slot, &made);
+
+		*bytes = tuple->t_len;
+		return (const char *) tuple;
+	}
+}
+
+/* Puts entries in order of arrival and closes the gaps between records. */
+static void
+pack_records(FmsFormation *formation)
+{
+	FmsEntry   *entries = entries_of(formation);
+	char	   *records = formation->arena.data.base;
+	Size		i;
+
+	fms_entries_sort_by_comparing(entries, formation->count, NULL);
+	formation->records_bytes = 0;
+	for (i = 0; i < formation->count; i++)
+	{
+		const FmsRecord *record = record_of(formation, &entries[i]);
+		Size		size = fms_record_bytes(record);
+
+		fms_interrupts_memmove(records + formation->records_bytes, record,
+							   size);
+		entries[i].tail -= fms_entry_offset(&entries[i]) -
+			formation->records_bytes;
+		formation->records_bytes += size;
+	}
+}
+
+/* Does the key prefix show that the tuple is not less than the cutoff? */
+static inline bool
+is_beyond_cutoff(const FmsFormation *formation, const FmsKeyImage *image)
+{
+	const FmsRecord *cutoff = formation->cutoff.record;
+	uint64		prefix;
+
+	/* not earlier: the processor would wait until the key is in the cache */
+	if (likely(cutoff == NULL))
+		return false;
+	prefix = fms_record_prefix(&image->record);
+	if (prefix != fms_record_prefix(cutoff))
+		return prefix > fms_record_prefix(cutoff);
+	return fms_keys_prefix_decides(formation->keys) &&
+		fms_record_prefix_rest(&image->record) >=
+		fms_record_prefix_rest(cutoff);
+}
+
+/* Removes the last record if it is not less than the cutoff. */
+static void
+drop_if_beyond_cutoff(FmsFormation *formation)
+{
+	const FmsEntry *entry = &entries_of(formation)[formation->count - 1];
+	const FmsRecord *record = record_of(formation, entry);
+
+	if (entry->prefix == fms_record_prefix(formation->cutoff.record) &&
+		fms_keys_compare_rest(formation->keys, record,
+							  formation->cutoff.record) >= 0)
+	{
+		formation->records_bytes -= fms_record_bytes(record);
+		formation->count--;
+	}
+}
+
+/*
+ * Adds the slot's tuple with that key.  Returns false, with nothing changed,
+ * if there is no room.
+ */
+static bool
+add_tuple(FmsFormation *formation, TupleTableSlot *slot,
+		  const FmsKeyImage *image, Size budget_bytes)
+{
+	uint16		flags = image->record.flags;
+	Size		length;
+	const char *tuple = tuple_bytes(slot, &length);
+	Size		size = fms_record_size(image->record.key_bytes, length);
+	FmsRecord  *record;
+
+	if (!fms_formation_make_room(formation, size, budget_bytes))
+		return false;
+	if (!(flags & FMS_RECORD_EXACT))
+		flags = fms_keys_column_flags(formation->keys, slot, tuple, length);
+	record = (FmsRecord *) (formation->arena.data.base +
+							formation->records_bytes);
+	fms_record_write(record, image->bytes, image->record.key_bytes, flags,
+					 tuple, length);
+	entries_of(formation)[formation->count++] =
+		fms_entry_make(record, formation->records_bytes);
+	formation->records_bytes += size;
+	return true;
+}
+
+static bool
+put_tuple(FmsFormation *formation, TupleTableSlot *slot, Size budget_bytes)
+{
+	MemoryContext scratch = ((FmsTuples *) formation)->scratch;
+	MemoryContext caller = MemoryContextSwitchTo(scratch);
+	FmsKeyImage image;
+	bool		fits = true;
+
+	fms_keys_encode(formation->keys, slot, &image);
+	if (!is_beyond_cutoff(formation, &image))
+	{
+		fits = add_tuple(formation, slot, &image, budget_bytes);
+		if (fits && formation->cutoff.record)
+			drop_if_beyond_cutoff(formation);
+	}
+
+	MemoryContextSwitchTo(caller);
+	/* most tuples need no scratch memory */
+	if (unlikely(!scratch->isReset))
+		MemoryContextReset(scratch);
+	return fits;
+}
+
+/* Appends entries to the run of the writer, the sort's argument. */
+static void
+write_entries(const FmsEntriesSort *sort, const FmsEntry *entries, Size count)
+{
+	const char *records = sort->records;
+	Size		i = 0;
+
+	fms_for_interruptible(i, count, FMS_INTERRUPT_RECORD_BYTES)
+	{
+		prefetch_records(records, entries, i, count);
+		fms_run_append(sort->arg, fms_entry_record(records, &entries[i]));
+	}
+}
+
+/* Sorts the first `count` entries; into the writer's run, if there is one. */
+static void
+sort_first(FmsFormation *formation, Size count, FmsRunWriter *writer)
+{
+	FmsEntriesSort sort = {
+		.keys = formation->keys,
+		.prefix_decides = fms_keys_prefix_decides(formation->keys),
+		.records = formation->arena.data.base,
+		.take = writer ? write_entries : NULL,
+		.arg = writer
+	};
+
+	fms_entries_sort(&sort, entries_of(formation), count);
+}
+
+static void
+sort_tuples(FmsFormation *formation)
+{
+	sort_first(formation, formation->count, NULL);
+}
+
+static const FmsRecord *
+get_tuple(const FmsFormation *formation, uint64 position)
+{
+	const FmsEntry *entry = &entries_of(formation)[position];
+
+	if (position + PREFETCH_LINES < formation->count)
+		__builtin_prefetch(record_of(formation, entry + PREFETCH_LINES));
+	return record_of(formation, entry);
+}
+
+/* Bytes of the records of the first `count` entries. */
+static inline Size
+first_records_bytes(const FmsFormation *formation, Size count)
+{
+	return count < formation->count ?
+		fms_entry_offset(&entries_of(formation)[count]) :
+		formation->records_bytes;
+}
+
+/* Number of first entries that, with their records, take `bytes`. */
+static Size
+entries_within(const FmsFormation *formation, Size bytes)
+{
+	Size		low = 0;
+	Size		high = formation->count;
+
+	while (low < high)
+	{
+		Size		middle = low + (high - low) / 2;
+
+		if (first_records_bytes(formation, middle + 1) +
+			(middle + 1) * sizeof(FmsEntry) < bytes)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return Min(low + 1, formation->count);
+}
+
+/* Forgets the first `count` entries, whose records take `bytes`. */
+static void
+forget_first(FmsFormation *formation, Size count, Size bytes)
+{
+	FmsEntry   *entries = entries_of(formation);
+	char	   *records = formation->arena.data.base;
+	Size		i = 0;
+
+	formation->count -= count;
+	formation->records_bytes -= bytes;
+	fms_interrupts_memmove(records, records + bytes,
+						   formation->records_bytes);
+	fms_for_interruptible(i, formation->count, sizeof(FmsEntry))
+	{
+		entries[i] = entries[count + i];
+		entries[i].tail -= bytes;
+	}
+}
+
+static void
+spill_tuples(FmsFormation *formation, FmsRunWriter *writer, Size bytes)
+{
+	Size		count = entries_within(formation, bytes);
+	Size		records_bytes = first_records_bytes(formation, count);
+
+	sort_first(formation, count, writer);
+	forget_first(formation, count, records_bytes);
+}
+
+static const FmsFormationKind tuples_kind = {
+	.put = put_tuple,
+	.sort = sort_tuples,
+	.get = get_tuple,
+	.spill = spill_tuples,
+	.pack = pack_records
+};
+
+FmsFormation *
+fms_tuples_create(const FmsKeys *keys)
+{
+	FmsTuples  *tuples = palloc0(sizeof(FmsTuples));
+
+	tuples->formation.kind = &tuples_kind;
+	tuples->scratch = AllocSetContextCreate(CurrentMemoryContext,
+											"fmsort scratch",
+											ALLOCSET_SMALL_SIZES);
+	return &tuples->formation;
+}

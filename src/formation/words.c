@@ -1,0 +1,114 @@
+/*-------------------------------------------------------------------------
+ *
+ * words.c
+ *	  Run formation of rows that are words.
+ *
+ * Words lie in order of arrival in the arena's index, followed by as much room
+ * for sorting them:
+ *
+ *	  index  |w0 |w1 |w2 |w3 |    (room)     |
+ *
+ * Words that are returned or written become records, one at a time, in a
+ * buffer of the formation.  Nulls are counted.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "base/interrupts.h"
+#include "formation/kind.h"
+#include "keys/radix.h"
+
+StaticAssertDecl(FMS_ROW_INDEX_BYTES == 2 * sizeof(uint64),
+				 "a word has room for another one");
+
+typedef struct FmsWords
+{
+	FmsFormation formation;		/* must be first */
+	const FmsWordType *type;
+	FmsWordRecord record;		/* returned or written last */
+} FmsWords;
+
+static inline uint64 *
+words_of(const FmsFormation *formation)
+{
+	return (uint64 *) formation->arena.index.base;
+}
+
+/* The record of a word, in the buffer, which is no part of the state. */
+static inline const FmsRecord *
+make_record(const FmsFormation *formation, uint64 word)
+{
+	FmsWords   *words = (FmsWords *) formation;
+
+	fms_word_record_make(words->type, word, &words->record);
+	return &words->record.record;
+}
+
+static bool
+put_word(FmsFormation *formation, TupleTableSlot *slot, Size budget_bytes)
+{
+	const FmsWordType *type = ((FmsWords *) formation)->type;
+	bool		isnull;
+	uint64		word = fms_word_of_slot(type, slot, &isnull);
+
+	if (isnull)
+	{
+		formation->nulls++;
+		return true;
+	}
+	if (formation->cutoff.record &&
+		word >= fms_word_of_record(type, formation->cutoff.record))
+		return true;
+	if (!fms_formation_make_room(formation, 0, budget_bytes))
+		return false;
+	words_of(formation)[formation->count++] = word;
+	return true;
+}
+
+static void
+sort_words(FmsFormation *formation)
+{
+	uint64	   *words = words_of(formation);
+
+	fms_radix_sort(words, words + formation->count, formation->count);
+}
+
+static const FmsRecord *
+get_word(const FmsFormation *formation, uint64 position)
+{
+	return make_record(formation, words_of(formation)[position]);
+}
+
+static void
+spill_words(FmsFormation *formation, FmsRunWriter *writer, Size bytes)
+{
+	uint64	   *words = words_of(formation);
+	Size		count = Min((bytes + FMS_ROW_INDEX_BYTES - 1) /
+							FMS_ROW_INDEX_BYTES, formation->count);
+	Size		i = 0;
+
+	fms_radix_sort(words, words + formation->count, count);
+	fms_for_interruptible(i, count, FMS_INTERRUPT_RECORD_BYTES)
+		fms_run_append(writer, make_record(formation, words[i]));
+	formation->count -= count;
+	fms_interrupts_memmove(words, words + count,
+						   formation->count * sizeof(uint64));
+}
+
+static const FmsFormationKind words_kind = {
+	.put = put_word,
+	.sort = sort_words,
+	.get = get_word,
+	.spill = spill_words
+};
+
+FmsFormation *
+fms_words_create(const FmsKeys *keys)
+{
+	FmsWords   *words = palloc0(sizeof(FmsWords));
+
+	words->formation.kind = &words_kind;
+	words->type = fms_keys_word_type(keys);
+	return &words->formation;
+}
