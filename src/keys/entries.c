@@ -15,13 +15,14 @@
  *
  * A sorted bucket is taken before the next bucket is sorted, so the device
  * writes while the processor sorts.  Entries with equal prefixes that do not
- * decide are sorted by the next ten bytes of their keys, from `depth` on:
+ * decide are sorted by the next ten bytes of their keys:
  *
  *	  key       C l e r k # 0 0 0 | 0 0 0 9 5 1 .. | ...
- *	  depth     0                  10               20
+ *	  at byte   0                  10               20
  *
- * Only ties of the whole key compare columns.  Memory: the stack.  After an
- * ERROR (comparator, interrupt) the entries are undefined.
+ * Behind their keys they go on in texts (key_tail.c).  Other ties compare
+ * columns; they are sorted by merging, which compares least.  Memory: the
+ * stack.  After an ERROR (comparator, interrupt) the entries are undefined.
  *
  *-------------------------------------------------------------------------
  */
@@ -58,6 +59,12 @@ compare(const FmsEntry *a, const FmsEntry *b, const FmsEntriesSort *sort)
 #define ST_DEFINE
 #include "lib/sort_template.h"
 
+static inline const FmsRecord *
+record_at(const FmsEntriesSort *sort, uint64 offset)
+{
+	return (const FmsRecord *) (sort->records + offset);
+}
+
 /* How entries are dealt: bucket = (prefix - low) >> shift. */
 typedef struct FmsDeal
 {
@@ -67,12 +74,12 @@ typedef struct FmsDeal
 	Size		ends[MAX_BUCKETS];	/* first entry after each bucket */
 } FmsDeal;
 
-/* Entries whose keys are the same up to byte `depth`. */
+/* Entries whose records are the same up to a place. */
 typedef struct FmsPart
 {
 	FmsEntry   *entries;
 	Size		count;
-	int			depth;			/* their prefixes start at this key byte */
+	FmsKeyPlace place;			/* their prefixes start there */
 	bool		in_arrival;		/* they are in order of arrival */
 } FmsPart;
 
@@ -165,55 +172,122 @@ take_until(FmsEntriesSort *sort, const FmsEntry **taken, const FmsEntry *end)
 	*taken = end;
 }
 
-/* Replaces the entries' prefixes by the part of their keys from depth on. */
+/* Replaces the entries' prefixes by those at the part's place. */
 static void
-load_prefixes(const FmsEntriesSort *sort, FmsEntry *entries, Size count,
-			  int depth)
+load_prefixes(const FmsEntriesSort *sort, const FmsPart *part)
 {
 	const char *records = sort->records;
+	FmsEntry   *entries = part->entries;
+	Size		count = part->count;
 	Size		i = 0;
 
 	fms_for_interruptible(i, count, FMS_INTERRUPT_RECORD_BYTES)
 	{
 		const FmsRecord *record = fms_entry_record(records, &entries[i]);
+		uint128		prefix;
 
 		if (i + PREFETCH_AHEAD < count)
 			__builtin_prefetch(fms_entry_record(records,
 												&entries[i + PREFETCH_AHEAD]));
-		entries[i] = fms_entry_of_key(fms_record_key_part(record, depth),
-									  fms_entry_offset(&entries[i]));
+		prefix = part->place.rounds == 0 ?
+			fms_record_key_part(record, part->place.at_bytes) :
+			fms_entries_text_prefix(sort, record, &part->place);
+		entries[i] = fms_entry_of_key(prefix, fms_entry_offset(&entries[i]));
 	}
+}
+
+/*
+ * Sorts offsets of records with equal keys by columns but the first `equal`
+ * ones that the keys leave undecided.  Keeps the order of equal records.
+ * `room` holds half as many offsets.
+ */
+static void
+sort_by_columns(const FmsEntriesSort *sort, uint64 *offsets, Size count,
+				uint64 *room, int equal)
+{
+	Size		half = count / 2;
+	const uint64 *left = room;
+	const uint64 *left_end = room + half;
+	const uint64 *right = offsets + half;
+	const uint64 *right_end = offsets + count;
+
+	if (count < 2)
+		return;
+	sort_by_columns(sort, offsets, half, room, equal);
+	sort_by_columns(sort, offsets + half, count - half, room,
+					equal);
+	fms_interrupts_memmove(room, offsets, half * sizeof(uint64));
+	while (left < left_end)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (right < right_end &&
+			fms_keys_compare_columns(sort->keys,
+									 record_at(sort, *left),
+									 record_at(sort, *right), equal) > 0)
+			*offsets++ = *right++;
+		else
+			*offsets++ = *left++;
+	}
+}
+
+/*
+ * Sorts entries with equal keys, which are in order of arrival, by columns.
+ * Their offsets take half of their memory; the other half is the room.
+ */
+static void
+sort_equal_keys(const FmsEntriesSort *sort, const FmsPart *part)
+{
+	FmsEntry   *entries = part->entries;
+	Size		count = part->count;
+	uint128		key = fms_entry_key(entries);
+	uint64	   *offsets = (uint64 *) entries;
+	Size		i = 0;
+
+	fms_for_interruptible(i, count, sizeof(FmsEntry))
+		offsets[i] = fms_entry_offset(&entries[i]);
+	sort_by_columns(sort, offsets, count, offsets + count,
+					part->place.texts_equal ? 1 : 0);
+	i = 0;
+	fms_for_interruptible(i, count, sizeof(FmsEntry))
+		entries[count - 1 - i] = fms_entry_of_key(key, offsets[count - 1 - i]);
 }
 
 /* Sorts entries with equal prefixes, which are in order of arrival. */
 static void
-sort_ties(FmsEntriesSort *sort, FmsEntry *entries, Size count, int depth)
+sort_ties(FmsEntriesSort *sort, const FmsPart *ties)
 {
-	const FmsRecord *record = fms_entry_record(sort->records, entries);
-	FmsPart		rest = {entries, count, depth + FMS_PREFIX_BYTES, true};
-	bool		at_end = rest.depth >= record->key_bytes;
-	uint128		key = fms_entry_key(entries);
+	FmsPart		rest = *ties;
+	uint128		key = fms_entry_key(rest.entries);
+	FmsTies		next = fms_entries_next_place(sort, rest.entries, rest.count,
+											  &rest.place);
 	Size		i = 0;
 
-	/* keys are prefix-free: all of these end here, or none */
-	if (at_end && (record->flags & FMS_RECORD_EXACT))
+	if (next == FMS_TIES_EQUAL)
 		return;
-	if (at_end || count < PACK_MIN_ENTRIES)
+	if (next == FMS_TIES_COMPARE)
 	{
-		fms_entries_sort_by_comparing(entries, count, sort);
+		sort_equal_keys(sort, &rest);
+		return;
+	}
+	if (rest.count < PACK_MIN_ENTRIES)
+	{
+		fms_entries_sort_by_comparing(rest.entries, rest.count, sort);
 		return;
 	}
 	check_stack_depth();
-	load_prefixes(sort, entries, count, rest.depth);
+	load_prefixes(sort, &rest);
+	rest.in_arrival = true;
 	sort_part(sort, &rest, NULL);
-	fms_for_interruptible(i, count, sizeof(FmsEntry))
-		entries[i] = fms_entry_of_key(key, fms_entry_offset(&entries[i]));
+	fms_for_interruptible(i, rest.count, sizeof(FmsEntry))
+		rest.entries[i] =
+			fms_entry_of_key(key, fms_entry_offset(&rest.entries[i]));
 }
 
 /* The part is in order of its prefixes, then of arrival; sorts all ties. */
 static void
 sort_all_ties(FmsEntriesSort *sort, const FmsPart *part)
 {
+	FmsPart		ties = *part;
 	FmsEntry   *entries = part->entries;
 	Size		start = 0;
 	Size		touched_bytes = 0;
@@ -225,8 +299,10 @@ sort_all_ties(FmsEntriesSort *sort, const FmsPart *part)
 		if (i < part->count &&
 			fms_entry_key(&entries[i]) == fms_entry_key(&entries[start]))
 			continue;
-		if (i - start > 1)
-			sort_ties(sort, &entries[start], i - start, part->depth);
+		ties.entries = &entries[start];
+		ties.count = i - start;
+		if (ties.count > 1)
+			sort_ties(sort, &ties);
 		start = i;
 	}
 }
@@ -280,7 +356,7 @@ fms_entries_sort(FmsEntriesSort *sort, FmsEntry *entries, Size count)
 
 	if (!fms_entries_sort_presorted(sort, entries, count))
 	{
-		FmsPart		all = {entries, count, 0, true};
+		FmsPart		all = {entries, count, {0}, true};
 
 		sort_part(sort, &all, &taken);
 	}

@@ -76,6 +76,37 @@ typedef struct FmsEntriesSort
 } FmsEntriesSort;
 
 /*
+ * Where the prefixes of entries come from, whose records are the same before
+ * that place.  Starts zeroed: at the beginning of the keys.
+ */
+typedef struct FmsKeyPlace
+{
+	Size		at_bytes;		/* offset in the key or in the text */
+	int			rounds;			/* places in the text so far; 0: in the key */
+	bool		texts_equal;	/* other columns decide */
+} FmsKeyPlace;
+
+typedef enum FmsTies
+{
+	FMS_TIES_EQUAL,				/* the records are equal */
+	FMS_TIES_COMPARE,			/* the keys are equal: compare columns */
+	FMS_TIES_GO_ON				/* there are prefixes at the next place */
+} FmsTies;
+
+/*
+ * Moves from a place at which the prefixes of entries are equal to the next
+ * one (key_tail.c).
+ */
+extern FmsTies fms_entries_next_place(const FmsEntriesSort *sort,
+									  const FmsEntry *entries, Size count,
+									  FmsKeyPlace *place);
+
+/* The next FMS_PREFIX_BYTES of the record's text, at a place in the text. */
+extern uint128 fms_entries_text_prefix(const FmsEntriesSort *sort,
+									   const FmsRecord *record,
+									   const FmsKeyPlace *place);
+
+/*
  * Compares by key, then by arrival (the offset): 0 only for an entry and
  * itself.  May run a type's comparator.  sort NULL: by arrival alone.
  */

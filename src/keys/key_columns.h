@@ -117,6 +117,7 @@ typedef struct FmsColumn
 								 * FMS_VALUE_BYTE */
 	FmsEncodeDatum encode;		/* NULL: the column is not in the key */
 	FmsSortKeys sort_keys;		/* for encode() */
+	bool		is_bytes;		/* text whose encoding is its bytes */
 } FmsColumn;
 
 struct FmsKeys
@@ -134,5 +135,11 @@ struct FmsKeys
 	FmsRecordBuffer first_key;		/* the first key made last */
 	FmsColumn	columns[FLEXIBLE_ARRAY_MEMBER];
 };
+
+/* ---- key_compare.c ---- */
+
+/* Column i of a record or first key. */
+extern Datum fms_keys_column(const struct FmsKeys *keys,
+							 const FmsRecord *record, int i, bool *isnull);
 
 #endif							/* FMS_KEY_COLUMNS_H */

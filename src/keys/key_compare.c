@@ -45,10 +45,9 @@ fms_keys_column_flags(FmsKeys *keys, TupleTableSlot *slot, const char *tuple,
 	return fms_column_flags(tuple, tuple_bytes, value);
 }
 
-/* Column i of a record or first key. */
-static inline Datum
-record_column(const FmsKeys *keys, const FmsRecord *record, int i,
-			  bool *isnull)
+Datum
+fms_keys_column(const FmsKeys *keys, const FmsRecord *record, int i,
+				bool *isnull)
 {
 	MinimalTuple tuple = fms_record_tuple(record);
 	Size		offset = record->flags >> FMS_RECORD_COLUMN_SHIFT;
@@ -68,16 +67,16 @@ record_column(const FmsKeys *keys, const FmsRecord *record, int i,
 
 int
 fms_keys_compare_columns(FmsKeys *keys, const FmsRecord *a,
-						 const FmsRecord *b)
+						 const FmsRecord *b, int equal)
 {
 	int			i;
 
-	for (i = keys->undecided; i < keys->ncolumns; i++)
+	for (i = keys->undecided + equal; i < keys->ncolumns; i++)
 	{
 		bool		a_null;
 		bool		b_null;
-		Datum		a_value = record_column(keys, a, i, &a_null);
-		Datum		b_value = record_column(keys, b, i, &b_null);
+		Datum		a_value = fms_keys_column(keys, a, i, &a_null);
+		Datum		b_value = fms_keys_column(keys, b, i, &b_null);
 		int			order;
 
 		order = ApplySortComparator(a_value, a_null, b_value, b_null,
@@ -109,7 +108,7 @@ fms_keys_compare_rest(FmsKeys *keys, const FmsRecord *a, const FmsRecord *b)
 	Assert(a->key_bytes == b->key_bytes);
 	if (a->flags & b->flags & FMS_RECORD_EXACT)
 		return 0;
-	return fms_keys_compare_columns(keys, a, b);
+	return fms_keys_compare_columns(keys, a, b, 0);
 }
 
 /* A palloc'd tuple of the record's key columns. */
@@ -122,7 +121,7 @@ make_first_key_tuple(FmsKeys *keys, const FmsRecord *record)
 	int			i;
 
 	for (i = 0; i < keys->ncolumns; i++)
-		values[i] = record_column(keys, record, i, &nulls[i]);
+		values[i] = fms_keys_column(keys, record, i, &nulls[i]);
 	tuple = fms_form_minimal_tuple(keys->first_key_desc, values, nulls);
 	pfree(values);
 	pfree(nulls);

@@ -24,6 +24,7 @@
 #include "postgres.h"
 
 #include "access/nbtree.h"
+#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 
 #include "base/compat.h"
@@ -73,6 +74,9 @@ init_column(FmsColumn *column, const FmsKeySpec *spec, int i)
 	column->invert = comparator->ssup_reverse ? 0xFF : 0;
 	column->null_byte = FMS_VALUE_BYTE + (spec->nulls_first[i] ? -1 : 1);
 	column->encode = type ? type->encode : NULL;
+	column->is_bytes = type && column->sort_keys.collator == NULL &&
+		(type->function == F_BTTEXTCMP ||
+		 type->function == F_BTTEXT_PATTERN_CMP);
 	return type;
 }
 

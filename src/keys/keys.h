@@ -78,9 +78,12 @@ extern uint16 fms_keys_column_flags(FmsKeys *keys, TupleTableSlot *slot,
 extern int	fms_keys_compare_rest(FmsKeys *keys, const FmsRecord *a,
 								  const FmsRecord *b);
 
-/* The same for records with equal keys that are not exact. */
+/*
+ * The same for records with equal keys that are not exact.  equal: number of
+ * columns behind those that the key decides that are known to be equal, too.
+ */
 extern int	fms_keys_compare_columns(FmsKeys *keys, const FmsRecord *a,
-									 const FmsRecord *b);
+									 const FmsRecord *b, int equal);
 
 /*
  * The first key of a block that starts with the record: its key and, if that

@@ -152,7 +152,7 @@ fms_code_tie_loser(FmsKeys *keys, FmsLoserNode a, const FmsRecord *a_record,
 		if (fms_code_rank(a) == FMS_CODE_SAME || !fms_losertree_tied(a, b))
 			return later;
 	}
-	order = fms_keys_compare_columns(keys, a_record, b_record);
+	order = fms_keys_compare_columns(keys, a_record, b_record, 0);
 	return order == 0 ? later : order < 0 ? b : a;
 }
 

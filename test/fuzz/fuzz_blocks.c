@@ -153,7 +153,7 @@ fms_keys_compare_rest(FmsKeys *keys, const FmsRecord *a, const FmsRecord *b)
 
 int
 fms_keys_compare_columns(FmsKeys *keys, const FmsRecord *a,
-						 const FmsRecord *b)
+						 const FmsRecord *b, int equal)
 {
 	return 0;
 }

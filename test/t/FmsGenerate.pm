@@ -139,7 +139,7 @@ my %types = (
 	],
 	text_prefix => [
 		'text',
-		q{repeat('common', 4 + (y % 3)::int) || left(md5(h::text),
+		q{repeat('common', 4 + 3 * (y % 3)::int) || left(md5(h::text),
 		(y % 9)::int)}, '', 'text pattern'
 	],
 	text_long => [

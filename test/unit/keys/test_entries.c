@@ -1,10 +1,11 @@
-/* links: keys/entries keys/packed keys/presorted keys/radix */
+/* links: keys/entries keys/packed keys/presorted keys/radix keys/key_tail */
 /*
  * Sorting entries against qsort() with the arrival as the last key: any
  * distribution, any order of the input, keys of any length that are or are
  * not all there is to compare, taken in pieces.
  *
- * keys.c is replaced: what follows the key is one word of the record.
+ * keys.c is replaced: what follows the key is a text, which may have a long
+ * beginning in common with others, and one word of the record.
  *
  * Seen to fail with: the buckets' shift one too small; take_until() not
  * remembering what was taken; dealing words that are not in order of arrival;
@@ -20,17 +21,27 @@
 #include "miscadmin.h"
 
 #include "keys/entry.h"
+#include "keys/key_columns.h"
 #include "shim.h"
 
 #define MAX_ENTRIES 20000
+#define MAX_TEXT 120
 
-/* A record whose key may be followed by a word that is compared. */
+/* A record whose key may be followed by a text and a word. */
 typedef struct Row
 {
 	FmsRecord	record;
 	uint8		key[FMS_KEY_MAX_BYTES];
 	uint64		rest;
+	union
+	{
+		struct varlena header;
+		char		bytes[VARHDRSZ + MAX_TEXT];
+	}			text;
+	bool		null;			/* instead of the text */
 } Row;
+
+static FmsKeys *columns;		/* the text, and perhaps the word */
 
 static Row	rows[MAX_ENTRIES];
 static FmsEntry entries[MAX_ENTRIES];
@@ -39,19 +50,64 @@ static Size taken;
 static bool in_order;
 
 static int
+compare_words(const Row *a, const Row *b)
+{
+	return (a->rest > b->rest) - (a->rest < b->rest);
+}
+
+static int
+compare_columns(const Row *a, const Row *b)
+{
+	Size		a_bytes = VARSIZE(&a->text) - VARHDRSZ;
+	Size		b_bytes = VARSIZE(&b->text) - VARHDRSZ;
+	int			order = (int) a->null - (int) b->null;
+
+	if (order == 0 && !a->null)
+	{
+		order = memcmp(VARDATA(&a->text), VARDATA(&b->text),
+					   Min(a_bytes, b_bytes));
+		if (order == 0)
+			order = (a_bytes > b_bytes) - (a_bytes < b_bytes);
+		if (columns->columns[0].invert)
+			order = -order;
+	}
+	return order != 0 ? order : compare_words(a, b);
+}
+
+static int
 compare_rows(const Row *a, const Row *b)
 {
 	int			order = memcmp(a->key, b->key, a->record.key_bytes);
 
 	if (order != 0 || (a->record.flags & FMS_RECORD_EXACT))
 		return order;
-	return a->rest < b->rest ? -1 : a->rest > b->rest;
+	return compare_columns(a, b);
 }
 
 int
 fms_keys_compare_rest(FmsKeys *keys, const FmsRecord *a, const FmsRecord *b)
 {
 	return compare_rows((const Row *) a, (const Row *) b);
+}
+
+int
+fms_keys_compare_columns(FmsKeys *keys, const FmsRecord *a,
+						 const FmsRecord *b, int equal)
+{
+	const Row  *x = (const Row *) a;
+	const Row  *y = (const Row *) b;
+
+	return equal ? compare_words(x, y) : compare_columns(x, y);
+}
+
+Datum
+fms_keys_column(const FmsKeys *keys, const FmsRecord *record, int i,
+				bool *isnull)
+{
+	const Row  *row = (const Row *) record;
+
+	*isnull = row->null;
+	return PointerGetDatum(&row->text);
 }
 
 void
@@ -157,6 +213,29 @@ static const Keys keys_of[] = {
 	{"34 bytes and more", 34, false, false},
 };
 
+/*
+ * Texts that are all the same, share a beginning, are beginnings of each
+ * other, or end anywhere.
+ */
+static void
+make_text(Row *row, Size i, Size n)
+{
+	Size		shared = n % 100;
+	Size		length = shared;
+
+	memset(VARDATA(&row->text), 'a', MAX_TEXT);
+	if (n % 4 == 1)
+		length += shim_below(MAX_TEXT - shared);
+	else if (n % 4 > 1)
+	{
+		length += 10 + shim_below(10);
+		VARDATA(&row->text)[shared + shim_below(10)] += shim_below(20);
+	}
+	SET_VARSIZE(&row->text, VARHDRSZ + length);
+	/* sometimes the last one cannot be read */
+	row->null = i + 1 == n && shim_below(4) == 0;
+}
+
 static void
 make_row(Row *row, const Keys *keys, Shape shape, Size i, Size n)
 {
@@ -179,19 +258,25 @@ make_row(Row *row, const Keys *keys, Shape shape, Size i, Size n)
 		word = shim_random();
 		memcpy(row->key + 10, &word, sizeof(word));
 	}
-	row->rest = shim_below(3);
+	row->rest = columns->ncolumns == 1 ? 0 :
+		shim_below(n % 2 ? 3 : 100000);
+	make_text(row, i, n);
 }
 
 static bool
 sorts(const Keys *keys, Shape shape, Size n)
 {
 	FmsEntriesSort sort = {
+		.keys = columns,
 		.prefix_decides = keys->prefix_decides,
 		.records = (const char *) rows,
 		.take = take
 	};
 	Size		i;
 
+	columns->ncolumns = 1 + shim_below(2);
+	columns->columns[0].is_bytes = shim_below(4) > 0;
+	columns->columns[0].invert = shim_below(2) ? 0xFF : 0;
 	for (i = 0; i < n; i++)
 	{
 		Row		   *row = &rows[i];
@@ -229,6 +314,7 @@ main(void)
 	int			j;
 
 	shim_seed();
+	columns = calloc(1, offsetof(FmsKeys, columns) + sizeof(FmsColumn));
 	for (shape = 0; shape < SHAPES; shape++)
 	{
 		for (j = 0; j < (int) lengthof(keys_of); j++)

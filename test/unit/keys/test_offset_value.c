@@ -44,7 +44,7 @@ static uint64 columns;			/* of those, that compared columns */
 
 int
 fms_keys_compare_columns(FmsKeys *keys, const FmsRecord *a,
-						 const FmsRecord *b)
+						 const FmsRecord *b, int equal)
 {
 	const Row  *x = (const Row *) a;
 	const Row  *y = (const Row *) b;

@@ -24,7 +24,8 @@
 NEVER_CALLED(int, fms_keys_compare_rest,
 			 (FmsKeys *keys, const FmsRecord *a, const FmsRecord *b))
 NEVER_CALLED(int, fms_keys_compare_columns,
-			 (FmsKeys *keys, const FmsRecord *a, const FmsRecord *b))
+			 (FmsKeys *keys, const FmsRecord *a, const FmsRecord *b,
+			  int equal))
 NEVER_CALLED(const FmsRecord *, fms_keys_make_first_key,
 			 (FmsKeys *keys, const FmsRecord *record))
 NEVER_CALLED(bool, fms_keys_prefix_decides, (const FmsKeys *keys))
