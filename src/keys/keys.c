@@ -188,13 +188,12 @@ fms_keys_are_cheap(const FmsKeys *keys)
 /*
  * Makes the key of the slot's tuple or, if slot is NULL, of the tuple.
  * Returns the value of column `undecided`, or 0 if it is null or not in the
- * key.
+ * key.  undecided is the value, or 0 if it has to be looked up.
  */
 static pg_attribute_always_inline Datum
-encode(FmsKeys *keys, TupleTableSlot *slot, HeapTuple tuple,
+encode(FmsKeys *keys, TupleTableSlot *slot, HeapTuple tuple, Datum undecided,
 	   FmsKeyImage *image)
 {
-	Datum		undecided = 0;
 	FmsKeyWriter writer = {
 		.at = image->bytes,
 		.end = image->bytes + FMS_KEY_MAX_BYTES
@@ -206,10 +205,15 @@ encode(FmsKeys *keys, TupleTableSlot *slot, HeapTuple tuple,
 	for (i = 0; i < keys->nencoded && !writer.truncated; i++)
 	{
 		const FmsColumn *column = &keys->columns[i];
-		bool		isnull;
-		Datum		value = slot ?
-			slot_getattr(slot, column->attno, &isnull) :
-			heap_getattr(tuple, column->attno, keys->desc, &isnull);
+		bool		isnull = false;
+		Datum		value;
+
+		if (slot)
+			value = slot_getattr(slot, column->attno, &isnull);
+		else if (undecided != 0 && i == keys->undecided)
+			value = undecided;
+		else
+			value = heap_getattr(tuple, column->attno, keys->desc, &isnull);
 
 		/* the null byte is not inverted: nulls_first is independent of DESC */
 		writer.invert = 0;
@@ -235,7 +239,7 @@ encode(FmsKeys *keys, TupleTableSlot *slot, HeapTuple tuple,
 void
 fms_keys_encode(FmsKeys *keys, TupleTableSlot *slot, FmsKeyImage *image)
 {
-	(void) encode(keys, slot, NULL, image);
+	(void) encode(keys, slot, NULL, 0, image);
 }
 
 void
@@ -243,9 +247,11 @@ fms_keys_encode_tuple(FmsKeys *keys, const char *tuple, Size tuple_bytes,
 					  FmsKeyImage *image)
 {
 	HeapTupleData view = fms_heap_view(tuple, tuple_bytes);
-	Datum		undecided = encode(keys, NULL, &view, image);
+	Size		offset = image->record.flags >> FMS_RECORD_COLUMN_SHIFT;
+	Datum		undecided = offset > 0 ? PointerGetDatum(tuple + offset) : 0;
 	bool		isnull;
 
+	undecided = encode(keys, NULL, &view, undecided, image);
 	if (image->record.flags & FMS_RECORD_EXACT || keys->offset_attno == 0)
 		return;
 	if (undecided == 0)

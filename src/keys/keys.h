@@ -54,7 +54,8 @@ extern void fms_keys_encode(FmsKeys *keys, TupleTableSlot *slot,
 
 /*
  * Makes the key again that the record of a tuple had, with the same flags.
- * `tuple` has the layout of a MinimalTuple, MAXALIGNed.
+ * `tuple` has the layout of a MinimalTuple, MAXALIGNed.  The image's flags are
+ * those of the record already, with a column's offset, or 0.
  */
 extern void fms_keys_encode_tuple(FmsKeys *keys, const char *tuple,
 								  Size tuple_bytes, FmsKeyImage *image);

@@ -6,16 +6,17 @@
  *
  *	  record	| header | key, 2 .. 34 B | tuple, from byte 10 on | pad |
  *
- *	  packed	| tag | head? | key? | tuple, from byte 16 on |
+ *	  packed	| tag | head? | key or offset? | tuple, from byte 16 on |
  *	  whole		|  0  | pad | record |
  *
  *	  area		| head | packed or whole | packed or whole | ... |
  *
  * The head is the tuple's bytes 10 to 15: number of columns, flags, nulls.  A
  * tuple with the area's head does not store it.  The key is encoded again from
- * the tuple, except short keys of longer tuples: these are stored, which takes
- * less time and little space.  Only whole records are aligned; the merge reads
- * them where they are.
+ * the tuple.  A longer tuple stores a short key, or the offset of the column
+ * that its key leaves undecided: that takes little space, and saves the search
+ * for columns.  Only whole records are aligned; the merge reads them where
+ * they are.
  *
  * Memory: the caller's.
  *
@@ -31,20 +32,21 @@
 
 /* The tag of a whole record. */
 #define TAG_WHOLE			0
-/* Other tags: does a head follow, a key, and the tuple's bytes, plus 1. */
+/* Other tags: what follows, and the number of the tuple's bytes, plus 1. */
 #define TAG_HAS_HEAD		0x01
 #define TAG_HAS_KEY			0x02
-#define TAG_LENGTH_SHIFT	2
+#define TAG_HAS_OFFSET		0x04
+#define TAG_LENGTH_SHIFT	3
 /* A tag from there on has a second byte for its higher bits. */
 #define TAG_IS_LONG			0x80
 #define TAG_LOW_BITS		7
 #define TAG_MAX_BYTES		2
 
 /*
- * The key is stored, exact ones of FMS_PREFIX_BYTES only, from this length of
- * a tuple on, in bytes: it is 1/6 of it, and the head and padding are spared.
+ * A tuple of this length in bytes stores its key, if that is exact and has
+ * FMS_PREFIX_BYTES, which are 1/6 of it at most.
  */
-#define KEY_KEPT_FROM_BYTES	64
+#define LONGER_TUPLE_BYTES	64
 
 StaticAssertDecl(TUPLE_KNOWN_BYTES == MAXALIGN(SizeofMinimalTupleHeader),
 				 "every tuple has its known bytes");
@@ -54,12 +56,25 @@ StaticAssertDecl((FMS_PACKED_TUPLE_BYTES + 1) << TAG_LENGTH_SHIFT <
 StaticAssertDecl(FMS_PACKED_BUFFER_BYTES == MAXALIGN(FMS_PACKED_BUFFER_BYTES),
 				 "the tuple in the buffer is aligned");
 
-static inline bool
-keeps_key(const FmsRecord *record)
+/* The head as a number: compilers call memcmp() for six bytes. */
+static inline uint64
+head_word(const char *head)
 {
-	return record->tuple_bytes >= KEY_KEPT_FROM_BYTES &&
-		record->key_bytes == FMS_PREFIX_BYTES &&
-		record->flags == FMS_RECORD_EXACT;
+	uint64		word = 0;
+
+	memcpy(&word, head, HEAD_BYTES);
+	return word;
+}
+
+/* The tag for what the record stores beside head and tuple. */
+static inline uint32
+key_tag(const FmsRecord *record)
+{
+	if (record->tuple_bytes < LONGER_TUPLE_BYTES)
+		return 0;
+	if (record->flags != FMS_RECORD_EXACT)
+		return record->flags > 0 ? TAG_HAS_OFFSET : 0;
+	return record->key_bytes == FMS_PREFIX_BYTES ? TAG_HAS_KEY : 0;
 }
 
 static uint32
@@ -84,7 +99,7 @@ fms_packed_append(char *area, uint32 at_bytes, uint32 end_bytes,
 	const char *head = (const char *) fms_record_tuple(record) +
 		FMS_TUPLE_SKIPPED_BYTES;
 	uint32		rest_bytes = record->tuple_bytes - TUPLE_KNOWN_BYTES;
-	uint32		tag = (rest_bytes + 1) << TAG_LENGTH_SHIFT;
+	uint32		tag = (rest_bytes + 1) << TAG_LENGTH_SHIFT | key_tag(record);
 	char	   *at;
 
 	if (at_bytes == 0 && end_bytes >= HEAD_BYTES)
@@ -99,10 +114,8 @@ fms_packed_append(char *area, uint32 at_bytes, uint32 end_bytes,
 		return 0;
 
 	at = area + at_bytes;
-	if (memcmp(head, area, HEAD_BYTES) != 0)
+	if (head_word(head) != head_word(area))
 		tag |= TAG_HAS_HEAD;
-	if (keeps_key(record))
-		tag |= TAG_HAS_KEY;
 	if (tag < TAG_IS_LONG)
 		*at++ = tag;
 	else
@@ -119,6 +132,11 @@ fms_packed_append(char *area, uint32 at_bytes, uint32 end_bytes,
 	{
 		memcpy(at, fms_record_key(record), FMS_PREFIX_BYTES);
 		at += FMS_PREFIX_BYTES;
+	}
+	else if (tag & TAG_HAS_OFFSET)
+	{
+		memcpy(at, &record->flags, sizeof(record->flags));
+		at += sizeof(record->flags);
 	}
 	memcpy(at, head + HEAD_BYTES, rest_bytes);
 	return at + rest_bytes - area;
@@ -152,20 +170,23 @@ make_record_with_key(const char *key, char *tuple, uint32 tuple_bytes)
 	return record;
 }
 
-/* The same, with a key that is encoded again. */
+/* The same, with a key that is encoded again.  flags: its own, or 0. */
 static const FmsRecord *
-make_record(FmsKeys *keys, char *tuple, uint32 tuple_bytes)
+make_record(FmsKeys *keys, char *tuple, uint32 tuple_bytes, uint16 flags)
 {
 	FmsKeyImage image;
 	FmsRecord  *record;
 
+	image.record.flags = flags;
 	fms_keys_encode_tuple(keys, tuple, tuple_bytes, &image);
 	image.record.tuple_bytes = tuple_bytes;
 	record = (FmsRecord *) (tuple - (image.record.key_bytes -
 									 FMS_KEY_LAST_BYTES));
-	/* the usual length is a constant: its memcpy() needs no call */
-	if (likely(image.record.key_bytes == FMS_PREFIX_BYTES))
+	/* the usual lengths are constants: their memcpy() needs no call */
+	if (image.record.key_bytes == FMS_PREFIX_BYTES)
 		memcpy(record, &image, sizeof(FmsRecord) + FMS_PREFIX_BYTES);
+	else if (image.record.key_bytes == FMS_KEY_MAX_BYTES)
+		memcpy(record, &image, sizeof(FmsRecord) + FMS_KEY_MAX_BYTES);
 	else
 		memcpy(record, &image, sizeof(FmsRecord) + image.record.key_bytes);
 	return record;
@@ -179,6 +200,7 @@ fms_packed_read(const char *area, uint32 *at_bytes, uint32 end_bytes,
 	const char *end = area + end_bytes;
 	const char *head = area;
 	const char *key = NULL;
+	uint16		flags = 0;
 	const char *at;
 	uint32		tag;
 	uint32		tuple_bytes;
@@ -211,9 +233,17 @@ fms_packed_read(const char *area, uint32 *at_bytes, uint32 end_bytes,
 		key = at;
 		at += FMS_PREFIX_BYTES;
 	}
+	else if (tag & TAG_HAS_OFFSET)
+	{
+		if (end - at < (int) sizeof(flags))
+			return NULL;
+		memcpy(&flags, at, sizeof(flags));
+		at += sizeof(flags);
+	}
 	rest_bytes = (tag >> TAG_LENGTH_SHIFT) - 1;
 	tuple_bytes = TUPLE_KNOWN_BYTES + rest_bytes;
-	if (rest_bytes > end - at || tuple_bytes > FMS_PACKED_TUPLE_BYTES)
+	if (rest_bytes > end - at || tuple_bytes > FMS_PACKED_TUPLE_BYTES ||
+		flags >> FMS_RECORD_COLUMN_SHIFT >= tuple_bytes)
 		return NULL;
 
 	/* the padding may be written to disk */
@@ -225,5 +255,5 @@ fms_packed_read(const char *area, uint32 *at_bytes, uint32 end_bytes,
 		return NULL;
 	*at_bytes = at + rest_bytes - area;
 	return key ? make_record_with_key(key, tuple, tuple_bytes) :
-		make_record(keys, tuple, tuple_bytes);
+		make_record(keys, tuple, tuple_bytes, flags);
 }

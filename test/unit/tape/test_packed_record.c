@@ -41,7 +41,8 @@ fms_keys_encode_tuple(FmsKeys *keys, const char *tuple, Size tuple_bytes,
 
 	memset(image, 0, sizeof(*image));
 	image->record.key_bytes = FMS_KEY_LAST_BYTES + 8 * (first % 5);
-	image->record.flags = (uint16) (last << FMS_RECORD_COLUMN_SHIFT);
+	image->record.flags = last & 1 ? FMS_RECORD_EXACT :
+		last % 16 << FMS_RECORD_COLUMN_SHIFT;
 	memset(image->bytes, last, image->record.key_bytes);
 }
 
