@@ -1,5 +1,5 @@
 -- Temporary space: at most 1.15 times as much as PostgreSQL's sort takes, in one
--- pass and in many, for one column not more, and 1.25 times for rows that are not
+-- pass and in many, for one column not more, and 1.3 times for rows that are not
 -- packed or have long first keys; so that a temp_file_limit that was enough, and a
 -- third, is enough.
 --
@@ -36,9 +36,9 @@ SELECT cmp_ok(round(disk(query, 'fmsort', memory, stock * 1.33) / stock, 3), '<=
   most, format('%s, %s: disk as a part of PostgreSQL''s', query, memory))
 FROM (VALUES
     ('SELECT id, k, pad FROM spc ORDER BY k', 1.15),
-    ('SELECT id, k, pad FROM spc ORDER BY n', 1.25),
-    ('SELECT * FROM spc ORDER BY id % 1000, k', 1.25),
-    ('SELECT * FROM spc ORDER BY maybe, n DESC', 1.25),
+    ('SELECT id, k, pad FROM spc ORDER BY n', 1.3),
+    ('SELECT * FROM spc ORDER BY id % 1000, k', 1.3),
+    ('SELECT * FROM spc ORDER BY maybe, n DESC', 1.3),
     ('SELECT id FROM spc ORDER BY -id', 1.15),
     ('SELECT id FROM spc ORDER BY id % 4', 1.15),
     ('SELECT k FROM spc ORDER BY k', 1.0),
