@@ -18,6 +18,7 @@
 #endif
 
 #include "access/htup_details.h"
+#include "access/stratnum.h"
 #include "catalog/pg_collation.h"
 #include "catalog/pg_database.h"
 #include "catalog/pg_tablespace.h"
@@ -101,6 +102,15 @@ fms_form_minimal_tuple(TupleDesc desc, Datum *values, bool *nulls)
 #endif
 }
 
+/* After the last column of a descriptor has been set; since 19. */
+static inline void
+fms_finish_tuple_desc(TupleDesc desc)
+{
+#if PG_VERSION_NUM >= 190000
+	TupleDescFinalize(desc);
+#endif
+}
+
 /* ExecInitScanTupleSlot() has an argument for flags since 19. */
 static inline void
 fms_init_scan_slot(EState *estate, ScanState *state, TupleDesc desc,
@@ -114,19 +124,22 @@ fms_init_scan_slot(EState *estate, ScanState *state, TupleDesc desc,
 }
 
 /*
- * Sets the operator family and input type of an ordering operator.  Returns
- * false if the operator belongs to no btree operator family.
+ * Sets the operator family, input type and direction of an ordering operator.
+ * Returns false if the operator orders by no index.
  */
 static inline bool
-fms_ordering_op(Oid operator, Oid *family, Oid *type)
+fms_ordering_op(Oid operator, Oid *family, Oid *type, bool *descending)
 {
 #if PG_VERSION_NUM >= 180000
-	CompareType direction;
+	CompareType direction;		/* has the strategies' values */
 #else
 	int16		direction;
 #endif
 
-	return get_ordering_op_properties(operator, family, type, &direction);
+	if (!get_ordering_op_properties(operator, family, type, &direction))
+		return false;
+	*descending = (int) direction == BTGreaterStrategyNumber;
+	return true;
 }
 
 /*

@@ -34,7 +34,7 @@ typedef enum FmsSortMethod
 {
 	FMS_METHOD_STILL_LOADING,
 	FMS_METHOD_IN_MEMORY,
-	FMS_METHOD_TOP_N,			/* in memory; a bound dropped tuples */
+	FMS_METHOD_TOP_N,			/* in memory; a bound was exceeded */
 	FMS_METHOD_EXTERNAL_MERGE
 } FmsSortMethod;
 

@@ -18,10 +18,7 @@
 #define FMS_DEVICE_DEPTH(i)			((uint32) 1 << (i))
 #define FMS_DEVICE_DEPTH_MAX		FMS_DEVICE_DEPTH(FMS_DEVICE_DEPTHS - 1)
 
-/*
- * Rates in MB/s of 1,000,000 bytes; 0: unknown.  No pointers, since sorts copy
- * it with their options (options.h).
- */
+/* Rates in MB/s of 1,000,000 bytes; 0: unknown. */
 typedef struct FmsDevice
 {
 	bool		known;			/* some rate is */
@@ -42,9 +39,6 @@ typedef enum FmsPattern
 
 extern const char *const fms_pattern_names[FMS_PATTERNS];
 
-/* Finds the device under the session's temporary files.  May ERROR. */
-typedef void (*FmsFindDevice) (FmsDevice *device);
-
 /*
  * Adds the rate mb, MB/s, of the pattern with that name.  Ignores a pattern
  * that sorts do not use, and values that cannot be.
@@ -56,7 +50,7 @@ extern void fms_device_note(FmsDevice *device, const char *pattern,
 extern double fms_device_read_mb(const FmsDevice *device, uint32 block_bytes,
 								 uint32 depth);
 
-/* The least depth that reads nearly as fast as any; 0: unknown. */
+/* The least depth that reads nearly as fast as any; 0: unknown, or NULL. */
 extern uint32 fms_device_enough_depth(const FmsDevice *device,
 									  uint32 block_bytes);
 

@@ -3,8 +3,8 @@
  * options.h
  *	  What a sort was told to do: a snapshot of the settings.
  *
- * A sort copies the settings when it starts, so a SET does not change the sort
- * of an open cursor.  A test fills in this struct.
+ * A node copies the settings when it sorts for the first time, so a SET does
+ * not change the sort of an open cursor.  A test fills in this struct.
  *
  *-------------------------------------------------------------------------
  */
@@ -92,7 +92,7 @@ typedef struct FmsOptions
 	Size		memory_bytes;	/* work_mem */
 	double		expected_bytes; /* planner's estimate of the input, or 0 */
 
-	FmsDevice	device;			/* under temporary files, if known */
+	const FmsDevice *device;	/* under temporary files; NULL: unknown */
 
 	/* what will be asked of the sort */
 	uint64		bound;			/* tuples wanted, or 0: all */

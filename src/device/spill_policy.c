@@ -226,9 +226,10 @@ fms_spill_policy_begin(FmsSpillFacts *facts, const FmsOptions *options,
 		.compression = options->compression,
 		.block_bytes = block_bytes,
 		.expected_bytes = options->expected_bytes,
-		.async_reads = async_reads,
-		.device = options->device
+		.async_reads = async_reads
 	};
+	if (options->device)
+		facts->device = *options->device;
 	if (facts->compression == FMS_COMPRESS_AUTO && !may_compress)
 		facts->compression = FMS_COMPRESS_OFF;
 	read_memory(facts);

@@ -8,7 +8,7 @@
  *	  every call		next tuple of FmsSort
  *
  * The slot that is returned points into the sort's memory, which stays
- * unchanged until the next call.
+ * unchanged until the next call, or has the value of a word (keys/word.h).
  *
  * Presorted input (Incremental Sort) is sorted group by group (groups.c) with
  * one FmsSort.  The node adds up the counters of all groups.
@@ -31,7 +31,6 @@
 #include "utils/memutils.h"
 
 #include "base/compat.h"
-#include "device/profile.h"
 #include "executor/settings.h"
 #include "executor/sort_node.h"
 #include "keys/record.h"
@@ -117,18 +116,17 @@ begin_node(CustomScanState *css, EState *estate, int eflags)
 
 /* ---- counters ---- */
 
-/* Sets *counters to those of all groups so far. */
+/* Sets *counters to those of all groups so far, of a node that has started. */
 static void
 count_node(const FmsSortState *state, FmsCounters *counters)
 {
 	double		elapsed_us = fms_node_elapsed_us(&state->css.ss.ps);
 
-	*counters = state->earlier;
 	if (state->loaded)
-	{
 		fms_sort_count(state->sort);
+	*counters = state->groups ? state->earlier : *state->counters;
+	if (state->groups && state->loaded)
 		fms_counters_add(counters, state->counters);
-	}
 	if (elapsed_us >= 0)
 		fms_counters_limit(counters, elapsed_us);
 	fms_counters_complete(counters);
@@ -182,8 +180,18 @@ prepare_sort(FmsSortState *state)
 {
 	EState	   *estate = state->css.ss.ps.state;
 	Plan	   *plan = state->css.ss.ps.plan;
+	uint64		earlier = fms_counter(&state->earlier, FMS_COUNT_TUPLES);
+	uint64		bound = state->loaded_bound;
 	MemoryContext caller;
 	FmsOptions	options;
+
+	if (bound > 0)
+		bound = Max(bound, state->returned + 1) - state->returned;
+	if (state->sort)
+	{
+		fms_sort_reset(state->sort, bound, earlier);
+		return;
+	}
 
 	/* the planner's sum of widths is an int, and may have become negative */
 	fms_settings_snapshot(&options, plan->plan_rows *
@@ -195,22 +203,13 @@ prepare_sort(FmsSortState *state)
 	options.marks = (state->eflags & EXEC_FLAG_MARK) != 0;
 	options.expected_tuples = outerPlan(plan)->plan_rows;
 	options.presorted = state->groups != NULL;
-	options.earlier_tuples = fms_counter(&state->earlier, FMS_COUNT_TUPLES);
-	options.bound = state->loaded_bound;
-	if (options.bound > 0)
-		options.bound = Max(options.bound, state->returned + 1) -
-			state->returned;
+	options.earlier_tuples = earlier;
+	options.bound = bound;
 
 	caller = MemoryContextSwitchTo(estate->es_query_cxt);
-	if (state->sort)
-		fms_sort_reset(state->sort, &options);
-	else
-	{
-		state->counters = fms_progress_begin();
-		state->sort = fms_sort_begin(ExecGetResultType(outerPlanState(state)),
-									 &state->spec, &options,
-									 state->counters, fms_profile_device);
-	}
+	state->counters = fms_progress_begin();
+	state->sort = fms_sort_begin(ExecGetResultType(outerPlanState(state)),
+								 &state->spec, &options, state->counters);
 	MemoryContextSwitchTo(caller);
 }
 

@@ -172,5 +172,5 @@ fms_settings_snapshot(FmsOptions *options, double expected_bytes)
 	options->block_bytes = block_size_setting;
 	options->memory_bytes = (Size) work_mem * 1024;
 	options->expected_bytes = expected_bytes;
-	memset(&options->device, 0, sizeof(options->device));
+	options->device = NULL;
 }

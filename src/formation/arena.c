@@ -25,7 +25,7 @@
 #include "formation/arena.h"
 
 /* Initial size of both pieces together. */
-#define START_BYTES		((Size) 4 * 1024)
+#define START_BYTES		((Size) 8 * 1024)
 
 static void
 give_back(void *arg)
@@ -144,12 +144,18 @@ fms_arena_report_refused(Size bytes)
 					   bytes)));
 }
 
+/* A palloc'd piece is copied: only if that saves a quarter of it. */
+static void
+trim(FmsPiece *piece, Size used_bytes)
+{
+	if (piece->mapped ||
+		used_bytes < piece->size_bytes - piece->size_bytes / 4)
+		(void) fms_piece_resize(piece, used_bytes, MAXALIGN(used_bytes));
+}
+
 void
 fms_arena_trim(FmsArena *arena, FmsArenaBytes used)
 {
-	if (arena->index.mapped)
-		(void) fms_piece_resize(&arena->index, used.index,
-								MAXALIGN(used.index));
-	if (arena->data.mapped)
-		(void) fms_piece_resize(&arena->data, used.data, MAXALIGN(used.data));
+	trim(&arena->index, used.index);
+	trim(&arena->data, used.data);
 }

@@ -8,6 +8,7 @@
  *	  from a huge page on		begins where a huge page can, and asks for
  *								huge pages
  *
+ * malloc() keeps what is freed, so the next small sort gets no new pages.
  * Growing a mapping copies nothing and never needs the memory twice.
  *
  * A huge page costs one page fault instead of 512 and fewer TLB entries.  But
@@ -34,13 +35,15 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* Largest palloc'd piece; malloc() maps from twice this size on. */
-#define PALLOC_MAX_BYTES	((Size) 64 * 1024)
+/* Largest palloc'd piece: 10,000 rows have such. */
+#define PALLOC_MAX_BYTES	((Size) 1024 * 1024)
 
 /*
- * A piece grows only if the system has a margin beyond: a quarter of its size,
- * within these bounds.  A sort that cannot grow spills, and needs buffers.
+ * A piece larger than UNCHECKED_BYTES grows only if the system has a margin
+ * beyond: a quarter of its size, within these bounds.  A sort that cannot grow
+ * spills, and needs buffers.
  */
+#define UNCHECKED_BYTES		((Size) 64 * 1024)
 #define MARGIN_MIN_BYTES	((Size) 1024 * 1024)
 #define MARGIN_MAX_BYTES	((Size) 8 * 1024 * 1024)
 
@@ -139,8 +142,6 @@ resize_mapped(FmsPiece *piece, Size size_bytes)
 	Size		new_bytes = fms_whole_pages(size_bytes);
 	char	   *base = piece->base;
 
-	if (new_bytes > bytes && !is_available(new_bytes - bytes, size_bytes))
-		return false;
 	if (piece->reached_bytes > new_bytes)
 		fms_huge_page_empty(base + new_bytes,
 							piece->reached_bytes - new_bytes);
@@ -185,6 +186,10 @@ fms_piece_resize(FmsPiece *piece, Size used_bytes, Size size_bytes)
 
 	if (size_bytes == piece->size_bytes)
 		return true;
+	if (size_bytes > Max(piece->size_bytes, UNCHECKED_BYTES) &&
+		!is_available(size_bytes - (piece->mapped ? piece->size_bytes : 0),
+					  size_bytes))
+		return false;
 	if (piece->mapped)
 		return resize_mapped(piece, size_bytes);
 	if (size_bytes > PALLOC_MAX_BYTES)

@@ -211,8 +211,8 @@ put_tuple(FmsFormation *formation, TupleTableSlot *slot, Size budget_bytes)
 	}
 
 	MemoryContextSwitchTo(caller);
-	/* most tuples need no scratch memory */
-	if (unlikely(!scratch->isReset))
+	/* not each time: a reset costs as much as forming a small tuple */
+	if (unlikely(scratch->mem_allocated > ALLOCSET_DEFAULT_INITSIZE))
 		MemoryContextReset(scratch);
 	return fits;
 }
@@ -336,6 +336,6 @@ fms_tuples_create(const FmsKeys *keys)
 	tuples->formation.kind = &tuples_kind;
 	tuples->scratch = AllocSetContextCreate(CurrentMemoryContext,
 											"fmsort scratch",
-											ALLOCSET_SMALL_SIZES);
+											ALLOCSET_DEFAULT_SIZES);
 	return &tuples->formation;
 }

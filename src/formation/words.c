@@ -17,7 +17,6 @@
 
 #include "base/interrupts.h"
 #include "formation/kind.h"
-#include "keys/radix.h"
 
 StaticAssertDecl(FMS_ROW_INDEX_BYTES == 2 * sizeof(uint64),
 				 "a word has room for another one");
@@ -50,7 +49,7 @@ put_word(FmsFormation *formation, TupleTableSlot *slot, Size budget_bytes)
 {
 	const FmsWordType *type = ((FmsWords *) formation)->type;
 	bool		isnull;
-	uint64		word = fms_word_of_slot(type, slot, &isnull);
+	uint64		word = fms_word_of_value(type, slot_getattr(slot, 1, &isnull));
 
 	if (isnull)
 	{
@@ -71,7 +70,9 @@ sort_words(FmsFormation *formation)
 {
 	uint64	   *words = words_of(formation);
 
-	fms_radix_sort(words, words + formation->count, formation->count);
+	/* without a value there is no memory */
+	if (formation->count > 1)
+		fms_radix_sort(words, words + formation->count, formation->count);
 }
 
 static const FmsRecord *

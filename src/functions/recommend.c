@@ -117,6 +117,7 @@ fmsort_recommend(PG_FUNCTION_ARGS)
 {
 	TupleDesc	desc;
 	FmsOptions	options;
+	FmsDevice	device;
 	double		tuple_bytes;
 	double		tuples;
 
@@ -132,7 +133,8 @@ fmsort_recommend(PG_FUNCTION_ARGS)
 	options.memory_bytes = memory_from(text_to_cstring(PG_GETARG_TEXT_PP(0)));
 	options.block_bytes = 0;
 	options.assist_blocks = 0;
-	fms_profile_device(&options.device);
+	fms_profile_device(&device);
+	options.device = &device;
 	/* in memory each record has an entry besides */
 	return HeapTupleGetDatum(make_row(BlessTupleDesc(desc), &options, tuples *
 									  (fms_record_expected_bytes(tuple_bytes) +

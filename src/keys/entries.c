@@ -21,8 +21,8 @@
  *	  at byte   0                  10               20
  *
  * Behind their keys they go on in texts (key_tail.c).  Other ties compare
- * columns; they are sorted by merging, which compares least.  Memory: the
- * stack.  After an ERROR (comparator, interrupt) the entries are undefined.
+ * columns; they are sorted by merging.  Memory: the stack.  After an ERROR
+ * (comparator, interrupt) the entries are undefined.
  *
  *-------------------------------------------------------------------------
  */
@@ -262,6 +262,8 @@ sort_ties(FmsEntriesSort *sort, const FmsPart *ties)
 											  &rest.place);
 	Size		i = 0;
 
+	/* it has read whole texts */
+	CHECK_FOR_INTERRUPTS();
 	if (next == FMS_TIES_EQUAL)
 		return;
 	if (next == FMS_TIES_COMPARE)
@@ -354,7 +356,9 @@ fms_entries_sort(FmsEntriesSort *sort, FmsEntry *entries, Size count)
 {
 	const FmsEntry *taken = entries;
 
-	if (!fms_entries_sort_presorted(sort, entries, count))
+	/* comparing few entries notices their order, too */
+	if (count < PACK_MIN_ENTRIES ||
+		!fms_entries_sort_presorted(sort, entries, count))
 	{
 		FmsPart		all = {entries, count, {0}, true};
 

@@ -110,12 +110,12 @@ fms_column_flags(const char *tuple, Size tuple_bytes, Datum value)
 
 typedef struct FmsColumn
 {
-	SortSupportData comparator;
+	SortSupportData comparator; /* columns before `undecided` have none */
 	AttrNumber	attno;			/* in the tuples */
 	uint8		invert;			/* 0xFF if descending */
 	uint8		null_byte;		/* of a null: less or more than
 								 * FMS_VALUE_BYTE */
-	FmsEncodeDatum encode;		/* NULL: the column is not in the key */
+	FmsEncodeDatum encode;		/* NULL: the column has no encoding */
 	FmsSortKeys sort_keys;		/* for encode() */
 	bool		is_bytes;		/* text whose encoding is its bytes */
 } FmsColumn;

@@ -22,7 +22,7 @@
 #include "keys/entry.h"
 #include "keys/key_columns.h"
 
-/* Texts that still share a beginning after so many rounds are compared. */
+/* Times that a tie is sorted by its texts, at most; then columns decide. */
 #define ROUNDS_MAX			8
 
 typedef struct FmsText
@@ -43,6 +43,25 @@ text_of(const FmsKeys *keys, const FmsRecord *record)
 	if (isnull || VARATT_IS_EXTERNAL(text) || VARATT_IS_COMPRESSED(text))
 		return (FmsText) {NULL, 0};
 	return (FmsText) {VARDATA_ANY(text), VARSIZE_ANY_EXHDR(text)};
+}
+
+/* Number of leading bytes that are the same in both, n at most. */
+static Size
+count_same(const char *a, const char *b, Size n)
+{
+	Size		same = 0;
+	Size		step;
+
+	for (; same < n; same += step)
+	{
+		CHECK_FOR_INTERRUPTS();
+		step = Min(n - same, FMS_INTERRUPT_BYTES);
+		if (memcmp(a + same, b + same, step) != 0)
+			break;
+	}
+	while (same < n && a[same] == b[same])
+		same++;
+	return same;
 }
 
 /*
@@ -67,7 +86,6 @@ count_shared(const FmsEntriesSort *sort, const FmsEntry *entries, Size count,
 		FmsText		text = text_of(sort->keys,
 								   fms_entry_record(sort->records,
 													&entries[i]));
-		Size		n = 0;
 
 		fms_interrupts_after(&touched_bytes,
 							 FMS_INTERRUPT_RECORD_BYTES + *shared);
@@ -75,11 +93,7 @@ count_shared(const FmsEntriesSort *sort, const FmsEntry *entries, Size count,
 			return false;
 		same_length = same_length && text.length == first.length;
 		*shared = Min(*shared, text.length);
-		if (memcmp(text.bytes, first.bytes, *shared) == 0)
-			continue;
-		while (text.bytes[n] == first.bytes[n])
-			n++;
-		*shared = n;
+		*shared = count_same(text.bytes, first.bytes, *shared);
 	}
 	*equal = same_length && *shared == first.length;
 	return true;

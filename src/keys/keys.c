@@ -26,72 +26,97 @@
 #include "access/nbtree.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
+#include "utils/typcache.h"
 
 #include "base/compat.h"
 #include "keys/key_columns.h"
 #include "keys/keys.h"
 
-/* The encoding of a column, or NULL.  Fills in sort_keys. */
+/*
+ * The type of sort column i, whatever its collation, or NULL.  The server's
+ * type cache knows the usual operators.
+ */
 static const FmsKeyType *
-find_type(Oid operator, Oid collation, FmsSortKeys *sort_keys)
+find_type(TupleDesc desc, const FmsKeySpec *spec, int i, bool *descending)
 {
-	const FmsKeyType *type;
+	Oid			operator = spec->operators[i];
+	const TypeCacheEntry *type =
+		lookup_type_cache(TupleDescAttr(desc, spec->attnos[i] - 1)->atttypid,
+						  TYPECACHE_LT_OPR | TYPECACHE_GT_OPR |
+						  TYPECACHE_CMP_PROC);
 	Oid			family;
 	Oid			input;
 
-	if (!fms_ordering_op(operator, &family, &input))
+	*descending = operator == type->gt_opr;
+	if (*descending || operator == type->lt_opr)
+		return fms_key_type_find(type->cmp_proc);
+	if (!fms_ordering_op(operator, &family, &input, descending))
 		return NULL;
-	type = fms_key_type_find(get_opfamily_proc(family, input, input,
+	return fms_key_type_find(get_opfamily_proc(family, input, input,
 											   BTORDER_PROC));
-	if (type && type->kind == FMS_KEY_COLLATED &&
-		!fms_collation_is_c(collation))
-	{
-		*sort_keys = fms_sort_keys_of(collation);
-		if (sort_keys->collator == NULL)
-			return NULL;
-	}
-	return type;
 }
 
-/* Returns the column's encoding, or NULL. */
+/* Returns the column's type, whatever its collation, or NULL. */
 static const FmsKeyType *
-init_column(FmsColumn *column, const FmsKeySpec *spec, int i)
+init_column(FmsKeys *keys, const FmsKeySpec *spec, int i)
 {
+	FmsColumn  *column = &keys->columns[i];
 	SortSupport comparator = &column->comparator;
-	const FmsKeyType *type;
+	bool		descending;
+	const FmsKeyType *type = find_type(keys->desc, spec, i, &descending);
 
 	comparator->ssup_cxt = CurrentMemoryContext;
 	comparator->ssup_collation = spec->collations[i];
 	comparator->ssup_nulls_first = spec->nulls_first[i];
 	comparator->ssup_attno = spec->attnos[i];
 	comparator->abbreviate = false;
-	PrepareSortSupportFromOrderingOp(spec->operators[i], comparator);
 
-	/* the call above has refused a collation that is not determined */
-	type = find_type(spec->operators[i], spec->collations[i],
-					 &column->sort_keys);
 	column->attno = spec->attnos[i];
-	column->invert = comparator->ssup_reverse ? 0xFF : 0;
+	column->invert = descending ? 0xFF : 0;
 	column->null_byte = FMS_VALUE_BYTE + (spec->nulls_first[i] ? -1 : 1);
-	column->encode = type ? type->encode : NULL;
-	column->is_bytes = type && column->sort_keys.collator == NULL &&
+	return type;
+}
+
+/* Sets how the column is encoded.  Returns false if it is not. */
+static bool
+init_encoding(FmsColumn *column, const FmsKeyType *type)
+{
+	Oid			collation = column->comparator.ssup_collation;
+
+	if (type == NULL)
+		return false;
+	if (type->kind == FMS_KEY_COLLATED && !fms_collation_is_c(collation))
+	{
+		column->sort_keys = fms_sort_keys_of(collation);
+		if (column->sort_keys.collator == NULL)
+			return false;
+	}
+	column->encode = type->encode;
+	column->is_bytes = column->sort_keys.collator == NULL &&
 		(type->function == F_BTTEXTCMP ||
 		 type->function == F_BTTEXT_PATTERN_CMP);
-	return type;
+	return true;
+}
+
+/* Are rows words whose first sort column has that type, or NULL? */
+static bool
+type_makes_words(TupleDesc desc, const FmsKeySpec *spec,
+				 const FmsKeyType *type)
+{
+	Form_pg_attribute attribute = TupleDescAttr(desc, 0);
+
+	return desc->natts == 1 && spec->ncolumns == 1 && type &&
+		attribute->attbyval && type->bytes == attribute->attlen &&
+		(type->kind == FMS_KEY_SIGNED || type->kind == FMS_KEY_UNSIGNED);
 }
 
 bool
 fms_keys_are_words(TupleDesc desc, const FmsKeySpec *spec)
 {
-	Form_pg_attribute attribute = TupleDescAttr(desc, 0);
-	FmsSortKeys sort_keys;
-	const FmsKeyType *type;
+	bool		descending;
 
-	if (desc->natts > 1 || spec->ncolumns > 1 || !attribute->attbyval)
-		return false;
-	type = find_type(spec->operators[0], spec->collations[0], &sort_keys);
-	return type && type->bytes == attribute->attlen &&
-		(type->kind == FMS_KEY_SIGNED || type->kind == FMS_KEY_UNSIGNED);
+	return desc->natts == 1 &&
+		type_makes_words(desc, spec, find_type(desc, spec, 0, &descending));
 }
 
 /* Sets the words of a sort whose only column has this type. */
@@ -132,21 +157,26 @@ fms_keys_create(TupleDesc desc, const FmsKeySpec *spec)
 	for (i = 0; i < spec->ncolumns; i++)
 	{
 		FmsColumn  *column = &keys->columns[i];
-		const FmsKeyType *type = init_column(column, spec, i);
+		const FmsKeyType *type = init_column(keys, spec, i);
 
-		if (i == 0 && fms_keys_are_words(desc, spec))
-			init_words(keys, type);
 		TupleDescCopyEntry(keys->first_key_desc, i + 1, desc, column->attno);
-
-		if (keys->nencoded < i || !type || key_bytes >= FMS_KEY_MAX_BYTES)
+		if (i == 0 && type_makes_words(desc, spec, type))
+			init_words(keys, type);
+		decided = decided && type && type->bytes > 0 &&
+			key_bytes + 1 + type->bytes <= FMS_KEY_MAX_BYTES;
+		/* this refuses a collation that is not determined */
+		if (!decided)
+			PrepareSortSupportFromOrderingOp(spec->operators[i],
+											 &column->comparator);
+		if (!init_encoding(column, type) || keys->nencoded < i ||
+			key_bytes >= FMS_KEY_MAX_BYTES)
 			continue;
 		keys->nencoded++;
 		key_bytes += 1 + type->bytes;
-		decided = decided && type->bytes > 0 &&
-			key_bytes <= FMS_KEY_MAX_BYTES;
 		if (decided)
 			keys->undecided = keys->nencoded;
 	}
+	fms_finish_tuple_desc(keys->first_key_desc);
 
 	if (keys->undecided < keys->ncolumns)
 	{

@@ -29,7 +29,7 @@
 
 #include "base/interrupts.h"
 #include "keys/entry.h"
-#include "keys/radix.h"
+#include "keys/word.h"
 
 /* Records are MAXALIGNed: the lowest bits of an offset are zero. */
 #define OFFSET_SHIFT		3

@@ -19,7 +19,7 @@
 #include "port/pg_bitutils.h"
 
 #include "base/interrupts.h"
-#include "keys/radix.h"
+#include "keys/word.h"
 
 /* Bits of a digit: the L1 cache holds one line of each bucket. */
 #define DIGIT_BITS_MAX		11
@@ -34,7 +34,6 @@ typedef struct FmsWordRange
 	uint64		high;			/* largest word */
 	uint64		varying;		/* bits that are not the same in all words */
 	bool		ascending;
-	bool		descending;
 } FmsWordRange;
 
 /*
@@ -96,7 +95,7 @@ fms_radix_deal(uint64 *words, uint64 *room, Size count, uint64 low,
 static FmsWordRange
 range_of(const uint64 *words, Size count)
 {
-	FmsWordRange range = {words[0], words[0], 0, true, true};
+	FmsWordRange range = {words[0], words[0], 0, true};
 	uint64		before = words[0];
 	Size		i = 1;
 
@@ -108,7 +107,6 @@ range_of(const uint64 *words, Size count)
 		range.high = Max(range.high, word);
 		range.varying |= word ^ before;
 		range.ascending &= before <= word;
-		range.descending &= before >= word;
 		before = word;
 	}
 	return range;
@@ -130,20 +128,6 @@ sort_few(uint64 *words, Size count)
 	}
 }
 
-static void
-reverse(uint64 *words, Size count)
-{
-	Size		i = 0;
-
-	fms_for_interruptible(i, count / 2, 2 * sizeof(uint64))
-	{
-		uint64		word = words[i];
-
-		words[i] = words[count - 1 - i];
-		words[count - 1 - i] = word;
-	}
-}
-
 void
 fms_radix_sort(uint64 *words, uint64 *room, Size count)
 {
@@ -159,11 +143,6 @@ fms_radix_sort(uint64 *words, uint64 *room, Size count)
 	range = range_of(words, count);
 	if (range.ascending)
 		return;
-	if (range.descending)
-	{
-		reverse(words, count);
-		return;
-	}
 	shift = pg_rightmost_one_pos64(range.varying);
 	sorted = fms_radix_deal(words, room, count, range.low, shift,
 							pg_leftmost_one_pos64(range.high - range.low) +

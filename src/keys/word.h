@@ -22,7 +22,6 @@
 #include "postgres.h"
 
 #include "access/tupmacs.h"
-#include "executor/tuptable.h"
 
 #include "keys/record.h"
 
@@ -33,8 +32,12 @@
 typedef union FmsWordRecord
 {
 	FmsRecord	record;
+	uint64		aligned;		/* as records are */
 	char		bytes[sizeof(uint64) + FMS_WORD_VALUE_OFFSET + sizeof(Datum)];
 } FmsWordRecord;
+
+StaticAssertDecl(sizeof(Datum) == sizeof(uint64),
+				 "a word has room for any by-value column");
 
 /* How the rows of a sort become words and records. */
 typedef struct FmsWordType
@@ -55,18 +58,23 @@ typedef struct FmsWordType
 extern void fms_word_type_init(FmsWordType *type, int bytes, bool is_signed,
 							   bool descending, MinimalTuple tuple);
 
+/*
+ * Sorts words by nbits bits of (word - low) from first_bit on, keeping the
+ * order of those with equal bits.  room: for as many words again.  Returns
+ * `words` or `room`, whichever has the result; the other is undefined, and so
+ * are both after an ERROR (interrupt).
+ */
+extern uint64 *fms_radix_deal(uint64 *words, uint64 *room, Size count,
+							  uint64 low, int first_bit, int nbits);
+
+/* Sorts words in place.  room: for as many words again. */
+extern void fms_radix_sort(uint64 *words, uint64 *room, Size count);
+
 /* The word of a value, as the normalized key has it. */
 static inline uint64
 fms_word_of_value(const FmsWordType *type, Datum value)
 {
 	return (uint64) value << type->shift ^ type->flip;
-}
-
-/* The word of a slot's tuple; of no use if the column is null. */
-static inline uint64
-fms_word_of_slot(const FmsWordType *type, TupleTableSlot *slot, bool *isnull)
-{
-	return fms_word_of_value(type, slot_getattr(slot, 1, isnull));
 }
 
 /* The word's value, extended to a Datum as fetch_att() does it. */

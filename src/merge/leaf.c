@@ -21,7 +21,7 @@
  *
  * The in-memory run holds the tuples that were still in memory when the input
  * ended.  It is the last leaf, since its tuples arrived last, and has no
- * blocks: its records are those of run formation.
+ * blocks: its records are those of run formation, valid until the next one.
  *
  * Memory: the buffers of a leaf are palloc'd in the current context.
  *

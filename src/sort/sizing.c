@@ -119,7 +119,7 @@ static uint32
 expected_assist(const FmsOptions *options, uint32 block_bytes)
 {
 	return options->assist_blocks > 0 ? options->assist_blocks :
-		useful_assist(fms_device_enough_depth(&options->device, block_bytes));
+		useful_assist(fms_device_enough_depth(options->device, block_bytes));
 }
 
 /* Bytes for each block, with all expected runs and `assist` assist blocks. */
@@ -150,7 +150,7 @@ half_is_as_fast(const FmsDevice *device, uint32 block_bytes, uint32 assist)
 static uint32
 automatic_block_bytes(const FmsOptions *options)
 {
-	bool		measured = fms_device_enough_depth(&options->device,
+	bool		measured = fms_device_enough_depth(options->device,
 												   AUTO_BLOCK_USUAL_BYTES) > 0;
 	uint32		bytes = measured ? AUTO_BLOCK_MAX_BYTES :
 		AUTO_BLOCK_USUAL_BYTES;
@@ -160,7 +160,7 @@ automatic_block_bytes(const FmsOptions *options)
 		uint32		assist = expected_assist(options, bytes);
 
 		if (bytes <= block_share(options, assist) &&
-			!(measured && half_is_as_fast(&options->device, bytes, assist)))
+			!(measured && half_is_as_fast(options->device, bytes, assist)))
 			break;
 	}
 	return bytes;
@@ -253,7 +253,7 @@ fms_sizing_choose(const FmsMode *mode, const FmsOptions *options)
 	while (sizing.assist_wanted > 1 &&
 		   !fits(&sizing, &input, FAN_IN_MIN, sizing.assist_wanted, true))
 		sizing.assist_wanted /= 2;
-	sizing.device_depth = fms_device_enough_depth(&options->device,
+	sizing.device_depth = fms_device_enough_depth(options->device,
 												  sizing.block_bytes);
 	return sizing;
 }

@@ -35,6 +35,7 @@
 #include "utils/timestamp.h"
 
 #include "base/clock.h"
+#include "device/profile.h"
 #include "formation/formation.h"
 #include "sort/history.h"
 #include "sort/sizing.h"
@@ -51,7 +52,7 @@ struct FmsSort
 {
 	MemoryContext context;
 	FmsOptions	options;
-	FmsFindDevice find_device;	/* may be NULL */
+	FmsDevice	device;			/* under the spill */
 	FmsCounters *counters;		/* the caller's; written only, not for every
 								 * tuple */
 	uint64		tuples;			/* put into it */
@@ -151,10 +152,9 @@ announce(const FmsSort *sort)
 
 /* Makes it a sort without a tuple. */
 static void
-start(FmsSort *sort, const FmsOptions *options)
+start(FmsSort *sort)
 {
-	sort->options = *options;
-	if (options->earlier_tuples == 0)
+	if (sort->options.earlier_tuples == 0)
 		sort->started = GetCurrentTimestamp();
 	announce(sort);
 	sort->phase = FMS_PHASE_LOADING;
@@ -168,16 +168,14 @@ start(FmsSort *sort, const FmsOptions *options)
 	sort->merged = 0;
 	sort->mark_position = 0;
 	sort->mark_at_end = false;
-	fms_formation_set_bound(sort->formation, options->bound);
-	sort->sizing = fms_sizing_choose(mode_of(options->mode), options);
+	fms_formation_set_bound(sort->formation, sort->options.bound);
 	sort->budget_bytes = fms_sizing_formation_bytes(&sort->sizing, 0);
 	fms_sampler_begin(&sort->putting, measured_us(sort));
 }
 
 FmsSort *
 fms_sort_begin(TupleDesc desc, const FmsKeySpec *spec,
-			   const FmsOptions *options, FmsCounters *counters,
-			   FmsFindDevice find_device)
+			   const FmsOptions *options, FmsCounters *counters)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
 												  "fmsort",
@@ -186,17 +184,19 @@ fms_sort_begin(TupleDesc desc, const FmsKeySpec *spec,
 	FmsSort    *sort = palloc0(sizeof(FmsSort));
 
 	sort->context = context;
+	sort->options = *options;
 	sort->counters = counters;
-	sort->find_device = find_device;
 	sort->keys = fms_keys_create(desc, spec);
 	sort->formation = fms_formation_create(sort->keys);
-	start(sort, options);
+	sort->sizing = fms_sizing_choose(mode_of(options->mode), options);
+	sort->options.device = NULL;	/* need not stay */
+	start(sort);
 	MemoryContextSwitchTo(caller);
 	return sort;
 }
 
 void
-fms_sort_reset(FmsSort *sort, const FmsOptions *options)
+fms_sort_reset(FmsSort *sort, uint64 bound, uint64 earlier_tuples)
 {
 	MemoryContext caller = MemoryContextSwitchTo(sort->context);
 
@@ -207,9 +207,13 @@ fms_sort_reset(FmsSort *sort, const FmsOptions *options)
 		sort->history = NULL;
 		fms_spill_end(sort->spill);
 		sort->spill = NULL;
+		sort->sizing = fms_sizing_choose(mode_of(sort->options.mode),
+										 &sort->options);
 	}
 	fms_formation_clear(sort->formation);
-	start(sort, options);
+	sort->options.bound = bound;
+	sort->options.earlier_tuples = earlier_tuples;
+	start(sort);
 	MemoryContextSwitchTo(caller);
 }
 
@@ -220,17 +224,17 @@ fms_sort_reset(FmsSort *sort, const FmsOptions *options)
 static void
 begin_spill(FmsSort *sort)
 {
-	FmsOptions *options = &sort->options;
+	FmsOptions	options = sort->options;
 	Size		refused_at = fms_formation_refused_at(sort->formation);
 
 	if (refused_at > 0)
-		options->memory_bytes = Min(options->memory_bytes,
-									Max(refused_at, MEMORY_MIN_BYTES));
-	if (sort->find_device)
-		sort->find_device(&options->device);
-	if (options->device.known || refused_at > 0)
-		sort->sizing = fms_sizing_choose(mode_of(options->mode), options);
-	sort->spill = fms_spill_begin(sort->keys, options, &sort->sizing,
+		options.memory_bytes = Min(options.memory_bytes,
+								   Max(refused_at, MEMORY_MIN_BYTES));
+	fms_profile_device(&sort->device);
+	options.device = &sort->device;
+	if (sort->device.known || refused_at > 0)
+		sort->sizing = fms_sizing_choose(mode_of(options.mode), &options);
+	sort->spill = fms_spill_begin(sort->keys, &options, &sort->sizing,
 								  sort->counters);
 }
 

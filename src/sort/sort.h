@@ -21,17 +21,20 @@ typedef struct FmsSort FmsSort;
 
 /*
  * Begins a sort.  Its memory is a child of the current context; its files
- * belong to the current resource owner.  counters: set to zero, and must stay
- * until the sort ends.  find_device: called before the first run is written,
- * or NULL: the options have the device.
+ * belong to the current resource owner.  The options need not have the device,
+ * which is looked up before the first run is written.  counters: set to zero,
+ * and must stay until the sort ends.
  */
 extern FmsSort *fms_sort_begin(TupleDesc desc, const FmsKeySpec *spec,
 							   const FmsOptions *options,
-							   FmsCounters *counters,
-							   FmsFindDevice find_device);
+							   FmsCounters *counters);
 
-/* Forgets all tuples and counters, for another sort of the same columns. */
-extern void fms_sort_reset(FmsSort *sort, const FmsOptions *options);
+/*
+ * Forgets all tuples and counters, for another sort of the same columns under
+ * the same options but for these two.
+ */
+extern void fms_sort_reset(FmsSort *sort, uint64 bound,
+						   uint64 earlier_tuples);
 
 /* Adds a tuple; may write a run. */
 extern void fms_sort_put(FmsSort *sort, TupleTableSlot *slot);

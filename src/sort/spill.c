@@ -45,7 +45,7 @@ struct FmsSpill
 	MemoryContextCallback on_reset;
 	FmsKeys    *keys;
 	const FmsSizing *sizing;
-	const FmsOptions *options;
+	FmsOptions	options;
 	FmsCounters *counters;		/* written only */
 
 	FmsIo		io;
@@ -227,7 +227,7 @@ fms_spill_begin(FmsKeys *keys, const FmsOptions *options,
 	MemoryContextRegisterResetCallback(context, &spill->on_reset);
 	spill->keys = keys;
 	spill->sizing = sizing;
-	spill->options = options;
+	spill->options = *options;
 	spill->compressed = options->compression == FMS_COMPRESS_ON;
 	spill->counters = counters;
 	open_files(spill, options);
@@ -459,7 +459,7 @@ fms_spill_in_memory_run_bytes(const FmsSpill *spill)
 	FmsMergeInput input = merge_input(spill);
 
 	/* several passes need all memory */
-	if (spill->options->materialize ||
+	if (spill->options.materialize ||
 		spill->nruns >= fms_sizing_fan_in(spill->sizing, &input, false))
 		return 0;
 	return fms_sizing_in_memory_run(spill->sizing, &input, spill->nruns);
@@ -471,7 +471,7 @@ advise(FmsSpill *spill, uint64 input_bytes)
 {
 	FmsMergeInput input = merge_input(spill);
 	FmsAdvice	advice = fms_sizing_advise(spill->sizing->mode,
-										   spill->options, &input,
+										   &spill->options, &input,
 										   input_bytes);
 
 	fms_count_set(spill->counters, FMS_COUNT_ONE_PASS_BYTES,
@@ -487,7 +487,7 @@ advise(FmsSpill *spill, uint64 input_bytes)
 static int
 runs_to_leave(const FmsSpill *spill)
 {
-	bool		materialize = spill->options->materialize;
+	bool		materialize = spill->options.materialize;
 	int			most = fan_in(spill, materialize);
 
 	return materialize && spill->nruns <= most ? 1 : most;
@@ -496,7 +496,7 @@ runs_to_leave(const FmsSpill *spill)
 static void
 announce_merges(FmsSpill *spill)
 {
-	int			last = spill->options->materialize ? 1 : fan_in(spill, false);
+	int			last = spill->options.materialize ? 1 : fan_in(spill, false);
 
 	fms_counters_begin_change(spill->counters);
 	fms_count_set(spill->counters, FMS_COUNT_RUNS_AT_FIRST, spill->nruns);

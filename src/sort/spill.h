@@ -20,7 +20,7 @@ typedef struct FmsSpill FmsSpill;
 /*
  * Opens the I/O channel and the tape.  Memory: a child of the current context,
  * whose end drains and closes the channel.  The current resource owner has the
- * files.  keys, options, sizing and counters must stay.
+ * files.  keys, the options' device, sizing and counters must stay.
  */
 extern FmsSpill *fms_spill_begin(FmsKeys *keys, const FmsOptions *options,
 								 const FmsSizing *sizing,

@@ -4,11 +4,13 @@
 #   - where the system limits a process's address space, small sorts work under
 #     any work_mem; large ones spill when the system refuses memory
 #   - a function that sorts leaves nothing behind for the rest of the query
+#   - small sorts use the same memory again and again, without new pages
 #   - descriptions of runs do not grow with the number of runs
 #
 # Seen to fail with: all of work_mem mapped at once (1,500 MB for 500
 # sorts; "Failed to map ... bytes of sort memory"); no early merges;
-# the plan with our nodes in the context of a SQL function (26 MB).
+# the plan with our nodes in the context of a SQL function (26 MB); memory
+# mapped from 64 kB on (a page fault for each 4 kB of each sort).
 
 use strict;
 use warnings;
@@ -127,6 +129,37 @@ my $right = $node->safe_psql('postgres', "SET fmsort.mode = off; $sum");
 	$session->query_safe($calls);
 	cmp_ok(status_kb($pid, 'VmHWM') - $kb, '<=', 2048,
 		'20,000 calls of a function take no memory each, kB');
+	$session->quit;
+}
+
+# ---- page faults ----
+
+{
+	my $session = $node->background_psql('postgres');
+	my %sorts = (
+		'of 10,000 rows' => 'SELECT * FROM few ORDER BY k OFFSET 0',
+		'of three rows, 1,000 times' => 'SELECT g, x FROM
+			generate_series(1, 1000) g, LATERAL (SELECT x FROM
+			(VALUES (g % 7), (g % 5), (g % 3)) v(x) ORDER BY x OFFSET 0) l');
+
+	$session->query_safe('SET work_mem = \'4MB\';
+		CREATE TEMP TABLE few AS SELECT * FROM rows WHERE id <= 10000;
+		ANALYZE few');
+	foreach my $sort (sort keys %sorts)
+	{
+		# field 10 of /proc/PID/stat: page faults of the process so far
+		my $faults = "SELECT sum((string_to_array(
+			pg_read_file('/proc/self/stat'), ' '))[10]::bigint)";
+		my $ten = "DO \$\$ BEGIN FOR i IN 1..10 LOOP
+			PERFORM count(*) FROM ($sorts{$sort}) s; END LOOP; END \$\$";
+		my $before;
+
+		$session->query_safe($ten);
+		$before = $session->query_safe($faults);
+		$session->query_safe($ten);
+		cmp_ok($session->query_safe($faults) - $before, '<=', 200,
+			"ten sorts $sort: page faults");
+	}
 	$session->quit;
 }
 

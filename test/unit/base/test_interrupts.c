@@ -12,10 +12,10 @@
  *
  * Seen to fail without the check of each of these loops, one at a time:
  * fms_entries_sort_presorted() and put_back() of presorted.c; packing_of(),
- * pack() and unpack_all() of packed.c; deal_words(), both, range_of(),
- * reverse() and the copy of radix.c; choose_buckets(), deal_entries(), all
- * three, load_prefixes(), sort_equal_keys(), both, sort_by_columns(),
- * sort_ties() and the comparison of entries.c; count_shared() of key_tail.c;
+ * pack() and unpack_all() of packed.c; deal_words(), both, range_of() and the
+ * copy of radix.c; choose_buckets(), deal_entries(), all three,
+ * load_prefixes(), sort_equal_keys(), both, sort_by_columns(), sort_ties() and
+ * the comparison of entries.c; count_shared() of key_tail.c;
  * pack_records(), write_entries() and forget_first(), both, of tuples.c;
  * spill_words(), both, of words.c; all of read_order.c;
  * fms_first_keys_forget(); fms_losertree_build(); fms_io_unmap().
@@ -29,7 +29,6 @@
 #include "keys/entry.h"
 #include "keys/key_columns.h"
 #include "formation/formation.h"
-#include "keys/radix.h"
 #include "order/read_order.h"
 #include "shim.h"
 #include "work.h"

@@ -23,6 +23,7 @@ fms_free_memory(void)
 }
 
 static FmsOptions options;
+static FmsDevice device;
 static FmsSpillFacts facts;
 static FmsSpillChoice choice;
 static FmsSpillChoice previous;
@@ -61,7 +62,8 @@ begin(double device_mb, uint64 expected_mb)
 	options.compression = FMS_COMPRESS_AUTO;
 	options.memory_bytes = 4 * MB;
 	options.expected_bytes = expected_mb * MB;
-	set_device(&options.device, device_mb);
+	set_device(&device, device_mb);
+	options.device = &device;
 	fms_spill_policy_begin(&facts, &options, BLOCK, true);
 }
 

@@ -9,9 +9,9 @@
  *
  * Seen to fail with: digits dealt by too few bits, by bits of words and not of
  * their distance from the smallest one, or from one bit too far on; a result
- * that stays in the room; words taken for ascending or descending that are
- * nearly so; the last words written first; a cutoff one word too early; nulls
- * not counted, forgotten as memory is given back, or kept for the next sort.
+ * that stays in the room; words taken for ascending that are nearly so; the
+ * last words written first; a cutoff one word too early; nulls not counted,
+ * forgotten as memory is given back, or kept for the next sort.
  */
 #include "postgres.h"
 

@@ -56,6 +56,7 @@ static const uint32 largests[] = {0, 100, 9000, 300000};
 static const double expectations[] = {0, 1e5, 1e8, 1e13};
 
 static FmsOptions options;
+static FmsDevice device;
 static FmsSizing sizing;
 static FmsMergeInput input;
 static const char *broken;		/* the first rule that did not hold */
@@ -280,13 +281,13 @@ invent_device(void)
 	int			b;
 	int			d;
 
-	memset(&options.device, 0, sizeof(options.device));
+	memset(&device, 0, sizeof(device));
 	for (b = 0; b < FMS_DEVICE_BLOCKS; b++)
 	{
 		for (d = 0; d < FMS_DEVICE_DEPTHS; d++)
 		{
 			if (shim_below(4) > 0)
-				fms_device_note(&options.device, "RR",
+				fms_device_note(&device, "RR",
 								FMS_DEVICE_BLOCK_BYTES(b),
 								FMS_DEVICE_DEPTH(d),
 								1 + shim_below(1000 << b));
@@ -306,20 +307,22 @@ check_devices(void)
 
 	options.block_bytes = options.assist_blocks = 0;
 
+	options.device = &device;
+
 	/* a device of which only writes are known is like an unknown one */
-	memset(&options.device, 0, sizeof(options.device));
+	memset(&device, 0, sizeof(device));
 	for (m = 0; m < (int) lengthof(memories_kb); m++)
 	{
 		uint32		unknown;
 
 		options.memory_bytes = memories_kb[m] * 1024;
-		options.device.known = false;
+		device.known = false;
 		choose(&fms_mode_fmsort);
 		unknown = sizing.block_bytes;
-		fms_device_note(&options.device, "append",
+		fms_device_note(&device, "append",
 						FMS_DEVICE_BLOCK_BYTES(0), FMS_DEVICE_DEPTH(0), 100);
 		choose(&fms_mode_fmsort);
-		HOLDS(options.device.known && sizing.block_bytes == unknown);
+		HOLDS(device.known && sizing.block_bytes == unknown);
 	}
 
 	for (i = 0; i < 300; i++)
