@@ -51,7 +51,9 @@ struct FmsRunWriter
 	FmsRun	   *run;			/* open run, or NULL */
 	uint64		next_bytes;		/* offset after the last block in the file */
 	FmsCompressor *compressor;	/* NULL: no run has been compressed */
-	FmsRunForm	form;			/* of the open run, from here on */
+	bool		compressing;	/* the open run, so far */
+	bool		packing;		/* records of other runs, where it pays */
+	const FmsWordType *words;	/* of the records, or NULL */
 	const FmsRecord *last;		/* by last keys: the record appended last, in
 								 * the open block or last_key */
 	FmsRecordBuffer last_key;	/* its key, if the record cannot be read */
@@ -80,7 +82,7 @@ fms_run_writer_bytes(Size output_bytes, uint32 block_bytes)
 
 FmsRunWriter *
 fms_run_writer_create(FmsIo *io, FmsTape *tape, FmsFirstKeyStore *first_keys,
-					  FmsOrderBy order, FmsCounters *counters,
+					  FmsOrderBy order, FmsCounters *counters, bool packing,
 					  uint32 block_bytes, Size output_bytes)
 {
 	FmsRunWriter *writer = palloc0(sizeof(FmsRunWriter));
@@ -88,10 +90,14 @@ fms_run_writer_create(FmsIo *io, FmsTape *tape, FmsFirstKeyStore *first_keys,
 	Size		buffer_bytes = choose_buffers(output_bytes, block_bytes,
 											  &nbuffers);
 
+	/* nobody keeps the key of a packed record */
+	Assert(!packing || order != FMS_ORDER_BY_LAST_KEYS);
 	writer->tape = tape;
 	writer->first_keys = first_keys;
 	writer->order = order;
 	writer->counters = counters;
+	writer->packing = packing;
+	writer->words = fms_keys_word_type(first_keys->keys);
 	writer->block_bytes = block_bytes;
 	writer->buffer = fms_write_buffer_create(io, tape, block_bytes,
 											 buffer_bytes, nbuffers);
@@ -133,18 +139,15 @@ fms_run_writer_destroy(FmsRunWriter *writer)
 
 void
 fms_run_begin(FmsRunWriter *writer, FmsRun *run, uint32 id, uint32 level,
-			  FmsRunForm form)
+			  bool compressed)
 {
 	Assert(writer->run == NULL);
-	/* the key of a packed record is not kept */
-	Assert(form != FMS_RUN_PACKED || writer->order != FMS_ORDER_BY_LAST_KEYS);
 
-	if (form == FMS_RUN_COMPRESSED && writer->compressor == NULL)
+	if (compressed && writer->compressor == NULL)
 		writer->compressor =
 			fms_compressor_create(fms_compressed_chunk_capacity(
-				writer->block_bytes),
-				fms_keys_are_cheap(writer->first_keys->keys));
-	writer->form = form;
+				writer->block_bytes));
+	writer->compressing = compressed;
 
 	memset(run, 0, sizeof(*run));
 	run->id = id;
@@ -294,7 +297,7 @@ append_chain(FmsRunWriter *writer, const FmsRecord *record)
 		if (left == 0)
 			break;
 		close_block(writer);
-		open_block(writer, FMS_BLOCK_MAGIC);
+		open_block(writer, FMS_BLOCK_PLAIN_MAGIC);
 		writer->block->continued_bytes =
 			Min(left, fms_block_room(writer->block_bytes));
 	}
@@ -353,9 +356,8 @@ end_chunk(FmsRunWriter *writer)
 {
 	const FmsRecord *first;
 	const FmsRecord *last;
-	const FmsCompressedChunk *chunk =
-		fms_compressor_close(writer->compressor, writer->first_keys->keys,
-							 &first, &last);
+	const FmsCompressedChunk *chunk = fms_compressor_close(writer->compressor,
+														   &first, &last);
 	uint32		bytes;
 
 	if (chunk == NULL)
@@ -376,7 +378,7 @@ end_chunk(FmsRunWriter *writer)
 static inline void
 append_to_block(FmsRunWriter *writer, const FmsRecord *record, uint32 bytes)
 {
-	make_space(writer, bytes, record, FMS_BLOCK_MAGIC);
+	make_space(writer, bytes, record, FMS_BLOCK_PLAIN_MAGIC);
 	writer->block->records++;
 	if (bytes <= block_space(writer))
 	{
@@ -392,58 +394,38 @@ append_to_block(FmsRunWriter *writer, const FmsRecord *record, uint32 bytes)
 	}
 }
 
-#ifdef USE_ASSERT_CHECKING
-/* Was the record packed at that offset of the packed records in the block? */
-static bool
-comes_back(const FmsRunWriter *writer, uint32 at_bytes,
-		   const FmsRecord *record)
-{
-	union
-	{
-		FmsRecord	record;
-		char		bytes[FMS_PACKED_BUFFER_BYTES];
-	}			buffer;
-	uint32		used = fms_block_room(writer->block->used_bytes);
-	const FmsRecord *unpacked =
-		fms_packed_read((const char *) (writer->block + 1), &at_bytes, used,
-						writer->first_keys->keys, buffer.bytes);
-
-	return unpacked && at_bytes == used &&
-		fms_record_bytes(unpacked) == fms_record_bytes(record) &&
-		memcmp(unpacked, record, fms_record_bytes(record)) == 0;
-}
-#endif
-
 /* Appends the record to the open block, which is packed.  False: no room. */
 static inline bool
 append_to_packed_block(FmsRunWriter *writer, const FmsRecord *record)
 {
 	FmsBlockHeader *block = writer->block;
-	uint32		room = fms_block_room(writer->block_bytes);
-	uint32		before = fms_block_room(block->used_bytes);
-	uint32		used = fms_packed_append((char *) (block + 1), before, room,
-										 record, true);
+	uint32		used = fms_packed_append(writer->words, (char *) (block + 1),
+										 fms_block_room(block->used_bytes),
+										 fms_block_room(writer->block_bytes),
+										 record);
 
 	if (used == 0)
 		return false;
 	block->used_bytes = sizeof(FmsBlockHeader) + used;
 	block->records++;
-	Assert(comes_back(writer, before, record));
 	return true;
 }
 
 /*
  * Appends the record to a packed block.  False if it belongs into a plain one:
- * that is open and has room, or begins with the record as it is.
+ * that is open and has room, or begins with the record.
  */
-static bool
+static inline bool
 append_packed(FmsRunWriter *writer, const FmsRecord *record, uint32 bytes)
 {
-	bool		plain = writer->block && fms_block_is_plain(writer->block);
+	const FmsBlockHeader *block = writer->block;
 
-	if (writer->block && !plain && append_to_packed_block(writer, record))
+	if (block && block->magic == FMS_BLOCK_PACKED_MAGIC &&
+		append_to_packed_block(writer, record))
 		return true;
-	if (!fms_record_packs(record) || (plain && block_space(writer) >= bytes))
+	if ((block && block->magic == FMS_BLOCK_PLAIN_MAGIC &&
+		 bytes <= block_space(writer)) ||
+		!fms_packing_pays(writer->words, record))
 		return false;
 	/* no open block has that much room */
 	make_space(writer, writer->block_bytes, record, FMS_BLOCK_PACKED_MAGIC);
@@ -457,17 +439,17 @@ fms_run_append(FmsRunWriter *writer, const FmsRecord *record)
 	uint32		bytes = fms_record_bytes(record);
 
 	run->largest_bytes = Max(run->largest_bytes, bytes);
-	if (unlikely(writer->form == FMS_RUN_COMPRESSED))
+	if (unlikely(writer->compressing))
 	{
 		if (fms_compressor_add(writer->compressor, record))
 			return;
 		end_chunk(writer);
-		if (fms_compressor_add(writer->compressor, record))
-			return;
 		/* a record larger than a chunk ends the compression of its run */
-		writer->form = FMS_RUN_PLAIN;
+		writer->compressing = fms_compressor_add(writer->compressor, record);
+		if (writer->compressing)
+			return;
 	}
-	if (writer->form == FMS_RUN_PACKED && append_packed(writer, record, bytes))
+	else if (writer->packing && append_packed(writer, record, bytes))
 		return;
 	append_to_block(writer, record, bytes);
 }
@@ -475,7 +457,7 @@ fms_run_append(FmsRunWriter *writer, const FmsRecord *record)
 void
 fms_run_finish(FmsRunWriter *writer)
 {
-	if (writer->form == FMS_RUN_COMPRESSED)
+	if (writer->compressing)
 		end_chunk(writer);
 	if (writer->block)
 		close_block(writer);

@@ -66,14 +66,15 @@ extern Size fms_run_writer_bytes(Size output_bytes, uint32 block_bytes);
 
 /*
  * Creates a writer, in the current context, which writes one run after
- * another.  `order`: which key of a block the merge's read order needs.  May
+ * another.  `order`: which key of a block the merge's read order needs; not
+ * the last one if `packing`: runs have packed records where it pays.  May
  * ERROR.
  */
 extern FmsRunWriter *fms_run_writer_create(FmsIo *io, FmsTape *tape,
 										   FmsFirstKeyStore *first_keys,
 										   FmsOrderBy order,
 										   FmsCounters *counters,
-										   uint32 block_bytes,
+										   bool packing, uint32 block_bytes,
 										   Size output_bytes);
 
 /* Flushes, and frees the buffers until the next run is written. */
@@ -82,18 +83,12 @@ extern void fms_run_writer_rest(FmsRunWriter *writer);
 /* Waits for writes in flight and frees the writer. */
 extern void fms_run_writer_destroy(FmsRunWriter *writer);
 
-/* What the blocks of a run hold. */
-typedef enum FmsRunForm
-{
-	FMS_RUN_PLAIN,				/* records as they are */
-	FMS_RUN_PACKED,				/* packed records where that gains much */
-	FMS_RUN_COMPRESSED			/* compressed chunks until a record is too
-								 * large for one */
-} FmsRunForm;
-
-/* Begins an empty run in *run.  Current context; may ERROR. */
+/*
+ * Begins an empty run in *run.  Compressed: its blocks hold compressed chunks
+ * until a record is too large for a chunk.  Current context; may ERROR.
+ */
 extern void fms_run_begin(FmsRunWriter *writer, FmsRun *run, uint32 id,
-						  uint32 level, FmsRunForm form);
+						  uint32 level, bool compressed);
 
 /* Appends a record that is not less than the previous one. */
 extern void fms_run_append(FmsRunWriter *writer, const FmsRecord *record);

@@ -15,6 +15,7 @@
 
 #include "postgres.h"
 
+#include "executor/tuptable.h"
 #include "utils/sortsupport.h"
 
 #include "keys/encode.h"
@@ -84,28 +85,6 @@ typedef struct FmsKeyType
  */
 extern const FmsKeyType *fms_key_type_find(Oid function);
 
-/* A tuple with the layout of a MinimalTuple as a heap tuple. */
-static inline HeapTupleData
-fms_heap_view(const char *tuple, Size tuple_bytes)
-{
-	HeapTupleData view = {0};
-
-	view.t_len = tuple_bytes + MINIMAL_TUPLE_OFFSET;
-	view.t_data = (HeapTupleHeader) (tuple - MINIMAL_TUPLE_OFFSET);
-	return view;
-}
-
-/* Flags with the offset of a value, or 0 if it is not in the tuple. */
-static inline uint16
-fms_column_flags(const char *tuple, Size tuple_bytes, Datum value)
-{
-	Size		offset = DatumGetPointer(value) - tuple;
-
-	if (offset == 0 || offset >= tuple_bytes || offset > FMS_RECORD_COLUMN_MAX)
-		return 0;
-	return offset << FMS_RECORD_COLUMN_SHIFT;
-}
-
 /* ---- keys.c ---- */
 
 typedef struct FmsColumn
@@ -133,6 +112,8 @@ struct FmsKeys
 	FmsWordType *words;			/* NULL: rows are not words */
 	MemoryContext context;		/* current at creation */
 	FmsRecordBuffer first_key;		/* the first key made last */
+	TupleTableSlot *slot;		/* of fms_keys_encode_tuple(); NULL: not called
+								 * yet */
 	FmsColumn	columns[FLEXIBLE_ARRAY_MEMBER];
 };
 

@@ -18,6 +18,17 @@
 #include "keys/key_columns.h"
 #include "keys/keys.h"
 
+/* A tuple with the layout of a MinimalTuple as a heap tuple. */
+static inline HeapTupleData
+heap_view(const char *tuple, Size tuple_bytes)
+{
+	HeapTupleData view = {0};
+
+	view.t_len = tuple_bytes + MINIMAL_TUPLE_OFFSET;
+	view.t_data = (HeapTupleHeader) (tuple - MINIMAL_TUPLE_OFFSET);
+	return view;
+}
+
 /*
  * If the slot holds this very tuple, the column's value points into it.
  * Otherwise the column is searched, here and not in every comparison.
@@ -27,22 +38,25 @@ fms_keys_column_flags(FmsKeys *keys, TupleTableSlot *slot, const char *tuple,
 					  Size tuple_bytes)
 {
 	bool		isnull;
-	Datum		value;
+	const char *value;
 
 	if (keys->offset_attno == 0)
 		return 0;
-	value = slot_getattr(slot, keys->offset_attno, &isnull);
+	value = DatumGetPointer(slot_getattr(slot, keys->offset_attno, &isnull));
 	if (isnull)
 		return 0;
-	if (DatumGetPointer(value) <= tuple ||
-		DatumGetPointer(value) >= tuple + tuple_bytes)
+	if (value <= tuple || value >= tuple + tuple_bytes)
 	{
-		HeapTupleData view = fms_heap_view(tuple, tuple_bytes);
+		HeapTupleData view = heap_view(tuple, tuple_bytes);
 
-		value = heap_getattr(&view, keys->offset_attno, keys->desc, &isnull);
+		value = DatumGetPointer(heap_getattr(&view, keys->offset_attno,
+											 keys->desc, &isnull));
+		/* the catalog has the value of a column that was added later */
+		if (isnull || value <= tuple || value >= tuple + tuple_bytes)
+			return 0;
 	}
-	/* the catalog has the value of a column that was added later */
-	return fms_column_flags(tuple, tuple_bytes, value);
+	return value - tuple > FMS_RECORD_COLUMN_MAX ? 0 :
+		(value - tuple) << FMS_RECORD_COLUMN_SHIFT;
 }
 
 Datum
@@ -59,7 +73,7 @@ fms_keys_column(const FmsKeys *keys, const FmsRecord *record, int i,
 		*isnull = false;
 		return PointerGetDatum((char *) tuple + offset);
 	}
-	view = fms_heap_view((const char *) tuple, record->tuple_bytes);
+	view = heap_view((const char *) tuple, record->tuple_bytes);
 	if (record->flags & FMS_RECORD_FIRST_KEY)
 		return heap_getattr(&view, i + 1, keys->first_key_desc, isnull);
 	return heap_getattr(&view, keys->columns[i].attno, keys->desc, isnull);

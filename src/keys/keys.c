@@ -215,14 +215,8 @@ fms_keys_are_cheap(const FmsKeys *keys)
 	return true;
 }
 
-/*
- * Makes the key of the slot's tuple or, if slot is NULL, of the tuple.
- * Returns the value of column `undecided`, or 0 if it is null or not in the
- * key.  undecided is the value, or 0 if it has to be looked up.
- */
-static pg_attribute_always_inline Datum
-encode(FmsKeys *keys, TupleTableSlot *slot, HeapTuple tuple, Datum undecided,
-	   FmsKeyImage *image)
+void
+fms_keys_encode(FmsKeys *keys, TupleTableSlot *slot, FmsKeyImage *image)
 {
 	FmsKeyWriter writer = {
 		.at = image->bytes,
@@ -235,15 +229,8 @@ encode(FmsKeys *keys, TupleTableSlot *slot, HeapTuple tuple, Datum undecided,
 	for (i = 0; i < keys->nencoded && !writer.truncated; i++)
 	{
 		const FmsColumn *column = &keys->columns[i];
-		bool		isnull = false;
-		Datum		value;
-
-		if (slot)
-			value = slot_getattr(slot, column->attno, &isnull);
-		else if (undecided != 0 && i == keys->undecided)
-			value = undecided;
-		else
-			value = heap_getattr(tuple, column->attno, keys->desc, &isnull);
+		bool		isnull;
+		Datum		value = slot_getattr(slot, column->attno, &isnull);
 
 		/* the null byte is not inverted: nulls_first is independent of DESC */
 		writer.invert = 0;
@@ -254,8 +241,6 @@ encode(FmsKeys *keys, TupleTableSlot *slot, HeapTuple tuple, Datum undecided,
 			fms_encode_byte(&writer, FMS_VALUE_BYTE);
 			writer.invert = column->invert;
 			column->encode(&writer, value, &column->sort_keys);
-			if (i == keys->undecided)
-				undecided = value;
 		}
 	}
 
@@ -263,29 +248,35 @@ encode(FmsKeys *keys, TupleTableSlot *slot, HeapTuple tuple, Datum undecided,
 	image->record.key_bytes = fms_key_room(writer.at - image->bytes);
 	image->record.flags = !writer.truncated &&
 		keys->nencoded == keys->ncolumns ? FMS_RECORD_EXACT : 0;
-	return undecided;
 }
 
-void
-fms_keys_encode(FmsKeys *keys, TupleTableSlot *slot, FmsKeyImage *image)
+/*
+ * The descriptor is a copy, so that no resource owner has to know the slot, with
+ * the values of columns that were added later.
+ */
+static TupleTableSlot *
+make_slot(const FmsKeys *keys)
 {
-	(void) encode(keys, slot, NULL, 0, image);
+	MemoryContext caller = MemoryContextSwitchTo(keys->context);
+	TupleTableSlot *slot =
+		MakeSingleTupleTableSlot(CreateTupleDescCopyConstr(keys->desc),
+								 &TTSOpsMinimalTuple);
+
+	MemoryContextSwitchTo(caller);
+	return slot;
 }
 
 void
-fms_keys_encode_tuple(FmsKeys *keys, const char *tuple, Size tuple_bytes,
+fms_keys_encode_tuple(FmsKeys *keys, MinimalTuple tuple, Size tuple_bytes,
 					  FmsKeyImage *image)
 {
-	HeapTupleData view = fms_heap_view(tuple, tuple_bytes);
-	Size		offset = image->record.flags >> FMS_RECORD_COLUMN_SHIFT;
-	Datum		undecided = offset > 0 ? PointerGetDatum(tuple + offset) : 0;
-	bool		isnull;
-
-	undecided = encode(keys, NULL, &view, undecided, image);
-	if (image->record.flags & FMS_RECORD_EXACT || keys->offset_attno == 0)
-		return;
-	if (undecided == 0)
-		undecided = heap_getattr(&view, keys->offset_attno, keys->desc,
-								 &isnull);
-	image->record.flags = fms_column_flags(tuple, tuple_bytes, undecided);
+	if (unlikely(keys->slot == NULL))
+		keys->slot = make_slot(keys);
+	tuple->t_len = tuple_bytes;
+	ExecStoreMinimalTuple(tuple, keys->slot, false);
+	fms_keys_encode(keys, keys->slot, image);
+	if (!(image->record.flags & FMS_RECORD_EXACT))
+		image->record.flags = fms_keys_column_flags(keys, keys->slot,
+													(const char *) tuple,
+													tuple_bytes);
 }

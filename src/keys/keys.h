@@ -53,11 +53,10 @@ extern void fms_keys_encode(FmsKeys *keys, TupleTableSlot *slot,
 							FmsKeyImage *image);
 
 /*
- * Makes the key again that the record of a tuple had, with the same flags.
- * `tuple` has the layout of a MinimalTuple, MAXALIGNed.  The image's flags are
- * those of the record already, with a column's offset, or 0.
+ * Makes the key and the flags again that the record of a tuple had.  Sets the
+ * tuple's t_len to tuple_bytes.
  */
-extern void fms_keys_encode_tuple(FmsKeys *keys, const char *tuple,
+extern void fms_keys_encode_tuple(FmsKeys *keys, MinimalTuple tuple,
 								  Size tuple_bytes, FmsKeyImage *image);
 
 /* Does making a key again cost little?  Sort keys of ICU do not. */

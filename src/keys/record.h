@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * record.h
- *	  A tuple with its normalized key: the same bytes in memory, in plain
- *	  blocks and in the block read order.
+ *	  A tuple with its normalized key: the same bytes in memory, on disk and
+ *	  in the block read order.
  *
  *	  +--------+-----------------------+------------------------------+
  *	  | header | normalized key        | tuple, from its byte 10 on   |

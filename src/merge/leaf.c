@@ -4,17 +4,15 @@
  *	  The leaves of the merge: the input of one run each, record by record.
  *
  * A leaf gets its run's blocks from the mode and steps through their records.
- * In a plain block, records lie one behind the other.  A packed block holds
- * packed records (packed_record.c), and a compressed block chunks of these
- * (compressed_chunk.c).  The leaf unpacks both one by one into a buffer of its
- * own:
+ * In a plain block, records lie one behind the other.  The leaf unpacks packed
+ * records (packed_record.c) and compressed chunks (compressed_chunk.c) one by
+ * one into a buffer of its own:
  *
  *	  plain		block   | header | r | r | r^| r | r |
- *	  packed	block   | header | p | p | p | p^| p |
- *				buffer                       | r |
+ *	  packed	block   | header | p | p | p^| p | p |
+ *				buffer           | r^|
  *	  compressed	block   | header | chunk | chunk^| chunk |
- *				buffer           | p | p | p | p^| p |
- *				buffer                       | r |
+ *				buffer           | r | r | r^| r |
  *
  * A record that extends over several blocks is assembled in another buffer;
  * its blocks go back to the mode as they are copied.
@@ -51,11 +49,9 @@ fms_leaf_report_bad_block(const FmsLeaf *leaf)
 			 errmsg("sort temporary file contains an invalid record"),
 			 errdetail("Block %u of run %u, offset %u.",
 					   header->number, header->run,
-					   leaf->bytes == leaf->frame->block ? leaf->at_bytes :
-					   header->magic == FMS_BLOCK_PACKED_MAGIC ?
-					   (uint32) sizeof(FmsBlockHeader) +
-					   leaf->packed_at_bytes :
-					   leaf->chunk_at_bytes)));
+					   leaf->bytes == leaf->chunk ? leaf->chunk_at_bytes :
+					   (uint32) (leaf->bytes - leaf->frame->block) +
+					   leaf->at_bytes)));
 }
 
 /* Gets the run's next block from the mode; the leaf is at its beginning. */
@@ -77,14 +73,15 @@ load_block(FmsLeaves *leaves, int run)
 	leaf->bytes = leaf->frame->block;
 	leaf->at_bytes = sizeof(FmsBlockHeader);
 	leaf->end_bytes = leaf->chunk_at_bytes = header->used_bytes;
-	leaf->packed = leaf->bytes + sizeof(FmsBlockHeader);
-	leaf->packed_at_bytes = leaf->packed_end_bytes = 0;
-	if (!fms_block_is_plain(header))
-		leaf->end_bytes = leaf->at_bytes;
-	if (header->magic == FMS_BLOCK_PACKED_MAGIC)
-		leaf->packed_end_bytes = fms_block_room(header->used_bytes);
-	else if (header->magic == FMS_BLOCK_COMPRESSED_MAGIC)
-		leaf->chunk_at_bytes = leaf->at_bytes;
+	leaf->is_packed = header->magic == FMS_BLOCK_PACKED_MAGIC;
+	if (header->magic == FMS_BLOCK_COMPRESSED_MAGIC)
+		leaf->end_bytes = leaf->chunk_at_bytes = leaf->at_bytes;
+	else if (leaf->is_packed)
+	{
+		leaf->bytes += sizeof(FmsBlockHeader);
+		leaf->at_bytes = 0;
+		leaf->end_bytes = fms_block_room(plan->block_bytes);
+	}
 	leaf->records_left = header->records;
 	leaves->load_us += fms_clock_since_us(start);
 }
@@ -128,17 +125,10 @@ drop_block(FmsLeaves *leaves, int run)
 	leaves->load_us += fms_clock_since_us(start);
 }
 
-Size
-fms_leaf_unpacked_bytes(uint32 block_bytes, bool compressed)
+void
+fms_leaf_unpack_chunk(FmsLeaves *leaves, int run)
 {
-	return FMS_PACKED_BUFFER_BYTES +
-		(compressed ? fms_compressed_chunk_capacity(block_bytes) : 0);
-}
-
-/* Decompresses the next chunk of the leaf's block. */
-static void
-unpack_chunk(FmsLeaves *leaves, FmsLeaf *leaf)
-{
+	FmsLeaf    *leaf = &leaves->leaf[run];
 	const FmsCompressedChunk *chunk = (const FmsCompressedChunk *)
 		(leaf->frame->block + leaf->chunk_at_bytes);
 	uint32		left = block_header(leaf)->used_bytes - leaf->chunk_at_bytes;
@@ -150,33 +140,31 @@ unpack_chunk(FmsLeaves *leaves, FmsLeaf *leaf)
 		leaf->chunk = palloc(capacity);
 	if (!fms_compressed_chunk_unpack(chunk, left, leaf->chunk, capacity))
 		fms_leaf_report_bad_block(leaf);
-	leaf->packed = leaf->chunk;
-	leaf->packed_at_bytes = 0;
-	leaf->packed_end_bytes = chunk->record_bytes;
+	leaf->bytes = leaf->chunk;
+	leaf->at_bytes = 0;
+	leaf->end_bytes = chunk->record_bytes;
 	leaf->chunk_at_bytes += fms_compressed_chunk_size(chunk);
 	leaves->load_us += fms_clock_since_us(start);
 }
 
-/* Makes the next packed record the one at at_bytes, and the last one. */
-void
+/* Unpacks the next record of the leaf's block. */
+const FmsRecord *
 fms_leaf_unpack(FmsLeaves *leaves, int run)
 {
 	FmsLeaf    *leaf = &leaves->leaf[run];
 	const FmsRecord *record;
 
-	if (leaf->unpacked == NULL)
+	if (unlikely(leaf->unpacked == NULL))
 		leaf->unpacked = palloc(FMS_PACKED_BUFFER_BYTES);
-	if (leaf->packed_at_bytes >= leaf->packed_end_bytes)
-		unpack_chunk(leaves, leaf);
-	record = fms_packed_read(leaf->packed, &leaf->packed_at_bytes,
-							 leaf->packed_end_bytes, leaves->plan->keys,
-							 leaf->unpacked);
+	record = fms_packed_read(leaves->plan->keys, leaf->bytes, &leaf->at_bytes,
+							 leaf->end_bytes, leaf->unpacked);
 	if (unlikely(record == NULL))
 		fms_leaf_report_bad_block(leaf);
-	__builtin_prefetch(leaf->packed + leaf->packed_at_bytes);
-	leaf->bytes = (char *) record;
-	leaf->at_bytes = 0;
-	leaf->end_bytes = fms_record_bytes(record);
+	/* the next one, which is copied once this one has left */
+	__builtin_prefetch(leaf->bytes + leaf->at_bytes);
+	__builtin_prefetch(leaf->bytes + leaf->at_bytes + 64);
+	__builtin_prefetch(leaf->bytes + leaf->at_bytes + 128);
+	return record;
 }
 
 /*

@@ -19,11 +19,13 @@ typedef struct FmsLeaf
 								 * which has not been asked for */
 
 	FmsFrame   *frame;			/* the sort block; NULL: none */
-	char	   *bytes;			/* the block, or the record unpacked last */
+	char	   *bytes;			/* the block, its packed records, or the chunk
+								 * unpacked last */
 	uint32		at_bytes;		/* offset of the next record in bytes */
 	uint32		end_bytes;		/* end of the last record in bytes */
 	uint32		chunk_at_bytes; /* offset of the next chunk in the block; at
 								 * the block's end there is none */
+	bool		is_packed;		/* bytes has packed records */
 	uint32		records_left;	/* in the block, the head not counted */
 	uint32		blocks_left;	/* of the run, not asked for yet */
 	uint32		blocks_freed;	/* of the run, whose file space is free */
@@ -31,11 +33,8 @@ typedef struct FmsLeaf
 	char	   *assembly;		/* the head if it extends over blocks */
 	uint32		assembly_block; /* number of the block it begins in */
 
-	char	   *packed;			/* packed records: of the block or the chunk */
-	uint32		packed_at_bytes;
-	uint32		packed_end_bytes;
+	char	   *chunk;			/* records of a chunk; NULL: no chunk yet */
 	char	   *unpacked;		/* a packed record; NULL: none yet */
-	char	   *chunk;			/* decompressed; NULL: none yet */
 } FmsLeaf;
 
 typedef struct FmsLeaves
@@ -64,18 +63,13 @@ extern void fms_leaf_enter_block(FmsLeaves *leaves, int run);
 /* Position of the leaf's head, for FmsPosition's fields of a run. */
 extern FmsPosition fms_leaf_position(const FmsLeaves *leaves, int run);
 
-/*
- * Memory for unpacking that a leaf takes.  compressed: its run may have
- * compressed chunks.
- */
-extern Size fms_leaf_unpacked_bytes(uint32 block_bytes, bool compressed);
-
 /* Frees the leaf's buffers; the mode owns its frame. */
 extern void fms_leaf_end(FmsLeaf *leaf);
 
 /* Parts of fms_leaf_advance(). */
 extern void fms_leaf_next_block(FmsLeaves *leaves, int run);
-extern void fms_leaf_unpack(FmsLeaves *leaves, int run);
+extern void fms_leaf_unpack_chunk(FmsLeaves *leaves, int run);
+extern const FmsRecord *fms_leaf_unpack(FmsLeaves *leaves, int run);
 extern const FmsRecord *fms_leaf_assemble(FmsLeaves *leaves, int run,
 										  uint32 size_bytes);
 extern void fms_leaf_report_bad_block(const FmsLeaf *leaf)
@@ -90,11 +84,17 @@ fms_leaf_take_record(FmsLeaves *leaves, int run)
 	uint32		left;
 	uint32		bytes;
 
+	leaf->is_first_key = false;
+	leaf->records_left--;
+	if (leaf->is_packed)
+	{
+		leaf->record = fms_leaf_unpack(leaves, run);
+		return;
+	}
 	if (unlikely(leaf->at_bytes == leaf->end_bytes))
-		fms_leaf_unpack(leaves, run);
+		fms_leaf_unpack_chunk(leaves, run);
 	left = leaf->end_bytes - leaf->at_bytes;
 	record = (const FmsRecord *) (leaf->bytes + leaf->at_bytes);
-	leaf->records_left--;
 	if (unlikely(left < sizeof(FmsRecord) || !fms_record_is_sane(record)))
 		fms_leaf_report_bad_block(leaf);
 	bytes = fms_record_bytes(record);
@@ -110,7 +110,6 @@ fms_leaf_take_record(FmsLeaves *leaves, int run)
 		fms_leaf_report_bad_block(leaf);
 
 	leaf->record = record;
-	leaf->is_first_key = false;
 }
 
 /* Moves on from the head, whose record has left. */

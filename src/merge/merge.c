@@ -36,6 +36,8 @@
 #include "merge/leaf.h"
 #include "merge/merge.h"
 #include "tape/block.h"
+#include "tape/compressed_chunk.h"
+#include "tape/packed_record.h"
 
 /*
  * Wins in a row after which the merge looks for the runner-up.  As long as the
@@ -64,10 +66,12 @@ fms_merge_bytes(const FmsMode *mode, const FmsFirstKeyMemory *first_keys,
 				uint32 largest_bytes, bool compressed)
 {
 	Size		per_run = sizeof(FmsLeaf) + sizeof(FmsLoserNode) +
-		fms_leaf_unpacked_bytes(block_bytes, compressed);
+		FMS_PACKED_BUFFER_BYTES;
 
 	if (largest_bytes > fms_block_room(block_bytes))
 		per_run += largest_bytes;
+	if (compressed)
+		per_run += fms_compressed_chunk_capacity(block_bytes);
 	return sizeof(FmsMerge) + nruns * per_run +
 		(mode->order != FMS_ORDER_NONE && first_keys->share_bytes > 0 ?
 		 fms_read_order_bytes(first_keys, mode->order, nruns) : 0) +

@@ -156,28 +156,25 @@ choose_for_run(FmsSpill *spill)
 	spill->run_blocked_us = spill->tape->write_blocked_us;
 }
 
-/*
- * What the next run holds.  Modes for comparison, and a block size that was
- * set, ask for a merge of plain blocks.
- */
-static FmsRunForm
-choose_form(const FmsSpill *spill)
-{
-	if (spill->choice.compressed)
-		return FMS_RUN_COMPRESSED;
-	return spill->options->mode == FMS_MODE_FMSORT &&
-		!spill->sizing->block_was_set && fms_keys_are_cheap(spill->keys) ?
-		FMS_RUN_PACKED : FMS_RUN_PLAIN;
-}
-
 /* Begins writing a run of its own. */
 static void
 begin_run(FmsSpill *spill, FmsRun *run, uint32 level)
 {
-	FmsRunForm	form = choose_form(spill);
+	bool		compressed = spill->choice.compressed;
 
-	spill->compressed |= form == FMS_RUN_COMPRESSED;
-	fms_run_begin(spill->writer, run, spill->next_run_id++, level, form);
+	spill->compressed |= compressed;
+	fms_run_begin(spill->writer, run, spill->next_run_id++, level, compressed);
+}
+
+/*
+ * May runs have packed records?  Modes for comparison, and a block size that
+ * was set, ask for a merge of plain blocks.
+ */
+static bool
+packs_records(const FmsSpill *spill)
+{
+	return spill->options.mode == FMS_MODE_FMSORT &&
+		!spill->sizing->block_was_set && fms_keys_are_cheap(spill->keys);
 }
 
 static void
@@ -197,7 +194,8 @@ open_files(FmsSpill *spill, const FmsOptions *options)
 	spill->writer = fms_run_writer_create(&spill->io, spill->tape,
 										  spill->first_keys,
 										  sizing->mode->order, counters,
-										  block_bytes, sizing->output_bytes);
+										  packs_records(spill), block_bytes,
+										  sizing->output_bytes);
 	fms_count_set(counters, FMS_COUNT_BLOCK_BYTES, block_bytes);
 	fms_count_set(counters, FMS_COUNT_IO_METHOD,
 				  spill->io.method == &fms_io_uring_method ? FMS_IO_URING :

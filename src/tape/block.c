@@ -27,16 +27,18 @@ fms_block_check(const FmsTape *tape, const char *block, uint32 block_bytes,
 				uint32 run, uint32 number)
 {
 	const FmsBlockHeader *header = (const FmsBlockHeader *) block;
-	bool		plain = fms_block_is_plain(header);
+	uint32		magic = header->magic;
 
 	if (unlikely(!fms_checksum_holds(&header->checksum, block_bytes,
 									 tape->salt, tape->checksums) ||
-				 (!plain && header->magic != FMS_BLOCK_COMPRESSED_MAGIC &&
-				  header->magic != FMS_BLOCK_PACKED_MAGIC) ||
+				 (magic != FMS_BLOCK_PLAIN_MAGIC &&
+				  magic != FMS_BLOCK_PACKED_MAGIC &&
+				  magic != FMS_BLOCK_COMPRESSED_MAGIC) ||
 				 header->run != run || header->number != number ||
 				 header->used_bytes > block_bytes ||
 				 header->used_bytes < sizeof(FmsBlockHeader) ||
-				 header->continued_bytes >
-				 (plain ? fms_block_room(header->used_bytes) : 0)))
+				 header->continued_bytes > (magic == FMS_BLOCK_PLAIN_MAGIC ?
+											fms_block_room(header->used_bytes) :
+											0)))
 		report_bad_block(tape, header, run, number);
 }

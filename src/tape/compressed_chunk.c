@@ -1,10 +1,9 @@
 /*-------------------------------------------------------------------------
  *
  * compressed_chunk.c
- *	  Packed records compressed together: the contents of a compressed run's
- *	  blocks.
+ *	  Records compressed together: the contents of a compressed run's blocks.
  *
- *	  packed	  | header | head | record | record | record | record | .. |
+ *	  plain	      | header | record | record | record | record | ..		  |
  *	  compressed  | header | chunk: 60 records | chunk: 62 records | ..	  |
  *
  *	  chunk       | stored, records' bytes, number | LZ4's bytes | pad to 8 |
@@ -41,14 +40,11 @@ struct FmsCompressor
 {
 	LZ4_stream_t lz4;			/* LZ4's hash table */
 	uint32		capacity;
-	bool		packs;
 	uint32		record_bytes;	/* filled */
 	uint32		records;
 	uint32		last_at;		/* where the last record begins */
-	FmsCompressedChunk *chunk;	/* compressed; room for the worst case */
-	char	   *bytes;			/* [capacity] packed records */
-	char	   *first;			/* [FMS_PACKED_BUFFER_BYTES] */
-	char	   *last;			/* likewise */
+	FmsCompressedChunk *chunk;	/* packed; room for the worst case */
+	char	   *bytes;			/* [capacity] records as they are */
 };
 
 uint32
@@ -59,10 +55,9 @@ fms_compressed_chunk_capacity(uint32 block_bytes)
 }
 
 FmsCompressor *
-fms_compressor_create(uint32 capacity, bool packs)
+fms_compressor_create(uint32 capacity)
 {
-	Size		head_bytes = MAXALIGN(sizeof(FmsCompressor)) +
-		2 * FMS_PACKED_BUFFER_BYTES;
+	Size		head_bytes = MAXALIGN(sizeof(FmsCompressor));
 	char	   *memory = palloc(head_bytes + sizeof(FmsCompressedChunk) +
 								2 * capacity);
 	FmsCompressor *compressor = (FmsCompressor *) memory;
@@ -72,9 +67,6 @@ fms_compressor_create(uint32 capacity, bool packs)
 	memset(compressor, 0, sizeof(*compressor));
 	LZ4_initStream(&compressor->lz4, sizeof(compressor->lz4));
 	compressor->capacity = capacity;
-	compressor->packs = packs;
-	compressor->first = memory + MAXALIGN(sizeof(FmsCompressor));
-	compressor->last = compressor->first + FMS_PACKED_BUFFER_BYTES;
 	compressor->bytes = memory + head_bytes;
 	compressor->chunk = (FmsCompressedChunk *) (compressor->bytes + capacity);
 	return compressor;
@@ -83,28 +75,24 @@ fms_compressor_create(uint32 capacity, bool packs)
 bool
 fms_compressor_add(FmsCompressor *compressor, const FmsRecord *record)
 {
-	uint32		end = fms_packed_append(compressor->bytes,
-										compressor->record_bytes,
-										compressor->capacity, record,
-										compressor->packs);
+	uint32		bytes = fms_record_bytes(record);
 
-	if (end == 0)
+	if (compressor->capacity - compressor->record_bytes < bytes)
 		return false;
 	compressor->last_at = compressor->record_bytes;
-	compressor->record_bytes = end;
+	memcpy(compressor->bytes + compressor->record_bytes, record, bytes);
+	compressor->record_bytes += bytes;
 	compressor->records++;
 	return true;
 }
 
 const FmsCompressedChunk *
-fms_compressor_close(FmsCompressor *compressor, FmsKeys *keys,
-					 const FmsRecord **first, const FmsRecord **last)
+fms_compressor_close(FmsCompressor *compressor, const FmsRecord **first,
+					 const FmsRecord **last)
 {
 	FmsCompressedChunk *chunk = compressor->chunk;
 	char	   *stored = (char *) (chunk + 1);
 	uint32		record_bytes = compressor->record_bytes;
-	uint32		first_at = 0;
-	uint32		last_at = compressor->last_at;
 	int			bytes;
 
 	if (record_bytes == 0)
@@ -126,12 +114,10 @@ fms_compressor_close(FmsCompressor *compressor, FmsKeys *keys,
 	/* bytes of an earlier chunk must not go to disk */
 	memset(stored + bytes, 0, MAXALIGN(bytes) - bytes);
 	Assert(fms_compressed_chunk_size(chunk) <=
-		   sizeof(FmsCompressedChunk) + MAXALIGN(record_bytes));
+		   sizeof(FmsCompressedChunk) + record_bytes);
 
-	*first = fms_packed_read(compressor->bytes, &first_at, record_bytes, keys,
-							 compressor->first);
-	*last = fms_packed_read(compressor->bytes, &last_at, record_bytes, keys,
-							compressor->last);
+	*first = (const FmsRecord *) compressor->bytes;
+	*last = (const FmsRecord *) (compressor->bytes + compressor->last_at);
 	compressor->record_bytes = 0;
 	compressor->records = 0;
 	return chunk;
@@ -146,7 +132,7 @@ fms_compressed_chunk_unpack(const FmsCompressedChunk *chunk,
 		chunk->record_bytes > capacity ||
 		chunk->stored_bytes > chunk->record_bytes ||
 		chunk->records == 0 ||
-		chunk->records > chunk->record_bytes)
+		chunk->records > chunk->record_bytes / sizeof(FmsRecord))
 		return false;
 	if (chunk->stored_bytes == chunk->record_bytes)
 	{

@@ -1,8 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * compressed_chunk.h
- *	  Packed records compressed together: the contents of a compressed run's
- *	  blocks.
+ *	  Records compressed together: the contents of a compressed run's blocks.
  *
  *-------------------------------------------------------------------------
  */
@@ -11,14 +10,14 @@
 
 #include "postgres.h"
 
-#include "tape/packed_record.h"
+#include "keys/record.h"
 
 /* The header of a chunk on disk. */
 typedef struct FmsCompressedChunk
 {
 	uint16		stored_bytes;	/* that follow; equal to record_bytes: not
 								 * compressed */
-	uint16		record_bytes;	/* of the packed records */
+	uint16		record_bytes;	/* of the records, side by side */
 	uint32		records;		/* number of records; at least one */
 } FmsCompressedChunk;
 
@@ -39,9 +38,9 @@ fms_compressed_chunk_size(const FmsCompressedChunk *chunk)
 }
 
 /*
- * Decompresses a chunk, of which left_bytes can be read, to records[capacity],
- * for fms_packed_read().  False if fms_compressor_close() cannot have made it.
- * Reads and writes nothing outside, whatever the chunk's bytes are.
+ * Unpacks a chunk, of which left_bytes can be read, to records[capacity].
+ * False if fms_compressor_close() cannot have made it.  Reads and writes
+ * nothing outside, whatever the chunk's bytes are.
  */
 extern bool fms_compressed_chunk_unpack(const FmsCompressedChunk *chunk,
 										uint32 left_bytes, char *records,
@@ -52,10 +51,9 @@ typedef struct FmsCompressor FmsCompressor;
 
 /*
  * Creates a compressor in the current context; pfree() frees all of it.  It
- * takes at most 34 kB, which do not count against work_mem.  packs: see
- * fms_packed_append().
+ * takes at most 33 kB, which do not count against work_mem.
  */
-extern FmsCompressor *fms_compressor_create(uint32 capacity, bool packs);
+extern FmsCompressor *fms_compressor_create(uint32 capacity);
 
 /*
  * Adds a copy of the record.  False, with nothing changed, if the rest of the
@@ -70,7 +68,7 @@ extern bool fms_compressor_add(FmsCompressor *compressor,
  * stay valid until the next add().
  */
 extern const FmsCompressedChunk *
-fms_compressor_close(FmsCompressor *compressor, FmsKeys *keys,
-					 const FmsRecord **first, const FmsRecord **last);
+fms_compressor_close(FmsCompressor *compressor, const FmsRecord **first,
+					 const FmsRecord **last);
 
 #endif							/* FMS_COMPRESSED_CHUNK_H */

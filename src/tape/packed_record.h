@@ -2,7 +2,7 @@
  *
  * packed_record.h
  *	  Records without what their tuples give again: the contents of packed
- *	  blocks and of compressed chunks.
+ *	  blocks.
  *
  *-------------------------------------------------------------------------
  */
@@ -17,51 +17,48 @@
  * Longest tuple that is packed, in bytes.  No record of a longer one is
  * larger than PostgreSQL's by FMS_PACKED_GAIN, with a key of 34 bytes.
  */
-#define FMS_PACKED_TUPLE_BYTES	280
+#define FMS_PACKED_TUPLE_BYTES	384
 
 /* Memory for unpacking a record, MAXALIGNed. */
 #define FMS_PACKED_BUFFER_BYTES \
 	(FMS_KEY_MAX_BYTES - FMS_KEY_LAST_BYTES + FMS_PACKED_TUPLE_BYTES)
 
 /*
- * A record is packed if it is larger than PostgreSQL's tuple on tape, with its
- * length, by this part of the latter: 1/6.  Unpacking costs up to a twentieth
- * of a sort's time.
+ * Packing pays if the record is larger than PostgreSQL's tuple on tape, with
+ * its length, by this part of the latter: 1/10.
  */
-#define FMS_PACKED_GAIN			6
+#define FMS_PACKED_GAIN			10
 
-/* Is the record to be packed? */
+/* Does it pay to pack the record?  words: see fms_keys_word_type(). */
 static inline bool
-fms_record_packs(const FmsRecord *record)
+fms_packing_pays(const FmsWordType *words, const FmsRecord *record)
 {
 	uint32		stock_bytes = record->tuple_bytes - FMS_TUPLE_SKIPPED_BYTES +
 		sizeof(int);
 
-	return record->tuple_bytes <= FMS_PACKED_TUPLE_BYTES &&
-		record->tuple_bytes >= MAXALIGN(SizeofMinimalTupleHeader) &&
-		fms_record_bytes(record) >
-		stock_bytes + stock_bytes / FMS_PACKED_GAIN &&
-	/* making the key again might read out-of-line values again */
-		!(fms_record_tuple(record)->t_infomask & HEAP_HASEXTERNAL);
+	return words || (record->tuple_bytes <= FMS_PACKED_TUPLE_BYTES &&
+					 fms_record_bytes(record) >
+					 stock_bytes + stock_bytes / FMS_PACKED_GAIN);
 }
 
 /*
- * Appends a record to the packed records in area[end_bytes], which is
- * MAXALIGNed and used up to at_bytes; at the beginning at_bytes is 0.  Returns
- * the end of what is used now, or 0 with at_bytes still valid if the record
- * does not fit.  If packs is false, the record is stored as it is.
+ * Appends a record to the packed records in area[room_bytes], which is
+ * MAXALIGNed and used up to at_bytes; at the beginning at_bytes is 0.  A
+ * record that cannot be packed is stored as it is.  Returns the end of what is
+ * used now, or 0 with at_bytes still valid if the record does not fit.
  */
-extern uint32 fms_packed_append(char *area, uint32 at_bytes, uint32 end_bytes,
-								const FmsRecord *record, bool packs);
+extern uint32 fms_packed_append(const FmsWordType *words, char *area,
+								uint32 at_bytes, uint32 room_bytes,
+								const FmsRecord *record);
 
 /*
  * Returns the closed record at *at_bytes, and moves *at_bytes behind it.  The
- * record is in area[end_bytes] or in buffer, which is MAXALIGNed and has
+ * record is in area[room_bytes] or in buffer, which is MAXALIGNed and has
  * FMS_PACKED_BUFFER_BYTES.  Returns NULL if fms_packed_append() cannot have
  * written it.  May run an encoder, hence allocate and ERROR.
  */
-extern const FmsRecord *fms_packed_read(const char *area, uint32 *at_bytes,
-										uint32 end_bytes, FmsKeys *keys,
+extern const FmsRecord *fms_packed_read(FmsKeys *keys, const char *area,
+										uint32 *at_bytes, uint32 room_bytes,
 										char *buffer);
 
 #endif							/* FMS_PACKED_RECORD_H */

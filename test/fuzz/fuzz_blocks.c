@@ -1,6 +1,5 @@
 /* links: order/ merge/ merge/modes/ */
-/* links: formation/run tape/compressed_chunk tape/packed_record */
-/* links: tape/write_buffer */
+/* links: formation/run tape/compressed_chunk tape/write_buffer */
 /* links: tape/block tape/tape tape/temp_file tape/space io/ */
 /*
  * The block reader: runs are written as a sort writes them, then the fuzzer
@@ -11,8 +10,7 @@
  *	                                            |
  *	 read, byte by byte <-- merge.c, merge/modes, pool.c, tape.c
  *
- * Some runs are compressed: then what is changed is mostly LZ4's.  Others are
- * packed: their tuples begin with the key.
+ * Some runs are compressed: then what is changed is mostly LZ4's.
  *
  * A change may be sealed again, as if it had been written: without that no
  * fuzzer would get past the checksum, and with fmsort.checksums off nothing
@@ -44,7 +42,6 @@
 #define MAX_RUNS	6
 #define MAX_RECORDS 300
 #define MAX_TUPLE	3000
-#define KEY_AT		MAXALIGN(SizeofMinimalTupleHeader)	/* in a tuple */
 #define MAX_CHANGES 8
 
 int			LLVMFuzzerTestOneInput(const uint8 *bytes, size_t length);
@@ -164,23 +161,6 @@ fms_keys_prefix_decides(const FmsKeys *keys)
 	return false;
 }
 
-void
-fms_keys_encode_tuple(FmsKeys *keys, const char *tuple, Size tuple_bytes,
-					  FmsKeyImage *image)
-{
-	memset(image, 0, sizeof(*image));
-	image->record.key_bytes = fms_key_room(sizeof(uint64));
-	image->record.flags = FMS_RECORD_EXACT;
-	if (tuple_bytes >= KEY_AT + sizeof(uint64))
-		memcpy(image->bytes, tuple + KEY_AT, sizeof(uint64));
-}
-
-bool
-fms_keys_are_cheap(const FmsKeys *keys)
-{
-	return true;
-}
-
 const FmsRecord *
 fms_keys_make_first_key(FmsKeys *keys, const FmsRecord *record)
 {
@@ -235,16 +215,14 @@ write_run(FmsRunWriter *writer, FmsRun *run, int id)
 	static union
 	{
 		FmsRecord	record;
-		char		bytes[3 * sizeof(uint64) + KEY_AT + MAX_TUPLE +
-						  MAXIMUM_ALIGNOF];
+		char		bytes[2 * sizeof(uint64) + SizeofMinimalTupleHeader +
+						  MAX_TUPLE + MAXIMUM_ALIGNOF];
 	}			space;
 	int			n = shim_below(MAX_RECORDS);
-	FmsRunForm	form = plan.mode->order == FMS_ORDER_BY_LAST_KEYS ?
-		FMS_RUN_COMPRESSED * shim_below(2) : shim_below(3);
 	uint64		key = 0;
 	int			i;
 
-	fms_run_begin(writer, run, id, 0, form);
+	fms_run_begin(writer, run, id, 0, shim_below(2));
 	for (i = 0; i < n; i++)
 	{
 		uint64		ordered;
@@ -254,12 +232,10 @@ write_run(FmsRunWriter *writer, FmsRun *run, int id)
 		key += shim_below(4);
 		ordered = pg_hton64(key);
 		memset(&space, 0, sizeof(space));
-		space.record.tuple_bytes = KEY_AT + sizeof(key) + tuple;
+		space.record.tuple_bytes = SizeofMinimalTupleHeader + tuple;
 		space.record.key_bytes = fms_key_room(sizeof(key));
 		space.record.flags = FMS_RECORD_EXACT;
 		memcpy(fms_record_key(&space.record), &ordered, sizeof(ordered));
-		memcpy((char *) fms_record_tuple(&space.record) + KEY_AT, &ordered,
-			   sizeof(ordered));
 		fms_run_append(writer, &space.record);
 		nrecords++;
 		sum_of_keys += key;

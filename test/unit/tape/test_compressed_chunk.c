@@ -1,4 +1,4 @@
-/* links: tape/compressed_chunk tape/packed_record */
+/* links: tape/compressed_chunk */
 /*
  * What goes into chunks comes out of them, byte by byte and in order, however
  * well it can be compressed; and whatever stands in a chunk that comes from
@@ -16,25 +16,13 @@
 #include "shim.h"
 
 #define TUPLE_MAX	9000
-#define KNOWN		MAXALIGN(SizeofMinimalTupleHeader)
 
 static union
 {
 	FmsRecord	record;
-	char		bytes[3 * sizeof(uint64) + KNOWN + TUPLE_MAX +
-					  MAXIMUM_ALIGNOF];
+	char		bytes[2 * sizeof(uint64) + SizeofMinimalTupleHeader +
+					  TUPLE_MAX + MAXIMUM_ALIGNOF];
 }			space;
-
-/* A small keys.c: a tuple begins with its key. */
-void
-fms_keys_encode_tuple(FmsKeys *keys, const char *tuple, Size tuple_bytes,
-					  FmsKeyImage *image)
-{
-	memset(image, 0, sizeof(*image));
-	image->record.key_bytes = fms_key_room(sizeof(uint64));
-	if (tuple_bytes >= KNOWN + sizeof(uint64))
-		memcpy(image->bytes, tuple + KNOWN, sizeof(uint64));
-}
 
 /* A record of that size or so: of noise, of one letter, or of words. */
 static const FmsRecord *
@@ -43,16 +31,14 @@ make_record(uint32 tuple_bytes, int kind)
 	static const char text[] = "slyly final deposits above the ironic packages";
 	uint64		key = shim_random();
 	uint32		from = shim_below(sizeof(text));
-	char	   *at;
+	char	   *at = space.bytes + sizeof(FmsRecord) + sizeof(uint64) +
+		SizeofMinimalTupleHeader;
 	uint32		i = 0;
 
 	memset(&space, 0, sizeof(space));
-	space.record.tuple_bytes = KNOWN + sizeof(key) + tuple_bytes;
+	space.record.tuple_bytes = SizeofMinimalTupleHeader + tuple_bytes;
 	space.record.key_bytes = fms_key_room(sizeof(key));
 	memcpy(fms_record_key(&space.record), &key, sizeof(key));
-	at = (char *) fms_record_tuple(&space.record) + KNOWN;
-	memcpy(at, &key, sizeof(key));
-	at += sizeof(key);
 	for (; i < tuple_bytes; i++)
 		*at++ = kind == 0 ? (char) shim_random() :
 			kind == 1 ? 'z' : text[(from + i) % (sizeof(text) - 1)];
@@ -65,7 +51,6 @@ typedef struct Kept
 	char	   *bytes;
 	Size		length;
 	Size		compressed;		/* in the chunks that were closed */
-	Size		packed;			/* the same, packed */
 	Size		stored;			/* these on disk */
 	int			chunks;
 	bool		right;
@@ -77,52 +62,45 @@ close_and_compare(FmsCompressor *compressor, uint32 capacity, Kept *kept)
 {
 	const FmsRecord *first;
 	const FmsRecord *last;
-	const FmsCompressedChunk *chunk = fms_compressor_close(compressor, NULL,
+	const FmsCompressedChunk *chunk = fms_compressor_close(compressor,
 														   &first, &last);
 	uint32		size = fms_compressed_chunk_size(chunk);
 	/* exactly as large, so that the sanitizers see who goes further */
 	FmsCompressedChunk  *copy = malloc(size);
 	char	   *records = malloc(capacity);
-	char	   *buffer = malloc(FMS_PACKED_BUFFER_BYTES);
 	const char *expected = kept->bytes + kept->compressed;
 	uint32		at = 0;
 	uint32		count = 0;
 
 	memcpy(copy, chunk, size);
 	kept->right &= fms_compressed_chunk_unpack(copy, size, records, capacity);
+	kept->right &= kept->compressed + copy->record_bytes <= kept->length;
+	kept->right &= memcmp(records, expected, copy->record_bytes) == 0;
 	kept->right &= memcmp(first, expected, sizeof(FmsRecord)) == 0;
-	for (; at < copy->record_bytes && kept->right; count++)
+	for (; at < copy->record_bytes; count++)
 	{
-		const FmsRecord *record = fms_packed_read(records, &at,
-												  copy->record_bytes, NULL,
-												  buffer);
-		Size		bytes = record ? fms_record_bytes(record) : 0;
+		const FmsRecord *record = (const FmsRecord *) (records + at);
 
-		kept->right &= record != NULL &&
-			kept->compressed + bytes <= kept->length &&
-			memcmp(record, kept->bytes + kept->compressed, bytes) == 0;
+		at += fms_record_bytes(record);
 		if (at == copy->record_bytes)
-			kept->right &= memcmp(last, record, bytes) == 0;
-		kept->compressed += bytes;
+			kept->right &= memcmp(last, record,
+								  fms_record_bytes(record)) == 0;
 	}
 	kept->right &= count == copy->records;
-	kept->right &= fms_compressor_close(compressor, NULL, &first,
-										&last) == NULL;
-	kept->right &= size <=
-		sizeof(FmsCompressedChunk) + MAXALIGN(copy->record_bytes);
-	kept->packed += copy->record_bytes;
+	kept->right &= fms_compressor_close(compressor, &first, &last) == NULL;
+	kept->right &= size <= sizeof(FmsCompressedChunk) + copy->record_bytes;
+	kept->compressed += copy->record_bytes;
 	kept->stored += size;
 	kept->chunks++;
-	free(buffer);
 	free(copy);
 	free(records);
 }
 
 static void
-test_round_trip(uint32 block_bytes, int kind, uint32 tuple_most, bool packs)
+test_round_trip(uint32 block_bytes, int kind, uint32 tuple_most)
 {
 	uint32		capacity = fms_compressed_chunk_capacity(block_bytes);
-	FmsCompressor *compressor = fms_compressor_create(capacity, packs);
+	FmsCompressor *compressor = fms_compressor_create(capacity);
 	Kept		kept = {.bytes = malloc(1 << 20), .right = true};
 	int			refused = 0;
 
@@ -137,7 +115,7 @@ test_round_trip(uint32 block_bytes, int kind, uint32 tuple_most, bool packs)
 				close_and_compare(compressor, capacity, &kept);
 			if (!fms_compressor_add(compressor, record))
 			{
-				kept.right &= bytes + 2 * MAXIMUM_ALIGNOF > capacity;
+				kept.right &= bytes > capacity;
 				if (++refused > 1000)
 					break;
 				continue;
@@ -150,10 +128,10 @@ test_round_trip(uint32 block_bytes, int kind, uint32 tuple_most, bool packs)
 		close_and_compare(compressor, capacity, &kept);
 	shim_ok(kept.right && kept.compressed == kept.length &&
 			(kept.chunks > 10 || refused > 0),
-			"blocks of %u, kind %d: %zu bytes come back from %d chunks of %zu",
-			block_bytes, kind, kept.compressed, kept.chunks, kept.stored);
+			"blocks of %u, kind %d: %d chunks of %zu bytes come back from %zu",
+			block_bytes, kind, kept.chunks, kept.compressed, kept.stored);
 	if (kind > 0 && capacity == 8192)
-		shim_ok(kept.stored * 2 < kept.packed, "... which are half as large");
+		shim_ok(kept.stored * 2 < kept.compressed, "... which are half as large");
 	free(kept.bytes);
 	pfree(compressor);
 }
@@ -180,7 +158,7 @@ static void
 test_damage(void)
 {
 	uint32		capacity = fms_compressed_chunk_capacity(32768);
-	FmsCompressor *compressor = fms_compressor_create(capacity, true);
+	FmsCompressor *compressor = fms_compressor_create(capacity);
 	int			refused = 0;
 	int			cases = 20000;
 	int			i;
@@ -200,7 +178,7 @@ test_damage(void)
 							   make_record(shim_below(200), shim_below(3))) &&
 			   shim_below(20))
 			;
-		chunk = fms_compressor_close(compressor, NULL, &first, &last);
+		chunk = fms_compressor_close(compressor, &first, &last);
 		size = fms_compressed_chunk_size(chunk);
 		/* the block may end before it, too */
 		left = shim_below(4) ? size : shim_below(size);
@@ -225,7 +203,7 @@ static void
 test_too_large(void)
 {
 	FmsCompressor *compressor =
-		fms_compressor_create(fms_compressed_chunk_capacity(32768), true);
+		fms_compressor_create(fms_compressed_chunk_capacity(32768));
 	uint32		capacity = fms_compressed_chunk_capacity(4096);
 	char	   *records = malloc(capacity);
 	const FmsCompressedChunk *chunk;
@@ -234,7 +212,7 @@ test_too_large(void)
 
 	while (fms_compressor_add(compressor, make_record(200, 1)))
 		;
-	chunk = fms_compressor_close(compressor, NULL, &first, &last);
+	chunk = fms_compressor_close(compressor, &first, &last);
 	shim_ok(chunk->record_bytes > capacity &&
 			!fms_compressed_chunk_unpack(chunk,
 										 fms_compressed_chunk_size(chunk),
@@ -255,11 +233,9 @@ main(void)
 	for (i = 0; i < (int) lengthof(blocks); i++)
 	{
 		for (kind = 0; kind < 3; kind++)
-			test_round_trip(blocks[i], kind, blocks[i] < 4096 ? 60 : 300,
-							kind < 2 || shim_below(2));
+			test_round_trip(blocks[i], kind, blocks[i] < 4096 ? 60 : 300);
 	}
-	test_round_trip(32768, 2, 300, false);
-	test_round_trip(32768, 2, TUPLE_MAX, true);
+	test_round_trip(32768, 2, TUPLE_MAX);
 	test_capacity();
 	test_damage();
 	test_too_large();
