@@ -68,7 +68,7 @@ check_place(const FmsProbe *probe, Oid tablespace)
 	char		directory[MAXPGPATH];
 
 	TempTablespacePath(directory, tablespace);
-	if (path_is_prefix_of_path(directory, fms_tape_path(probe->tape)))
+	if (path_is_prefix_of_path(directory, fms_tape_path(probe->tape, 0)))
 		return;
 	if ((MakePGDirectory(directory) == 0 || errno == EEXIST) &&
 		access(directory, W_OK | X_OK) == 0)
@@ -163,7 +163,7 @@ fms_probe_close(FmsProbe *probe)
 bool
 fms_probe_can(const FmsProbe *probe, const FmsProbePoint *point)
 {
-	return point->block_bytes >= probe->tape->file.direct_alignment &&
+	return point->block_bytes >= probe->tape->files[0]->direct_alignment &&
 		point->block_bytes <= probe->tape->end_bytes &&
 		(point->depth == 1 || !probe->io.method->submit_blocks);
 }

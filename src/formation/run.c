@@ -49,7 +49,7 @@ struct FmsRunWriter
 	uint32		block_bytes;
 	FmsBlockHeader *block;		/* open block in the buffer, or NULL */
 	FmsRun	   *run;			/* open run, or NULL */
-	uint64		next_bytes;		/* offset after the last block in the file */
+	uint64		next_address;	/* after the last block */
 	FmsCompressor *compressor;	/* NULL: no run has been compressed */
 	bool		compressing;	/* the open run, so far */
 	bool		packing;		/* records of other runs, where it pays */
@@ -183,12 +183,12 @@ find_extent(const FmsRun *run, uint32 number, uint32 *end)
 }
 
 uint64
-fms_run_block_offset(const FmsRun *run, uint32 number, uint32 block_bytes)
+fms_run_block_address(const FmsRun *run, uint32 number, uint32 block_bytes)
 {
 	uint32		end;
 	const FmsExtent *extent = find_extent(run, number, &end);
 
-	return extent->offset_bytes +
+	return extent->address +
 		(uint64) (number - extent->first) * block_bytes;
 }
 
@@ -211,9 +211,9 @@ fms_run_forget(FmsRun *run)
 
 /* The run's next block begins an extent.  The list of extents doubles. */
 static void
-begin_extent(FmsRun *run, uint64 offset_bytes)
+begin_extent(FmsRun *run, uint64 address)
 {
-	FmsExtent	extent = {.offset_bytes = offset_bytes,.first = run->nblocks};
+	FmsExtent	extent = {.address = address,.first = run->nblocks};
 	uint32		n = run->nextents++;
 
 	if (n == 0)
@@ -238,7 +238,7 @@ open_block(FmsRunWriter *writer, uint32 magic)
 {
 	FmsRun	   *run = writer->run;
 	char	   *buffer = fms_write_buffer_block(writer->buffer);
-	uint64		offset_bytes = fms_write_buffer_position(writer->buffer);
+	uint64		address = fms_write_buffer_position(writer->buffer);
 
 	writer->block = (FmsBlockHeader *) buffer;
 	*writer->block = (FmsBlockHeader) {
@@ -247,9 +247,9 @@ open_block(FmsRunWriter *writer, uint32 magic)
 		.number = run->nblocks,
 		.used_bytes = sizeof(FmsBlockHeader)
 	};
-	if (run->nblocks == 0 || offset_bytes != writer->next_bytes)
-		begin_extent(run, offset_bytes);
-	writer->next_bytes = offset_bytes + writer->block_bytes;
+	if (run->nblocks == 0 || address != writer->next_address)
+		begin_extent(run, address);
+	writer->next_address = address + writer->block_bytes;
 	run->nblocks++;
 }
 

@@ -17,7 +17,7 @@
 /* Contiguous blocks of a run. */
 typedef struct FmsExtent
 {
-	uint64		offset_bytes;	/* of the first block, in the file */
+	uint64		address;		/* of the first block, on the tape */
 	uint32		first;			/* number of the first block in the run */
 } FmsExtent;
 
@@ -46,8 +46,8 @@ typedef struct FmsRun
 
 StaticAssertDecl(sizeof(FmsRun) <= 128, "FMS_RUN_BYTES covers an FmsRun");
 
-/* Offset in the file of block `number` of the run, in bytes. */
-extern uint64 fms_run_block_offset(const FmsRun *run, uint32 number,
+/* Where block `number` of the run is on the tape. */
+extern uint64 fms_run_block_address(const FmsRun *run, uint32 number,
 								   uint32 block_bytes);
 
 /* Number of contiguous blocks from block `number` on. */

@@ -53,6 +53,7 @@ struct FmsIoRequest
 	/* what to do: set before submitting */
 	int			fd;				/* may be closed once submitted */
 	bool		is_write;
+	uint16		file;			/* number of the tape's file, for the tape */
 	uint32		length_bytes;
 	uint32		operation_bytes;	/* of each operation but the last; 0: one
 									 * operation */

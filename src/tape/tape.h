@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * tape.h
- *	  A temporary file that is written at its end or in free extents, and read
+ *	  Temporary files that are written at the end or in free extents, and read
  *	  anywhere, asynchronously.
  *
  *-------------------------------------------------------------------------
@@ -22,15 +22,23 @@
 #define FMS_TAPE_FREE_BYTES		((Size) 32 * 1024)
 #define FMS_TAPE_FREE_FRACTION	4096
 
+/*
+ * An address on the tape: the number of the file, and the offset in it, which
+ * has this many bits.  The tape grows at the end of file 0, where addresses
+ * are offsets.
+ */
+#define FMS_TAPE_OFFSET_BITS	48
+
 /* Others read these fields, only tape.c changes them. */
 typedef struct FmsTape
 {
 	FmsIo	   *io;
 	FmsCounters *counters;		/* written only */
-	FmsTempFile file;
+	FmsTempFile **files;
+	int			nfiles;
 	uint32		salt;			/* of all checksums */
 	bool		checksums;
-	uint64		end_bytes;		/* written or being written */
+	uint64		end_bytes;		/* of file 0: written or being written */
 	FmsFreeExtent here;			/* from the position on, what can be written
 								 * in a row; at the end, without limit */
 	FmsSpace	free;			/* other extents before the end */
@@ -62,14 +70,19 @@ extern void fms_tape_close(FmsTape *tape);
 extern bool fms_tape_set_direct(FmsTape *tape, bool direct, bool required);
 
 /* Has the tape used direct I/O at all? */
-static inline bool
-fms_tape_is_direct(const FmsTape *tape)
-{
-	return tape->file.direct_file > 0;
-}
+extern bool fms_tape_is_direct(const FmsTape *tape);
 
-/* The file's path, as fd.c knows it. */
-extern const char *fms_tape_path(const FmsTape *tape);
+/* The path of a file, as fd.c knows it. */
+extern const char *fms_tape_path(const FmsTape *tape, int file);
+
+/* Sets where a request transfers. */
+static inline void
+fms_tape_locate(FmsIoRequest *request, uint64 address)
+{
+	request->file = address >> FMS_TAPE_OFFSET_BITS;
+	request->offset_bytes = address &
+		((UINT64CONST(1) << FMS_TAPE_OFFSET_BITS) - 1);
+}
 
 /*
  * Starts writing length_bytes, a multiple of FMS_IO_ALIGN_BYTES, at the tape's
@@ -79,7 +92,7 @@ extern const char *fms_tape_path(const FmsTape *tape);
 extern void fms_tape_append(FmsTape *tape, FmsIoRequest *request,
 							char *buffer, uint32 length_bytes);
 
-/* The position is in a free extent, or at the end of all that was written. */
+/* The address is in a free extent, or at the end of all that was written. */
 static inline uint64
 fms_tape_position(const FmsTape *tape)
 {
@@ -110,13 +123,12 @@ extern void fms_tape_move_on(FmsTape *tape, Size bytes);
  * from the current context, which must be the tape's.  Smaller extents than
  * fms_tape_free_bytes() are of little use.
  */
-extern void fms_tape_free(FmsTape *tape, uint64 offset_bytes,
-						  Size length_bytes);
+extern void fms_tape_free(FmsTape *tape, uint64 address, Size length_bytes);
 
 /* Gives up space reserved past the end.  Nothing may be in flight. */
 extern void fms_tape_trim(FmsTape *tape);
 
-/* Starts reads; the requests have offset, length and buffer. */
+/* Starts reads; the requests have place, length and buffer. */
 extern void fms_tape_read(FmsTape *tape, FmsIoRequest **requests, int n);
 
 /* Starts writes likewise, below the tape's end. */
@@ -129,10 +141,11 @@ extern void fms_tape_overwrite(FmsTape *tape, FmsIoRequest **requests, int n);
 extern void fms_tape_wait(FmsTape *tape, FmsIoRequest *request);
 
 /*
- * Raises ERRCODE_DATA_CORRUPTED for a block that differs from what was
- * written.  The detail is a palloc'd sentence.
+ * Raises ERRCODE_DATA_CORRUPTED for a block of that file that differs from
+ * what was written.  The detail is a palloc'd sentence.
  */
-extern void fms_tape_report_corrupted(const FmsTape *tape, const char *detail)
+extern void fms_tape_report_corrupted(const FmsTape *tape, int file,
+									  const char *detail)
 			__attribute__((noreturn));
 
 #endif							/* FMS_TAPE_H */

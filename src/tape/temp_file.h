@@ -56,9 +56,14 @@ fms_temp_file_is_direct_at(const FmsTempFile *file, uint64 offset_bytes)
 		offset_bytes < file->direct_upto_bytes;
 }
 
-/* Sets the requests' descriptors.  Submit them before fd.c is called again. */
-extern void fms_temp_file_resolve(FmsTempFile *file, FmsIoRequest **requests,
-								  int n);
+/*
+ * The descriptor for transfers at that offset, or -1 if fd.c has closed it.
+ * Valid until fd.c is called again.
+ */
+extern int	fms_temp_file_fd(const FmsTempFile *file, uint64 offset_bytes);
+
+/* Reopens it, if necessary; fd.c may close any other one for that. */
+extern void fms_temp_file_reopen(FmsTempFile *file, uint64 offset_bytes);
 
 /* Charges the file up to upto_bytes; raises temp_file_limit's error. */
 extern void fms_temp_file_reserve(FmsTempFile *file, uint64 upto_bytes);
