@@ -170,24 +170,25 @@ append_whole(char *area, uint32 at_bytes, uint32 room_bytes,
 	return begin + bytes;
 }
 
-/* The bytes of the record's undecided column. */
+/* COLUMN_BYTES of the undecided column; NULL: it is not known, or shorter. */
 static inline const char *
-column_bytes(const char *tuple, uint16 flags)
+column_bytes(const char *tuple, uint32 tuple_bytes, uint16 flags)
 {
-	return VARDATA_ANY(tuple + (flags >> FMS_RECORD_COLUMN_SHIFT));
+	uint32		offset = flags >> FMS_RECORD_COLUMN_SHIFT;
+
+	return offset > 0 && offset + VARHDRSZ + COLUMN_BYTES <= tuple_bytes ?
+		VARDATA_ANY(tuple + offset) : NULL;
 }
 
 /* Is the key the null byte of a value and the undecided column's beginning? */
 static inline bool
 is_key_of_column(const FmsRecord *record)
 {
-	const char *tuple = (const char *) fms_record_tuple(record);
 	const char *key = fms_record_key(record);
-	const char *bytes = column_bytes(tuple, record->flags);
+	const char *bytes = column_bytes((const char *) fms_record_tuple(record),
+									 record->tuple_bytes, record->flags);
 
-	return record->key_bytes == FMS_KEY_MAX_BYTES &&
-		record->flags >> FMS_RECORD_COLUMN_SHIFT > 0 &&
-		bytes + COLUMN_BYTES <= tuple + record->tuple_bytes &&
+	return bytes && record->key_bytes == FMS_KEY_MAX_BYTES &&
 		key[0] == FMS_VALUE_BYTE && memcmp(key + 1, bytes, COLUMN_BYTES) == 0;
 }
 
@@ -357,8 +358,8 @@ fms_packed_read(FmsKeys *keys, const char *area, uint32 *at_bytes,
 	if (shared == SHARED_WITH_COLUMN)
 	{
 		memcpy(&flags, key, sizeof(flags));
-		key = column_bytes(tuple, flags);
-		if (key + COLUMN_BYTES > tuple + tuple_bytes)
+		key = column_bytes(tuple, tuple_bytes, flags);
+		if (key == NULL)
 			return NULL;
 		image.bytes[0] = FMS_VALUE_BYTE;
 		memcpy(image.bytes + 1, key, COLUMN_BYTES);
