@@ -8,7 +8,7 @@
  *
  *	  packed	| tag | head? | key's end? | tuple, from byte 16 on |
  *	  whole		| tag | pad | record |
- *	  area		| head | prefix | packed or whole | packed or whole | ...
+ *	  area		| prefix | head | packed or whole | packed or whole | ...
  *
  * The head is the tuple's bytes 10 to 15: number of columns, flags, nulls.  A
  * tuple with the area's head does not store it.  A key of ten bytes is stored
@@ -31,11 +31,14 @@
 #include "tape/packed_record.h"
 
 #define HEAD_BYTES			6
+/* ... as the end of eight bytes that are a number */
+#define HEAD_MASK			(PG_UINT64_MAX >> 16)
 /* Bytes of a tuple that are in no packed record, or in the head. */
 #define TUPLE_KNOWN_BYTES	(FMS_TUPLE_SKIPPED_BYTES + HEAD_BYTES)
 
-/* Begin of an area. */
-#define AREA_HEAD_BYTES		(HEAD_BYTES + sizeof(uint64))
+/* What an area begins with: prefix and head. */
+#define AREA_PREFIX_BYTES	sizeof(uint64)
+#define AREA_BEGIN_BYTES	(AREA_PREFIX_BYTES + HEAD_BYTES)
 
 /*
  * The tag: is there a head, number of the key's bytes that are not stored,
@@ -61,6 +64,12 @@
  */
 #define SHARED_MIN			2
 #define LONG_TUPLE_BYTES	48
+
+/*
+ * Below this size of an area in bytes, work_mem is small and tuples go through
+ * several passes: an only column is encoded again, to take less space.
+ */
+#define SMALL_AREA_BYTES	8192
 
 StaticAssertDecl(TUPLE_KNOWN_BYTES == MAXALIGN(SizeofMinimalTupleHeader),
 				 "every tuple has its known bytes");
@@ -113,30 +122,28 @@ read_word(const FmsWordType *words, const char *area, uint32 *at_bytes,
 	return &record->record;
 }
 
-/* The first eight bytes of a key as a number. */
+/* Eight bytes as a number, most significant byte first. */
 static inline uint64
-prefix_word(const char *bytes)
+number_at(const char *bytes)
 {
-	uint64		word;
+	uint64		number;
 
-	memcpy(&word, bytes, sizeof(word));
-	return pg_ntoh64(word);
+	memcpy(&number, bytes, sizeof(number));
+	return pg_ntoh64(number);
 }
 
-/* memcmp() of six bytes would be a call. */
-static inline bool
-same_head(const char *a, const char *b)
+static inline void
+store_number(char *bytes, uint64 number)
 {
-	uint32		a_first;
-	uint32		b_first;
-	uint16		a_last;
-	uint16		b_last;
+	number = pg_hton64(number);
+	memcpy(bytes, &number, sizeof(number));
+}
 
-	memcpy(&a_first, a, sizeof(a_first));
-	memcpy(&b_first, b, sizeof(b_first));
-	memcpy(&a_last, a + sizeof(a_first), sizeof(a_last));
-	memcpy(&b_last, b + sizeof(b_first), sizeof(b_last));
-	return a_first == b_first && a_last == b_last;
+/* The head as a number.  The two bytes before it are read, too. */
+static inline uint64
+head_number(const char *head)
+{
+	return number_at(head - sizeof(uint16)) & HEAD_MASK;
 }
 
 /*
@@ -176,7 +183,8 @@ column_bytes(const char *tuple, uint32 tuple_bytes, uint16 flags)
 {
 	uint32		offset = flags >> FMS_RECORD_COLUMN_SHIFT;
 
-	return offset > 0 && offset + VARHDRSZ + COLUMN_BYTES <= tuple_bytes ?
+	return offset >= TUPLE_KNOWN_BYTES &&
+		offset + VARHDRSZ + COLUMN_BYTES <= tuple_bytes ?
 		VARDATA_ANY(tuple + offset) : NULL;
 }
 
@@ -192,9 +200,12 @@ is_key_of_column(const FmsRecord *record)
 		key[0] == FMS_VALUE_BYTE && memcmp(key + 1, bytes, COLUMN_BYTES) == 0;
 }
 
-/* Number of the key's first bytes that need not be stored. */
+/*
+ * Number of the key's first bytes that need not be stored; the prefix is that
+ * of an area of room_bytes.
+ */
 static inline int
-shared_bytes(const FmsRecord *record, const char *prefix)
+shared_bytes(const FmsRecord *record, const char *prefix, uint32 room_bytes)
 {
 	uint64		differing;
 	int			shared = SHARED_MAX;
@@ -202,9 +213,11 @@ shared_bytes(const FmsRecord *record, const char *prefix)
 	if (is_key_of_column(record))
 		return SHARED_WITH_COLUMN;
 	if (record->key_bytes != FMS_PREFIX_BYTES ||
-		record->flags != FMS_RECORD_EXACT)
+		record->flags != FMS_RECORD_EXACT ||
+		(room_bytes < SMALL_AREA_BYTES &&
+		 HeapTupleHeaderGetNatts(fms_record_tuple(record)) == 1))
 		return SHARED_ALL;
-	differing = prefix_word(prefix) ^ prefix_word(fms_record_key(record));
+	differing = number_at(prefix) ^ number_at(fms_record_key(record));
 	if (differing >> BITS_PER_BYTE != 0)
 		shared = (63 - pg_leftmost_one_pos64(differing)) / BITS_PER_BYTE;
 	return shared >= SHARED_MIN || record->tuple_bytes >= LONG_TUPLE_BYTES ?
@@ -226,9 +239,9 @@ fms_packed_append(const FmsWordType *words, char *area, uint32 at_bytes,
 		return append_word(words, area, at_bytes, room_bytes, record);
 	if (at_bytes == 0)
 	{
-		memcpy(area, head, HEAD_BYTES);
-		memcpy(area + HEAD_BYTES, fms_record_key(record), sizeof(uint64));
-		at_bytes = AREA_HEAD_BYTES;
+		memcpy(area, fms_record_key(record), AREA_PREFIX_BYTES);
+		memcpy(area + AREA_PREFIX_BYTES, head, HEAD_BYTES);
+		at_bytes = AREA_BEGIN_BYTES;
 	}
 	if (unlikely(!can_be_packed(record)))
 		return append_whole(area, at_bytes, room_bytes, record);
@@ -236,13 +249,13 @@ fms_packed_append(const FmsWordType *words, char *area, uint32 at_bytes,
 		return 0;
 
 	at = area + at_bytes + sizeof(tag);
-	if (unlikely(!same_head(head, area)))
+	if (unlikely(head_number(head) != head_number(area + AREA_PREFIX_BYTES)))
 	{
 		tag |= TAG_HAS_HEAD;
 		memcpy(at, head, HEAD_BYTES);
 		at += HEAD_BYTES;
 	}
-	shared = shared_bytes(record, area + HEAD_BYTES);
+	shared = shared_bytes(record, area, room_bytes);
 	if (shared < SHARED_ALL)
 	{
 		memcpy(at, fms_record_key(record) + shared, FMS_PREFIX_BYTES);
@@ -273,23 +286,21 @@ read_whole(const char *area, uint32 *at_bytes, uint32 room_bytes)
 	return record;
 }
 
-/* Writes the key that shares bytes with the prefix and ends with others. */
+/*
+ * Writes the tuple's bytes 8 to 15: the key's last two bytes, which last_word
+ * begins with, and the head.  The merge reads the eight bytes as a number,
+ * which is slow if several stores made them.
+ */
 static inline void
-complete_key(char *key, const char *prefix, int shared, const char *end)
+store_head(char *tuple, uint64 last_word, const char *head)
 {
-	uint64		word = pg_hton64((prefix_word(prefix) &
-								  ~(PG_UINT64_MAX >> shared * BITS_PER_BYTE)) |
-								 prefix_word(end) >> shared * BITS_PER_BYTE);
-
-	memcpy(key, &word, sizeof(word));
-	memcpy(key + sizeof(word), end + sizeof(word) - shared,
-		   FMS_PREFIX_BYTES - sizeof(word));
+	store_number(tuple + FMS_TUPLE_SKIPPED_BYTES - FMS_KEY_LAST_BYTES,
+				 (last_word & ~HEAD_MASK) | head_number(head));
 }
 
-/* Makes the record of a tuple, in front of which there is room for the key. */
-static inline const FmsRecord *
-make_record(char *tuple, uint32 tuple_bytes, const void *key, uint16 key_bytes,
-			uint16 flags)
+/* Begins the record of a tuple; there is room for the key in front of it. */
+static inline FmsRecord *
+begin_record(char *tuple, uint32 tuple_bytes, uint16 key_bytes, uint16 flags)
 {
 	FmsRecord  *record = (FmsRecord *) (tuple - (key_bytes -
 												 FMS_KEY_LAST_BYTES));
@@ -297,13 +308,61 @@ make_record(char *tuple, uint32 tuple_bytes, const void *key, uint16 key_bytes,
 	record->tuple_bytes = tuple_bytes;
 	record->key_bytes = key_bytes;
 	record->flags = flags;
-	/* the usual lengths are constants: their memcpy() needs no call */
-	if (key_bytes == FMS_PREFIX_BYTES)
-		memcpy(fms_record_key(record), key, FMS_PREFIX_BYTES);
-	else if (key_bytes == FMS_KEY_MAX_BYTES)
-		memcpy(fms_record_key(record), key, FMS_KEY_MAX_BYTES);
-	else
-		memcpy(fms_record_key(record), key, key_bytes);
+	return record;
+}
+
+/* The record of a tuple whose key shares bytes with the prefix. */
+static inline const FmsRecord *
+make_with_prefix(char *tuple, uint32 tuple_bytes, const char *head,
+				 const char *prefix, int shared, const char *key_end)
+{
+	uint64		mask = PG_UINT64_MAX >> shared * BITS_PER_BYTE;
+	FmsRecord  *record = begin_record(tuple, tuple_bytes, FMS_PREFIX_BYTES,
+									  FMS_RECORD_EXACT);
+
+	store_number(fms_record_key(record), (number_at(prefix) & ~mask) |
+				 number_at(key_end) >> shared * BITS_PER_BYTE);
+	/* the key's last two bytes end the eight bytes from there on */
+	store_head(tuple, number_at(key_end + FMS_KEY_LAST_BYTES - shared) << 48,
+			   head);
+	return record;
+}
+
+/* ... whose key is the beginning of a column.  NULL: there is none. */
+static inline const FmsRecord *
+make_with_column(char *tuple, uint32 tuple_bytes, uint16 flags)
+{
+	const char *bytes = column_bytes(tuple, tuple_bytes, flags);
+	FmsRecord  *record = begin_record(tuple, tuple_bytes, FMS_KEY_MAX_BYTES,
+									  flags);
+	char	   *key = fms_record_key(record);
+
+	if (bytes == NULL)
+		return NULL;
+	key[0] = FMS_VALUE_BYTE;
+	memcpy(key + 1, bytes, COLUMN_BYTES);
+	return record;
+}
+
+/* ... whose key is encoded again.  NULL: the tuple is damaged. */
+static const FmsRecord *
+make_with_encoding(char *tuple, uint32 tuple_bytes, const char *head,
+				   FmsKeys *keys)
+{
+	FmsKeyImage image;
+	FmsRecord  *record;
+	uint16		key_bytes;
+
+	if (((MinimalTuple) tuple)->t_hoff > tuple_bytes + MINIMAL_TUPLE_OFFSET)
+		return NULL;
+	fms_keys_encode_tuple(keys, (MinimalTuple) tuple, tuple_bytes, &image);
+	key_bytes = image.record.key_bytes;
+	record = begin_record(tuple, tuple_bytes, key_bytes, image.record.flags);
+	/* whole words, of which there is room for one more */
+	memcpy(fms_record_key(record), image.bytes,
+		   key_bytes - FMS_KEY_LAST_BYTES);
+	store_head(tuple, number_at((const char *) image.bytes + key_bytes -
+								FMS_KEY_LAST_BYTES), head);
 	return record;
 }
 
@@ -313,10 +372,9 @@ fms_packed_read(FmsKeys *keys, const char *area, uint32 *at_bytes,
 {
 	const FmsWordType *words = fms_keys_word_type(keys);
 	char	   *tuple = buffer + FMS_KEY_MAX_BYTES - FMS_KEY_LAST_BYTES;
-	const char *head = area;
-	const char *key;
+	const char *head = area + AREA_PREFIX_BYTES;
+	const char *key_end;
 	const char *at;
-	FmsKeyImage image;
 	uint16		tag;
 	uint16		flags;
 	int			shared;
@@ -325,7 +383,7 @@ fms_packed_read(FmsKeys *keys, const char *area, uint32 *at_bytes,
 
 	if (words)
 		return read_word(words, area, at_bytes, room_bytes, buffer);
-	*at_bytes = Max(*at_bytes, AREA_HEAD_BYTES);
+	*at_bytes = Max(*at_bytes, AREA_BEGIN_BYTES);
 	if (room_bytes - *at_bytes < sizeof(tag))
 		return NULL;
 	memcpy(&tag, area + *at_bytes, sizeof(tag));
@@ -346,35 +404,20 @@ fms_packed_read(FmsKeys *keys, const char *area, uint32 *at_bytes,
 		head = at;
 		at += HEAD_BYTES;
 	}
-	key = at;
+	key_end = at;
 	at += shared == SHARED_WITH_COLUMN ? (int) sizeof(flags) :
 		SHARED_ALL - shared;
 	*at_bytes = at + rest_bytes - area;
 	/* the padding may be written to disk */
 	memset(tuple + MAXALIGN(tuple_bytes) - MAXIMUM_ALIGNOF, 0,
 		   MAXIMUM_ALIGNOF);
-	memcpy(tuple + FMS_TUPLE_SKIPPED_BYTES, head, HEAD_BYTES);
 	copy_rest(tuple + TUPLE_KNOWN_BYTES, at, rest_bytes);
-	if (shared == SHARED_WITH_COLUMN)
-	{
-		memcpy(&flags, key, sizeof(flags));
-		key = column_bytes(tuple, tuple_bytes, flags);
-		if (key == NULL)
-			return NULL;
-		image.bytes[0] = FMS_VALUE_BYTE;
-		memcpy(image.bytes + 1, key, COLUMN_BYTES);
-		return make_record(tuple, tuple_bytes, image.bytes, FMS_KEY_MAX_BYTES,
-						   flags);
-	}
-	if (shared < SHARED_ALL)
-	{
-		complete_key((char *) image.bytes, area + HEAD_BYTES, shared, key);
-		return make_record(tuple, tuple_bytes, image.bytes, FMS_PREFIX_BYTES,
-						   FMS_RECORD_EXACT);
-	}
-	if (((MinimalTuple) tuple)->t_hoff > tuple_bytes + MINIMAL_TUPLE_OFFSET)
-		return NULL;
-	fms_keys_encode_tuple(keys, (MinimalTuple) tuple, tuple_bytes, &image);
-	return make_record(tuple, tuple_bytes, image.bytes, image.record.key_bytes,
-					   image.record.flags);
+	if (shared <= SHARED_MAX)
+		return make_with_prefix(tuple, tuple_bytes, head, area, shared,
+								key_end);
+	memcpy(tuple + FMS_TUPLE_SKIPPED_BYTES, head, HEAD_BYTES);
+	if (shared == SHARED_ALL)
+		return make_with_encoding(tuple, tuple_bytes, head, keys);
+	memcpy(&flags, key_end, sizeof(flags));
+	return make_with_column(tuple, tuple_bytes, flags);
 }
