@@ -108,6 +108,9 @@ typedef enum FmsCompressReason
 	COUNTER(EARLIER_TUPLES, NUMBER, LAST, NONE, NULL, NULL) \
 	COUNTER(LAST_GROUP, NUMBER, LAST, NONE, NULL, NULL) \
 	COUNTER(TUPLES, NUMBER, SUM, LOG, "Rows", "tuples") \
+	/* what was not done: rows beyond a bound */ \
+	COUNTER(ROWS_REFUSED, NUMBER, SUM, LESS, "Rows Refused", \
+			"rows_refused") \
 	/* bytes of tuples and entries: in memory when the input ended; if */ \
 	/* memory had held them all; merged from memory, not written */ \
 	COUNTER(MEMORY_BYTES, NUMBER, MAX, NONE, NULL, NULL) \

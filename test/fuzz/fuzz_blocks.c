@@ -1,5 +1,6 @@
 /* links: order/ merge/ merge/modes/ */
-/* links: formation/run tape/compressed_chunk tape/packed_record keys/word */
+/* links: formation/cutoff formation/run tape/compressed_chunk */
+/* links: tape/packed_record keys/word */
 /* links: tape/write_buffer */
 /* links: tape/block tape/tape tape/temp_file tape/space io/ */
 /*
@@ -243,7 +244,7 @@ write_run(FmsRunWriter *writer, FmsRun *run, int id)
 	uint64		key = 0;
 	int			i;
 
-	fms_run_begin(writer, run, id, 0, shim_below(2));
+	fms_run_begin(writer, run, id, 0, shim_below(2), NULL);
 	for (i = 0; i < n; i++)
 	{
 		uint64		ordered;

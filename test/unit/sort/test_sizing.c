@@ -1,5 +1,6 @@
 /* links: order/ sort/sizing merge/ merge/modes/ */
-/* links: formation/run tape/compressed_chunk tape/packed_record */
+/* links: formation/cutoff formation/run tape/compressed_chunk */
+/* links: tape/packed_record */
 /* links: tape/write_buffer */
 /* links: io/ base/device */
 /*
