@@ -429,8 +429,8 @@ append_to_packed_block(FmsRunWriter *writer, const FmsRecord *record)
 
 /*
  * Appends the record to a packed block, unless it is beyond the cutoff.  False
- * if it belongs into a plain one: that is open and has room, or begins with the
- * record.
+ * if it belongs into a plain one, which is open and has room, or begins with
+ * the record.
  */
 static inline bool
 append_packed(FmsRunWriter *writer, const FmsRecord *record, uint32 bytes)

@@ -251,8 +251,8 @@ fms_keys_encode(FmsKeys *keys, TupleTableSlot *slot, FmsKeyImage *image)
 }
 
 /*
- * The descriptor is a copy, so that no resource owner has to know the slot, with
- * the values of columns that were added later.
+ * The descriptor is a copy, which no resource owner has to know.  It has the
+ * values of columns that were added later.
  */
 static TupleTableSlot *
 make_slot(const FmsKeys *keys)

@@ -37,8 +37,8 @@ fms_block_check(const FmsTape *tape, int file, const char *block,
 				 header->run != run || header->number != number ||
 				 header->used_bytes > block_bytes ||
 				 header->used_bytes < sizeof(FmsBlockHeader) ||
-				 header->continued_bytes > (magic == FMS_BLOCK_PLAIN_MAGIC ?
-											fms_block_room(header->used_bytes) :
-											0)))
+				 header->continued_bytes >
+				 (magic == FMS_BLOCK_PLAIN_MAGIC ?
+				  fms_block_room(header->used_bytes) : 0)))
 		report_bad_block(tape, file, header, run, number);
 }

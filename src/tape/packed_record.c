@@ -59,16 +59,16 @@
 #define COLUMN_BYTES		(FMS_KEY_MAX_BYTES - 1)
 
 /*
- * A key is stored if the record becomes hardly larger than PostgreSQL's tuple:
- * two bytes are shared, or the tuple has this length in bytes.
+ * A key of ten bytes is stored if the tuple has this length in bytes: the
+ * record becomes at most two bytes larger than PostgreSQL's.
+ */
+#define LONG_TUPLE_BYTES	48
+/*
+ * ... or if so many bytes are shared, which makes it no larger.  In an area
+ * below this size in bytes, work_mem is small, and the runs' last blocks take
+ * some space: shorter tuples are to make up for it.
  */
 #define SHARED_MIN			2
-#define LONG_TUPLE_BYTES	48
-
-/*
- * Below this size of an area in bytes, work_mem is small and tuples go through
- * several passes: an only column is encoded again, to take less space.
- */
 #define SMALL_AREA_BYTES	8192
 
 StaticAssertDecl(TUPLE_KNOWN_BYTES == MAXALIGN(SizeofMinimalTupleHeader),
@@ -117,7 +117,8 @@ read_word(const FmsWordType *words, const char *area, uint32 *at_bytes,
 		return NULL;
 	memcpy(&word, area + *at_bytes, sizeof(word));
 	*at_bytes += words->bytes;
-	fms_word_record_make(words, pg_ntoh64(word) & PG_UINT64_MAX << words->shift,
+	fms_word_record_make(words,
+						 pg_ntoh64(word) & PG_UINT64_MAX << words->shift,
 						 record);
 	return &record->record;
 }
@@ -213,14 +214,13 @@ shared_bytes(const FmsRecord *record, const char *prefix, uint32 room_bytes)
 	if (is_key_of_column(record))
 		return SHARED_WITH_COLUMN;
 	if (record->key_bytes != FMS_PREFIX_BYTES ||
-		record->flags != FMS_RECORD_EXACT ||
-		(room_bytes < SMALL_AREA_BYTES &&
-		 HeapTupleHeaderGetNatts(fms_record_tuple(record)) == 1))
+		record->flags != FMS_RECORD_EXACT)
 		return SHARED_ALL;
 	differing = number_at(prefix) ^ number_at(fms_record_key(record));
 	if (differing >> BITS_PER_BYTE != 0)
 		shared = (63 - pg_leftmost_one_pos64(differing)) / BITS_PER_BYTE;
-	return shared >= SHARED_MIN || record->tuple_bytes >= LONG_TUPLE_BYTES ?
+	return record->tuple_bytes >= LONG_TUPLE_BYTES ||
+		(shared >= SHARED_MIN && room_bytes >= SMALL_AREA_BYTES) ?
 		shared : SHARED_ALL;
 }
 

@@ -5,8 +5,8 @@
  * stands in a block that comes from disk, it is refused or unpacked, and
  * nothing is touched outside.
  *
- * Seen to fail with: fms_packed_read() not asking how much there is left
- * to read, or how much fits; a column beyond the tuple's end; a key that shares
+ * Seen to fail with: fms_packed_read() not asking how much there is left to
+ * read, or how much fits; a column beyond the tuple's end; a key that shares
  * one byte more than it does; no padding before a whole record; words of which
  * the bytes behind them are taken, too.
  */
