@@ -256,6 +256,7 @@ BENCH_papers = papers/run
 BENCH_calibrate = calibrate/agree
 BENCH_auto = devices/auto
 BENCH_zoo = devices/zoo
+BENCH_stripes = devices/stripes
 BENCH_progress = progress/watch
 BENCH_stat = stat/paired
 BENCH_cancel = cancel/moments
@@ -267,6 +268,7 @@ BENCH_less = less
 
 bench-tuplesort: ## whole queries beside PostgreSQL's sort, an hour or two
 bench-zoo: ## the same on slowed devices, as root, half an hour
+bench-stripes: ## two temporary tablespaces on slow devices beside one, as root
 bench-auto: ## automatic settings beside the best of a grid, 20 minutes
 bench-papers: ## the papers' experiments, hours
 bench-calibrate: ## fmsort_calibrate() beside fio

@@ -50,6 +50,8 @@ typedef enum FmsPhase
 typedef enum FmsDirectReason
 {
 	FMS_DIRECT_AS_SET,			/* the setting says so */
+	FMS_DIRECT_SYNC,			/* cached: the kernel can read ahead only
+								 * there */
 	FMS_DIRECT_ROOM,			/* cached: memory has room for the spill */
 	FMS_DIRECT_NO_ROOM,			/* direct: it has not */
 	FMS_DIRECT_HALF,			/* direct: half of a spill that memory does
@@ -58,7 +60,8 @@ typedef enum FmsDirectReason
 } FmsDirectReason;
 
 /* Does the reason choose the page cache?  AS_SET chooses nothing. */
-#define FMS_DIRECT_REASON_CACHES(reason)	((reason) == FMS_DIRECT_ROOM)
+#define FMS_DIRECT_REASON_CACHES(reason) \
+	((reason) == FMS_DIRECT_SYNC || (reason) == FMS_DIRECT_ROOM)
 
 /* Why the latest run is compressed, or is not. */
 typedef enum FmsCompressReason

@@ -31,6 +31,7 @@
 #include <unistd.h>
 
 #include "commands/tablespace.h"
+#include "miscadmin.h"
 #include "utils/wait_event.h"
 
 #include "base/compat.h"
@@ -43,6 +44,23 @@
 #define RESERVE_FRACTION	32
 #define RESERVE_MIN_BYTES	((uint64) 64 * 1024)
 #define RESERVE_MAX_BYTES	((uint64) 8 * 1024 * 1024)
+
+int
+fms_temp_file_tablespaces(Oid *tablespaces, int most)
+{
+	int			n;
+
+	PrepareTempTablespaces();
+	n = GetTempTablespaces(tablespaces, most);
+	if (n == 0)
+		tablespaces[n++] = InvalidOid;
+	for (int i = 0; i < n; i++)
+	{
+		if (!OidIsValid(tablespaces[i]))
+			tablespaces[i] = MyDatabaseTableSpace;
+	}
+	return n;
+}
 
 void
 fms_temp_file_open(FmsTempFile *file, uint32 block_bytes)
