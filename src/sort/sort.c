@@ -31,6 +31,10 @@
  */
 #include "postgres.h"
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
@@ -534,9 +538,16 @@ fms_sort_restore(FmsSort *sort)
 void
 fms_sort_end(FmsSort *sort)
 {
-	if (sort->spill)
+	bool		spilled = sort->spill != NULL;
+
+	if (spilled)
 		fms_spill_end(sort->spill);
 	MemoryContextDelete(sort->context);
+#ifdef __GLIBC__
+	/* malloc() would keep it for as long as the session lives */
+	if (spilled)
+		(void) malloc_trim(0);
+#endif
 }
 
 void

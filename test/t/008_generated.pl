@@ -169,7 +169,9 @@ $marker\\echo \@ours
 $case->{ours}\\echo \@error :LAST_ERROR_SQLSTATE :LAST_ERROR_MESSAGE
 ${clean_up}\\echo \@sorts
 SELECT count(*), count(*) FILTER (WHERE sort_method = 'external merge'),
-  max(merge_passes), max(tuples), max(runs) FROM fmsort_last_sort();
+  max(merge_passes), max(tuples), max(runs),
+  count(*) FILTER (WHERE sort_method = 'external merge' AND rows_refused > 0)
+FROM fmsort_last_sort();
 \\echo \@end
 EOT
 	}
@@ -276,7 +278,8 @@ sub check
 	my ($reference, $reference_error, $ours, $error, $sorts) = $answer =~
 	  /\A(.*)^\@error (.*?)\n\@ours\n(.*)^\@error (.*?)\n\@sorts\n(.*)\n\z/ms
 	  or return complain($case, "an answer of no known form:\n$answer");
-	my ($count, $external, $passes, $tuples, $runs) = split /\|/, $sorts;
+	my ($count, $external, $passes, $tuples, $runs, $refused) =
+	  split /\|/, $sorts;
 	my $settings = $case->{settings};
 
 	s/^ $// foreach $reference_error, $error;
@@ -298,6 +301,7 @@ sub check
 		$seen{external}++;
 		$seen{"$mode $settings->{'fmsort.io_method'}"}++;
 		$seen{passes}++ if $passes > 1;
+		$seen{"$case->{kind}: rows refused"}++ if $refused;
 		$seen{$_}++
 		  foreach map { "type $_->{column}{type}" } @{ $case->{order}{keys} };
 	}
@@ -402,6 +406,7 @@ SKIP:
 	}
 	at_least('refused', 0.15, $seen{'refusal: cases'});
 	at_least('refusal: ours', 0.5, $seen{'refusal: cases'});
+	at_least('bound: rows refused', 0.3, $seen{'bound: cases'});
 	foreach my $kind (qw(plain create_table distinct group plpgsql
 		set_operation window))
 	{

@@ -816,6 +816,7 @@ my $shake = "--shake\n";
 #   sorts		with ties: how many of our sorts mean that all were ours
 #   keeps_on	our side may not change to mode off in between
 #   may_raise	an error is right, if both sides raise it
+#	set			settings of our side that are not left to chance
 my %kinds;
 
 $kinds{plain} = sub {
@@ -1003,6 +1004,82 @@ $kinds{limit} = sub {
 		sorts     => 1,
 		may_raise => $limit eq 'LIMIT -1',
 		sql       => sub { digest_with_ties($query->(@_), $order, @shown) }
+	};
+};
+
+# Limits whose rows do not fit into memory: what the sort has written tells it
+# which rows to refuse.
+$kinds{bound} = sub {
+	my ($world, $has) = @_;
+	my $shape = pick(qw(plain plain plain append rescan cursor incremental
+	  parallel));
+	# ties of several inputs, and those of presorted input, come in any order
+	my $order = make_order($world, $has,
+		mode => $shape eq 'plain' ? pick('total', 'ties') : 'total');
+	my ($list, @shown) = select_list($order, chance(30));
+	my $t = $world->{t};
+	my $n = $world->{rows};
+	my $limit = between(int($n / 8), int($n / 2));
+	my $offset = pick('', '', ' OFFSET ' . between(0, int($n / 4)));
+	my $plan = $only_sorts . $no_hash;
+	my $by = '';
+	my $sql = sub {
+		digest_with_ties("SELECT $list, ROW($order->{values}) AS key_values\n"
+			  . "FROM $t ORDER BY $by$_[0] LIMIT $limit$offset",
+			$order, @shown);
+	};
+
+	if ($shape eq 'append')
+	{
+		$sql = sub {
+			digest("SELECT * FROM (SELECT 1 AS src, $list FROM $t UNION ALL"
+				  . " SELECT 2, $list FROM $world->{s}) u\n"
+				  . "ORDER BY $_[0], src LIMIT $limit$offset", 'src', @shown);
+		};
+	}
+	elsif ($shape eq 'rescan')
+	{
+		my $limits = join ', ', map { "($_)" }
+		  (int($limit / 4), $limit, int($limit / 2), 2 * $limit);
+
+		$plan .= "SET enable_material = off;\nSET enable_memoize = off;\n";
+		$sql = sub {
+			digest("SELECT o.n, y.v, y.id FROM (VALUES $limits) o(n)\n"
+				  . " CROSS JOIN LATERAL (SELECT v.v, x.id FROM (VALUES (1),"
+				  . " (2)) v(v)\n  LEFT JOIN (SELECT id FROM $t ORDER BY"
+				  . " $_[0] LIMIT o.n) x ON true) y", qw(n v id));
+		};
+	}
+	elsif ($shape eq 'cursor')
+	{
+		my $moves = join ', ', map { "'$_'" } movements($limit, 0, 8);
+
+		$sql = sub {
+			"BEGIN;\nDECLARE c SCROLL CURSOR FOR\n SELECT $list FROM $t"
+			  . " ORDER BY $_[0] LIMIT $limit$offset;\n"
+			  . "SELECT walk('c', ARRAY[$moves]);\nCLOSE c;\nCOMMIT;\n";
+		};
+	}
+	elsif ($shape eq 'incremental')
+	{
+		$plan = "SET enable_incremental_sort = on;\nSET enable_seqscan = off;\n";
+		$by = "$world->{indexed}{name}, ";
+	}
+	elsif ($shape eq 'parallel')
+	{
+		$plan .= $parallel
+		  . 'SET parallel_leader_participation = '
+		  . pick('on', 'off') . ";\n";
+	}
+	return {
+		order => $order,
+		sorts => 1,
+		plan  => $plan,
+		sql   => $sql,
+		set   => {
+			work_mem              => pick(qw(64kB 64kB 64kB 100kB)),
+			'fmsort.debug_cutoff' => pick('on', 'on', 'on', 'on', 'off')
+		},
 	};
 };
 
@@ -2046,6 +2123,7 @@ my %shares = (
 	client        => 2,
 	create_table  => 2,
 	limit         => 5,
+	bound         => 6,
 	with_ties     => 1,
 	limit_append  => 2,
 	cursor        => 5,
@@ -2128,7 +2206,7 @@ sub gen_case
 	seed_with($seed, 'case', $number);
 	my $case = $kinds{$kind}->($world, $has);
 	my $order = $case->{order};
-	my $settings = settings($has);
+	my $settings = { %{ settings($has) }, %{ $case->{set} // {} } };
 	my $plan = $case->{plan} // $only_sorts;
 	my $reference = $case->{sql}->($order->{reference}, 0);
 	my $ours = $case->{sql}->($order->{ours}, 1);
