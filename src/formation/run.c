@@ -55,7 +55,8 @@ struct FmsRunWriter
 	uint64		next_address;	/* after the last block */
 	FmsCompressor *compressor;	/* NULL: no run has been compressed */
 	bool		compressing;	/* the open run, so far */
-	bool		packing;		/* records of other runs, where it pays */
+	bool		packs;			/* runs may have packed records */
+	bool		packing;		/* the open run, so far */
 	const FmsWordType *words;	/* of the records, or NULL */
 	const FmsRecord *last;		/* by last keys: the record appended last, in
 								 * the open block or last_key */
@@ -85,7 +86,7 @@ fms_run_writer_bytes(Size output_bytes, uint32 block_bytes)
 
 FmsRunWriter *
 fms_run_writer_create(FmsIo *io, FmsTape *tape, FmsFirstKeyStore *first_keys,
-					  FmsOrderBy order, FmsCounters *counters, bool packing,
+					  FmsOrderBy order, FmsCounters *counters, bool packs,
 					  uint32 block_bytes, Size output_bytes)
 {
 	FmsRunWriter *writer = palloc0(sizeof(FmsRunWriter));
@@ -94,12 +95,12 @@ fms_run_writer_create(FmsIo *io, FmsTape *tape, FmsFirstKeyStore *first_keys,
 											  &nbuffers);
 
 	/* nobody keeps the key of a packed record */
-	Assert(!packing || order != FMS_ORDER_BY_LAST_KEYS);
+	Assert(!packs || order != FMS_ORDER_BY_LAST_KEYS);
 	writer->tape = tape;
 	writer->first_keys = first_keys;
 	writer->order = order;
 	writer->counters = counters;
-	writer->packing = packing;
+	writer->packs = packs;
 	writer->words = fms_keys_word_type(first_keys->keys);
 	writer->block_bytes = block_bytes;
 	writer->buffer = fms_write_buffer_create(io, tape, block_bytes,
@@ -151,6 +152,7 @@ fms_run_begin(FmsRunWriter *writer, FmsRun *run, uint32 id, uint32 level,
 			fms_compressor_create(fms_compressed_chunk_capacity(
 				writer->block_bytes));
 	writer->compressing = compressed;
+	writer->packing = writer->packs && !compressed;
 
 	memset(run, 0, sizeof(*run));
 	run->id = id;
@@ -410,44 +412,34 @@ append_to_block(FmsRunWriter *writer, const FmsRecord *record, uint32 bytes)
 	}
 }
 
-/* Appends the record to the open block, which is packed.  False: no room. */
-static inline bool
-append_to_packed_block(FmsRunWriter *writer, const FmsRecord *record)
-{
-	FmsBlockHeader *block = writer->block;
-	uint32		used = fms_packed_append(writer->words, (char *) (block + 1),
-										 fms_block_room(block->used_bytes),
-										 fms_block_room(writer->block_bytes),
-										 record);
-
-	if (used == 0)
-		return false;
-	block->used_bytes = sizeof(FmsBlockHeader) + used;
-	block->records++;
-	return true;
-}
-
 /*
- * Appends the record to a packed block, unless it is beyond the cutoff.  False
- * if it belongs into a plain one, which is open and has room, or begins with
- * the record.
+ * Appends the record to a packed block, unless it is beyond the cutoff.  False:
+ * from here on, the run has plain blocks.
  */
 static inline bool
-append_packed(FmsRunWriter *writer, const FmsRecord *record, uint32 bytes)
+append_packed(FmsRunWriter *writer, const FmsRecord *record)
 {
-	const FmsBlockHeader *block = writer->block;
+	uint32		used = 0;
 
-	if (block && block->magic == FMS_BLOCK_PACKED_MAGIC &&
-		append_to_packed_block(writer, record))
-		return true;
-	if ((block && block->magic == FMS_BLOCK_PLAIN_MAGIC &&
-		 bytes <= block_space(writer)) ||
-		!fms_packing_pays(writer->words, record))
+	writer->packing = fms_record_can_be_packed(record) &&
+		(writer->block || fms_packing_pays(writer->words, record));
+	if (!writer->packing)
 		return false;
-	/* no open block has that much room */
-	return !make_space(writer, writer->block_bytes, record,
-					   FMS_BLOCK_PACKED_MAGIC) ||
-		append_to_packed_block(writer, record);
+	while (writer->block == NULL ||
+		   (used = fms_packed_append(writer->words,
+									 (char *) (writer->block + 1),
+									 fms_block_room(writer->block->used_bytes),
+									 fms_block_room(writer->block_bytes),
+									 record)) == 0)
+	{
+		/* no open block has that much room */
+		if (!make_space(writer, writer->block_bytes, record,
+						FMS_BLOCK_PACKED_MAGIC))
+			return true;
+	}
+	writer->block->used_bytes = sizeof(FmsBlockHeader) + used;
+	writer->block->records++;
+	return true;
 }
 
 void
@@ -469,7 +461,7 @@ fms_run_append(FmsRunWriter *writer, const FmsRecord *record)
 		if (writer->compressing)
 			return;
 	}
-	else if (writer->packing && append_packed(writer, record, bytes))
+	else if (writer->packing && append_packed(writer, record))
 		return;
 	append_to_block(writer, record, bytes);
 }

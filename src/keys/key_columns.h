@@ -112,8 +112,8 @@ struct FmsKeys
 	FmsWordType *words;			/* NULL: rows are not words */
 	MemoryContext context;		/* current at creation */
 	FmsRecordBuffer first_key;		/* the first key made last */
-	TupleTableSlot *slot;		/* of fms_keys_encode_tuple(); NULL: not called
-								 * yet */
+	bool		cheap;			/* no column has sort keys of ICU */
+	TupleTableSlot *slot;		/* of fms_keys_encode_tuple(), or NULL */
 	FmsColumn	columns[FLEXIBLE_ARRAY_MEMBER];
 };
 

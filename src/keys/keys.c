@@ -152,6 +152,7 @@ fms_keys_create(TupleDesc desc, const FmsKeySpec *spec)
 	keys->context = CurrentMemoryContext;
 	keys->desc = desc;
 	keys->ncolumns = spec->ncolumns;
+	keys->cheap = true;
 	keys->first_key_desc = CreateTemplateTupleDesc(spec->ncolumns);
 
 	for (i = 0; i < spec->ncolumns; i++)
@@ -172,6 +173,7 @@ fms_keys_create(TupleDesc desc, const FmsKeySpec *spec)
 			key_bytes >= FMS_KEY_MAX_BYTES)
 			continue;
 		keys->nencoded++;
+		keys->cheap &= column->sort_keys.collator == NULL;
 		key_bytes += 1 + type->bytes;
 		if (decided)
 			keys->undecided = keys->nencoded;
@@ -205,14 +207,7 @@ fms_keys_word_type(const FmsKeys *keys)
 bool
 fms_keys_are_cheap(const FmsKeys *keys)
 {
-	int			i;
-
-	for (i = 0; i < keys->nencoded; i++)
-	{
-		if (keys->columns[i].sort_keys.collator)
-			return false;
-	}
-	return true;
+	return keys->cheap;
 }
 
 void

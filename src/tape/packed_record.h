@@ -29,33 +29,48 @@
  */
 #define FMS_PACKED_GAIN			10
 
-/* Does it pay to pack the record?  words: see fms_keys_word_type(). */
+/*
+ * Can the record be packed?  Making the key again must not read out-of-line
+ * values, nor decompress.
+ */
+static inline bool
+fms_record_can_be_packed(const FmsRecord *record)
+{
+	const char *tuple = (const char *) fms_record_tuple(record);
+	Size		offset = record->flags >> FMS_RECORD_COLUMN_SHIFT;
+
+	return record->tuple_bytes >= MAXALIGN(SizeofMinimalTupleHeader) &&
+		record->tuple_bytes <= FMS_PACKED_TUPLE_BYTES &&
+		!(fms_record_tuple(record)->t_infomask & HEAP_HASEXTERNAL) &&
+		!(offset > 0 && VARATT_IS_COMPRESSED(tuple + offset));
+}
+
+/* Does packing records like this one pay? */
 static inline bool
 fms_packing_pays(const FmsWordType *words, const FmsRecord *record)
 {
 	uint32		stock_bytes = record->tuple_bytes - FMS_TUPLE_SKIPPED_BYTES +
 		sizeof(int);
 
-	return words || (record->tuple_bytes <= FMS_PACKED_TUPLE_BYTES &&
-					 fms_record_bytes(record) >
-					 stock_bytes + stock_bytes / FMS_PACKED_GAIN);
+	return words || fms_record_bytes(record) >
+		stock_bytes + stock_bytes / FMS_PACKED_GAIN;
 }
 
 /*
- * Appends a record to the packed records in area[room_bytes], which is
- * MAXALIGNed and used up to at_bytes; at the beginning at_bytes is 0.  A
- * record that cannot be packed is stored as it is.  Returns the end of what is
- * used now, or 0 with at_bytes still valid if the record does not fit.
+ * Appends a record to the packed records in area[room_bytes], which is used up
+ * to at_bytes; at the beginning at_bytes is 0.  The record can be packed; words:
+ * see fms_keys_word_type().  Returns the end of what is used now, or 0 if the
+ * record does not fit.
  */
 extern uint32 fms_packed_append(const FmsWordType *words, char *area,
 								uint32 at_bytes, uint32 room_bytes,
 								const FmsRecord *record);
 
 /*
- * Returns the closed record at *at_bytes, and moves *at_bytes behind it.  The
- * record is in area[room_bytes] or in buffer, which is MAXALIGNed and has
- * FMS_PACKED_BUFFER_BYTES.  Returns NULL if fms_packed_append() cannot have
- * written it.  May run an encoder, hence allocate and ERROR.
+ * Returns the closed record at *at_bytes, in buffer, and moves *at_bytes behind
+ * it.  buffer is MAXALIGNed and has FMS_PACKED_BUFFER_BYTES.  Returns NULL if
+ * fms_packed_append() cannot have written it.  May run an encoder, hence
+ * allocate and ERROR.
  */
 extern const FmsRecord *fms_packed_read(FmsKeys *keys, const char *area,
 										uint32 *at_bytes, uint32 room_bytes,
