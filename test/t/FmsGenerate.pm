@@ -976,7 +976,10 @@ $kinds{limit} = sub {
 		'LIMIT ' . between(0, 1 + int($n / 3)),
 		'LIMIT ' . between(0, 2 * $n),
 		'LIMIT ' . between(0, $n) . ' OFFSET ' . between(0, $n),
+		'LIMIT ' . between(1, 50) . ' OFFSET ' . between(int($n / 3), $n),
+		'LIMIT 10 OFFSET (SELECT count(*) / 2 FROM ' . $world->{t} . ')',
 		'OFFSET ' . between(1, 1 + $n),
+		'OFFSET NULL LIMIT 9',
 		'LIMIT NULL',
 		'LIMIT NULL OFFSET ' . between(0, 9),
 		'LIMIT (SELECT count(*) / 4 FROM ' . $world->{s} . ')',
@@ -1089,7 +1092,8 @@ $kinds{with_ties} = sub {
 	my $order = make_order($world, $has, mode => 'stable');
 	my ($list, @shown) = select_list($order, chance(30));
 	my $n = between(1, 1 + int($world->{rows} / 2));
-	my $offset = pick('', '', 'OFFSET ' . between(0, 30) . ' ');
+	my $offset = pick('', '', 'OFFSET ' . between(0, 30) . ' ',
+		'OFFSET ' . between(0, $world->{rows}) . ' ');
 
 	$offset = '' if $offset && chance(50);
 	$order->{reference} = $order->{ours};
@@ -1153,7 +1157,8 @@ sub movements
 		push @moves, $forward
 		  ? pick("FETCH $small", "FETCH FORWARD $small", 'FETCH NEXT',
 			"MOVE $small", "FETCH $large", "MOVE FORWARD $large",
-			'FETCH RELATIVE 1', 'FETCH FORWARD ' . int($n / 10 + 1))
+			'FETCH RELATIVE 1', 'FETCH FORWARD ' . int($n / 10 + 1),
+			"FETCH RELATIVE $large", "MOVE RELATIVE $large")
 		  : pick(
 			"FETCH FORWARD $small",
 			"FETCH BACKWARD $small",
@@ -1174,6 +1179,7 @@ sub movements
 			"MOVE $large",
 			"MOVE BACKWARD $large",
 			"MOVE ABSOLUTE $large",
+			"MOVE RELATIVE $large",
 			'MOVE BACKWARD ALL',
 			'MOVE FORWARD ALL',
 			'MOVE LAST',
@@ -1593,6 +1599,7 @@ $kinds{limit_rescan} = sub {
 	my $m = $world->{rows} > 1500 ? between(300, 1500) : $world->{rows};
 	my $limit = pick('LIMIT o.n', 'LIMIT 40 - o.n', 'LIMIT nullif(o.n, 9)',
 		'LIMIT 10 OFFSET o.n', "LIMIT o.n * $m / 40", 'LIMIT 37 % o.n',
+		"LIMIT 10 OFFSET o.n * $m / 40",
 		'OFFSET o.n LIMIT CASE WHEN o.n % 2 = 0 THEN 5 END');
 	my $outer = join ', ', map { "($_)" } shuffled(2, 9, 30, 8, 33, 17);
 	my $pay = pick('', '', ', pay');
@@ -2161,6 +2168,7 @@ sub settings
 		'fmsort.block_size'    => pick(0, 0, 512, 1024, 8192),
 		'fmsort.assist_blocks' => pick(0, 0, 1, 2, 5, 16, 64),
 		'fmsort.compression'   => pick(qw(auto off on on)),
+		'fmsort.checksums'     => pick(qw(off off on)),
 		'fmsort.io_method'     => pick(@{ $has->{io_methods} }),
 		'fmsort.direct_io'     => pick(@{ $has->{direct} }, 'off', 'off'),);
 
