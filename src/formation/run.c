@@ -417,8 +417,8 @@ append_to_block(FmsRunWriter *writer, const FmsRecord *record, uint32 bytes)
 }
 
 /*
- * Appends the record to a packed block, unless it is beyond the cutoff.  False:
- * from here on, the run has plain blocks.
+ * Appends the record to a packed block, unless it is beyond the cutoff.
+ * False: from here on, the run has plain blocks.
  */
 static inline bool
 append_packed(FmsRunWriter *writer, const FmsRecord *record)
@@ -426,7 +426,7 @@ append_packed(FmsRunWriter *writer, const FmsRecord *record)
 	uint32		used = 0;
 
 	writer->packing = fms_record_can_be_packed(record) &&
-		(writer->block || fms_packing_pays(writer->words, record));
+		(writer->block || fms_packing_pays(record));
 	if (!writer->packing)
 		return false;
 	while (writer->block == NULL ||

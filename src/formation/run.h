@@ -68,9 +68,8 @@ extern Size fms_run_writer_bytes(Size output_bytes, uint32 block_bytes);
 
 /*
  * Creates a writer, in the current context, which writes one run after
- * another.  `order`: which key of a block the merge's read order needs; not
- * the last one if it `packs`: runs have packed records where it pays.  May
- * ERROR.
+ * another.  `order`: which key of a block the merge's read order needs.
+ * `packs`: runs may have packed records; not by last keys.  May ERROR.
  */
 extern FmsRunWriter *fms_run_writer_create(FmsIo *io, FmsTape *tape,
 										   FmsFirstKeyStore *first_keys,

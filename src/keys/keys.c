@@ -245,20 +245,16 @@ fms_keys_encode(FmsKeys *keys, TupleTableSlot *slot, FmsKeyImage *image)
 		keys->nencoded == keys->ncolumns ? FMS_RECORD_EXACT : 0;
 }
 
-/*
- * The descriptor is a copy, which no resource owner has to know.  It has the
- * values of columns that were added later.
- */
-static TupleTableSlot *
-make_slot(const FmsKeys *keys)
+/* The descriptor is a copy, which no resource owner has to know. */
+static void
+make_slot(FmsKeys *keys)
 {
 	MemoryContext caller = MemoryContextSwitchTo(keys->context);
-	TupleTableSlot *slot =
+
+	keys->slot =
 		MakeSingleTupleTableSlot(CreateTupleDescCopyConstr(keys->desc),
 								 &TTSOpsMinimalTuple);
-
 	MemoryContextSwitchTo(caller);
-	return slot;
 }
 
 void
@@ -266,7 +262,7 @@ fms_keys_encode_tuple(FmsKeys *keys, MinimalTuple tuple, Size tuple_bytes,
 					  FmsKeyImage *image)
 {
 	if (unlikely(keys->slot == NULL))
-		keys->slot = make_slot(keys);
+		make_slot(keys);
 	tuple->t_len = tuple_bytes;
 	ExecStoreMinimalTuple(tuple, keys->slot, false);
 	fms_keys_encode(keys, keys->slot, image);

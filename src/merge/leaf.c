@@ -163,7 +163,6 @@ fms_leaf_unpack(FmsLeaves *leaves, int run)
 	/* the next one, which is copied once this one has left */
 	__builtin_prefetch(leaf->bytes + leaf->at_bytes);
 	__builtin_prefetch(leaf->bytes + leaf->at_bytes + 64);
-	__builtin_prefetch(leaf->bytes + leaf->at_bytes + 128);
 	return record;
 }
 

@@ -19,8 +19,7 @@ typedef struct FmsLeaf
 								 * which has not been asked for */
 
 	FmsFrame   *frame;			/* the sort block; NULL: none */
-	char	   *bytes;			/* the block, its packed records, or the chunk
-								 * unpacked last */
+	char	   *bytes;			/* the block, its packed records, or a chunk */
 	uint32		at_bytes;		/* offset of the next record in bytes */
 	uint32		end_bytes;		/* end of the last record in bytes */
 	uint32		chunk_at_bytes; /* offset of the next chunk in the block; at

@@ -170,23 +170,15 @@ begin_run(FmsSpill *spill, FmsRun *run, uint32 level, FmsCutoff *cutoff)
 				  cutoff);
 }
 
-/*
- * May runs have packed records?  Modes for comparison, and a block size that
- * was set, ask for a merge of plain blocks.
- */
-static bool
-packs_records(const FmsSpill *spill)
-{
-	return spill->options.mode == FMS_MODE_FMSORT &&
-		!spill->sizing->block_was_set && fms_keys_are_cheap(spill->keys);
-}
-
 static void
 open_files(FmsSpill *spill, const FmsOptions *options)
 {
 	const FmsSizing *sizing = spill->sizing;
 	FmsCounters *counters = spill->counters;
 	uint32		block_bytes = sizing->block_bytes;
+	/* comparisons by mode or block size are of plain blocks */
+	bool		packs = options->mode == FMS_MODE_FMSORT &&
+		!sizing->block_was_set && fms_keys_are_cheap(spill->keys);
 
 	fms_io_open(&spill->io, options->io_method);
 	fms_spill_policy_begin(&spill->facts, options, block_bytes,
@@ -198,7 +190,7 @@ open_files(FmsSpill *spill, const FmsOptions *options)
 	spill->writer = fms_run_writer_create(&spill->io, spill->tape,
 										  spill->first_keys,
 										  sizing->mode->order, counters,
-										  packs_records(spill), block_bytes,
+										  packs, block_bytes,
 										  sizing->output_bytes);
 	fms_count_set(counters, FMS_COUNT_BLOCK_BYTES, block_bytes);
 	fms_count_set(counters, FMS_COUNT_IO_METHOD,

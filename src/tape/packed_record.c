@@ -5,7 +5,6 @@
  *	  blocks.
  *
  *	  record	| header | key, 2 .. 34 B | tuple, from byte 10 on | pad |
- *
  *	  packed	| tag | head? | key's end? | tuple, from byte 16 on |
  *	  area		| prefix | head | packed | packed | ...
  *
@@ -15,11 +14,7 @@
  * the first record.  A key that is a column's beginning is copied from there,
  * and other keys are encoded again from the tuple.
  *
- * A word (word.h) is packed as its value's bytes, most significant byte first:
- *
- *	  area		| word | word | word | word | ...
- *
- * Memory: the caller's.
+ * A word (word.h) is packed as its value's bytes, most significant byte first.
  *
  *-------------------------------------------------------------------------
  */
@@ -30,48 +25,38 @@
 #include "tape/packed_record.h"
 
 #define HEAD_BYTES			6
-/* ... as the end of eight bytes that are a number */
-#define HEAD_MASK			(PG_UINT64_MAX >> 16)
+#define HEAD_MASK			(PG_UINT64_MAX >> 16)	/* head_number() */
 /* Bytes of a tuple that are in no packed record, or in the head. */
 #define TUPLE_KNOWN_BYTES	(FMS_TUPLE_SKIPPED_BYTES + HEAD_BYTES)
 
 #define AREA_PREFIX_BYTES	sizeof(uint64)
 #define AREA_BEGIN_BYTES	(AREA_PREFIX_BYTES + HEAD_BYTES)
 
-/*
- * The tag: is there a head, number of the key's bytes that are not stored,
- * number of the tuple's bytes that are.
- */
+/* The tag: is there a head, what is left out of the key, the tuple's bytes. */
 #define TAG_HAS_HEAD		0x0001
 #define TAG_SHARED_SHIFT	1
 #define TAG_SHARED_MASK		0x000F
 #define TAG_LENGTH_SHIFT	5
 
 /* Bytes that a packed record may need besides the tuple's bytes. */
-#define MOST_OTHER_BYTES	(sizeof(uint16) + HEAD_BYTES + FMS_PREFIX_BYTES)
+#define MOST_OTHER_BYTES \
+	((uint32) sizeof(uint16) + HEAD_BYTES + FMS_PREFIX_BYTES)
 
-/* A key's bytes that are not stored: some of its first word, or all. */
+/* Number of the key's bytes that the prefix has, or one of the others. */
 #define SHARED_MAX			7
-#define SHARED_ALL			FMS_PREFIX_BYTES
-/* ... all of a longest key, which is the undecided column's beginning */
-#define SHARED_WITH_COLUMN	(SHARED_ALL + 1)
+#define SHARED_ENCODED		8	/* the key is encoded again */
+#define SHARED_WITH_COLUMN	9	/* a longest key, of the undecided column */
 #define COLUMN_BYTES		(FMS_KEY_MAX_BYTES - 1)
 
 /*
- * The key is stored if the tuple has this length in bytes: the record is at
- * most two bytes larger than PostgreSQL's.
+ * The key is stored if the tuple has this length in bytes, or if so many bytes
+ * are shared: then the record is hardly larger than PostgreSQL's.  In areas
+ * below a size, short tuples make up for unused space in runs' last blocks.
  */
 #define LONG_TUPLE_BYTES	48
-/*
- * ... or if so many bytes are shared, which makes it no larger.  In an area
- * below this size in bytes, work_mem is small, and the runs' last blocks take
- * some space: shorter tuples make up for it.
- */
 #define SHARED_MIN			2
 #define SMALL_AREA_BYTES	8192
 
-StaticAssertDecl(TUPLE_KNOWN_BYTES == MAXALIGN(SizeofMinimalTupleHeader),
-				 "every tuple has its known bytes");
 StaticAssertDecl(FMS_PACKED_TUPLE_BYTES << TAG_LENGTH_SHIFT <= PG_UINT16_MAX,
 				 "the longest tuple's tag fits");
 
@@ -125,7 +110,7 @@ shared_bytes(const FmsRecord *record, const char *area, uint32 room_bytes)
 
 		return bytes && key[0] == FMS_VALUE_BYTE &&
 			memcmp(key + 1, bytes, COLUMN_BYTES) == 0 ?
-			SHARED_WITH_COLUMN : SHARED_ALL;
+			SHARED_WITH_COLUMN : SHARED_ENCODED;
 	}
 	if (record->key_bytes == FMS_PREFIX_BYTES &&
 		record->flags == FMS_RECORD_EXACT)
@@ -138,7 +123,7 @@ shared_bytes(const FmsRecord *record, const char *area, uint32 room_bytes)
 			(shared >= SHARED_MIN && room_bytes >= SMALL_AREA_BYTES))
 			return shared;
 	}
-	return SHARED_ALL;
+	return SHARED_ENCODED;
 }
 
 uint32
@@ -153,20 +138,19 @@ fms_packed_append(const FmsWordType *words, char *area, uint32 at_bytes,
 	char	   *at;
 	int			shared;
 
-	if (room_bytes - at_bytes < AREA_BEGIN_BYTES + MOST_OTHER_BYTES +
-		rest_bytes)
+	if (at_bytes == 0 && words == NULL)
+	{
+		memcpy(area, key, AREA_PREFIX_BYTES);
+		memcpy(area + AREA_PREFIX_BYTES, head, HEAD_BYTES);
+		at_bytes = AREA_BEGIN_BYTES;
+	}
+	if (room_bytes - at_bytes < MOST_OTHER_BYTES + rest_bytes)
 		return 0;
 	if (words)
 	{
 		/* bytes that are not the word's will be overwritten */
 		memcpy(area + at_bytes, key + 1, sizeof(uint64));
 		return at_bytes + words->bytes;
-	}
-	if (at_bytes == 0)
-	{
-		memcpy(area, key, AREA_PREFIX_BYTES);
-		memcpy(area + AREA_PREFIX_BYTES, head, HEAD_BYTES);
-		at_bytes = AREA_BEGIN_BYTES;
 	}
 	shared = shared_bytes(record, area, room_bytes);
 	tag = rest_bytes << TAG_LENGTH_SHIFT | shared << TAG_SHARED_SHIFT;
@@ -193,57 +177,6 @@ fms_packed_append(const FmsWordType *words, char *area, uint32 at_bytes,
 	return at + rest_bytes - area;
 }
 
-/* The record of a word. */
-static const FmsRecord *
-read_word(const FmsWordType *words, const char *area, uint32 *at_bytes,
-		  char *buffer)
-{
-	FmsWordRecord *record = (FmsWordRecord *) buffer;
-	uint64		word = number_at(area + *at_bytes);
-
-	*at_bytes += words->bytes;
-	fms_word_record_make(words, word & PG_UINT64_MAX << words->shift, record);
-	return &record->record;
-}
-
-/*
- * Makes the key of the tuple in the image.  key: what is stored of it.  False:
- * the tuple is damaged.
- */
-static inline bool
-make_key(FmsKeys *keys, MinimalTuple tuple, uint32 tuple_bytes,
-		 const char *area, int shared, const char *key, FmsKeyImage *image)
-{
-	if (shared <= SHARED_MAX)
-	{
-		uint64		mask = PG_UINT64_MAX >> shared * BITS_PER_BYTE;
-
-		image->record.key_bytes = FMS_PREFIX_BYTES;
-		image->record.flags = FMS_RECORD_EXACT;
-		store_number(image->bytes, (number_at(area) & ~mask) |
-					 number_at(key) >> shared * BITS_PER_BYTE);
-		/* the key's last two bytes end the eight bytes from there on */
-		store_number(image->bytes + sizeof(uint64),
-					 number_at(key + FMS_KEY_LAST_BYTES - shared) << 48);
-		return true;
-	}
-	if (shared == SHARED_WITH_COLUMN)
-	{
-		memcpy(&image->record.flags, key, sizeof(uint16));
-		image->record.key_bytes = FMS_KEY_MAX_BYTES;
-		image->bytes[0] = FMS_VALUE_BYTE;
-		key = column_bytes((const char *) tuple, tuple_bytes,
-						   image->record.flags);
-		if (key)
-			memcpy(image->bytes + 1, key, COLUMN_BYTES);
-		return key != NULL;
-	}
-	if (tuple->t_hoff > tuple_bytes + MINIMAL_TUPLE_OFFSET)
-		return false;
-	fms_keys_encode_tuple(keys, tuple, tuple_bytes, image);
-	return true;
-}
-
 const FmsRecord *
 fms_packed_read(FmsKeys *keys, const char *area, uint32 *at_bytes,
 				uint32 room_bytes, char *buffer)
@@ -251,65 +184,90 @@ fms_packed_read(FmsKeys *keys, const char *area, uint32 *at_bytes,
 	const FmsWordType *words = fms_keys_word_type(keys);
 	char	   *tuple = buffer + FMS_KEY_MAX_BYTES - FMS_KEY_LAST_BYTES;
 	const char *head = area + AREA_PREFIX_BYTES;
+	const char *at = area + Max(*at_bytes, words ? 0 : AREA_BEGIN_BYTES);
 	const char *key;
-	const char *at;
 	FmsKeyImage image;
 	FmsRecord  *record;
 	uint16		tag;
 	int			shared;
 	uint32		rest_bytes;
 	uint32		tuple_bytes;
-	uint16		key_bytes;
 	int			i;
 
-	if (room_bytes - *at_bytes < MOST_OTHER_BYTES)
+	if (area + room_bytes - at < MOST_OTHER_BYTES)
 		return NULL;
 	if (words)
-		return read_word(words, area, at_bytes, buffer);
-	*at_bytes = Max(*at_bytes, AREA_BEGIN_BYTES);
-	memcpy(&tag, area + *at_bytes, sizeof(tag));
+	{
+		*at_bytes += words->bytes;
+		fms_word_record_make(words,
+							 number_at(at) & PG_UINT64_MAX << words->shift,
+							 (FmsWordRecord *) buffer);
+		return (FmsRecord *) buffer;
+	}
+	memcpy(&tag, at, sizeof(tag));
 	shared = tag >> TAG_SHARED_SHIFT & TAG_SHARED_MASK;
 	rest_bytes = tag >> TAG_LENGTH_SHIFT;
 	tuple_bytes = TUPLE_KNOWN_BYTES + rest_bytes;
-	if (room_bytes - *at_bytes < MOST_OTHER_BYTES + rest_bytes ||
-		tuple_bytes > FMS_PACKED_TUPLE_BYTES ||
-		(shared > SHARED_MAX && shared < SHARED_ALL) ||
-		shared > SHARED_WITH_COLUMN)
+	if (area + room_bytes - at < MOST_OTHER_BYTES + rest_bytes ||
+		tuple_bytes > FMS_PACKED_TUPLE_BYTES)
 		return NULL;
 
-	at = area + *at_bytes + sizeof(tag);
+	at += sizeof(tag);
 	if (unlikely(tag & TAG_HAS_HEAD))
 	{
 		head = at;
 		at += HEAD_BYTES;
 	}
 	key = at;
-	at += shared == SHARED_WITH_COLUMN ? (int) sizeof(uint16) :
-		SHARED_ALL - shared;
+	if (shared <= SHARED_MAX)
+		at += FMS_PREFIX_BYTES - shared;
+	else if (shared == SHARED_WITH_COLUMN)
+		at += sizeof(uint16);
 	*at_bytes = at + rest_bytes - area;
 	/* the padding may be written to disk */
 	memset(tuple + MAXALIGN(tuple_bytes) - MAXIMUM_ALIGNOF, 0,
 		   MAXIMUM_ALIGNOF);
 	memcpy(tuple + FMS_TUPLE_SKIPPED_BYTES, head, HEAD_BYTES);
 	memmove(tuple + TUPLE_KNOWN_BYTES, at, rest_bytes);
-	if (!make_key(keys, (MinimalTuple) tuple, tuple_bytes, area, shared, key,
-				  &image))
-		return NULL;
 
-	key_bytes = image.record.key_bytes;
-	record = (FmsRecord *) (tuple - (key_bytes - FMS_KEY_LAST_BYTES));
+	image.record.key_bytes = FMS_PREFIX_BYTES;
+	image.record.flags = FMS_RECORD_EXACT;
+	if (shared <= SHARED_MAX)
+	{
+		uint64		mask = PG_UINT64_MAX >> shared * BITS_PER_BYTE;
+
+		store_number(image.bytes, (number_at(area) & ~mask) |
+					 number_at(key) >> shared * BITS_PER_BYTE);
+		/* the key's last two bytes end the eight bytes from there on */
+		store_number(image.bytes + sizeof(uint64),
+					 number_at(key + FMS_KEY_LAST_BYTES - shared) << 48);
+	}
+	else if (shared == SHARED_WITH_COLUMN)
+	{
+		memcpy(&image.record.flags, key, sizeof(uint16));
+		key = column_bytes(tuple, tuple_bytes, image.record.flags);
+		if (key == NULL)
+			return NULL;
+		image.record.key_bytes = FMS_KEY_MAX_BYTES;
+		image.bytes[0] = FMS_VALUE_BYTE;
+		memcpy(image.bytes + 1, key, COLUMN_BYTES);
+	}
+	else if (((MinimalTuple) tuple)->t_hoff >
+			 tuple_bytes + MINIMAL_TUPLE_OFFSET)
+		return NULL;
+	else
+		fms_keys_encode_tuple(keys, (MinimalTuple) tuple, tuple_bytes, &image);
+
+	record = (FmsRecord *) (tuple - (image.record.key_bytes -
+									 FMS_KEY_LAST_BYTES));
 	record->tuple_bytes = tuple_bytes;
-	record->key_bytes = key_bytes;
+	record->key_bytes = image.record.key_bytes;
 	record->flags = image.record.flags;
-	for (i = 0; i < key_bytes / (int) sizeof(uint64); i++)
-		store_number(fms_record_key(record) + i * sizeof(uint64),
-					 number_at(image.bytes + i * sizeof(uint64)));
-	/*
-	 * The key's last two bytes and the head in one store: the merge reads them
-	 * as one number, which is slow after several stores.
-	 */
+	for (i = 0; i + FMS_KEY_LAST_BYTES < image.record.key_bytes; i += 8)
+		memcpy(fms_record_key(record) + i, image.bytes + i, 8);
+	/* one store, since the merge reads the key's end and the head at once */
 	store_number(tuple + FMS_TUPLE_SKIPPED_BYTES - FMS_KEY_LAST_BYTES,
-				 (number_at(image.bytes + key_bytes - FMS_KEY_LAST_BYTES) &
-				  ~HEAD_MASK) | head_number(head));
+				 (number_at(image.bytes + i) & ~HEAD_MASK) |
+				 head_number(head));
 	return record;
 }

@@ -14,10 +14,7 @@
 
 typedef struct FmsWriteBuffer FmsWriteBuffer;
 
-/*
- * Size of a buffer that holds a block, wherever it starts: behind a part of a
- * page, unless blocks are whole pages.
- */
+/* Size of a buffer that holds a block, whose pages need not be whole. */
 #define FMS_WRITE_BUFFER_BYTES(block_bytes) \
 	((block_bytes) % FMS_IO_ALIGN_BYTES == 0 ? (Size) (block_bytes) : \
 	 FMS_IO_ALIGN((block_bytes) + FMS_IO_ALIGN_BYTES))

@@ -7,8 +7,8 @@
  *
  * Seen to fail with: fms_packed_read() not asking how much there is left to
  * read, or how much fits; a column beyond the tuple's end; a key that shares
- * one byte more than it does; no padding before a whole record; words of which
- * the bytes behind them are taken, too.
+ * one byte more than it does; words of which the bytes behind them are taken,
+ * too.
  */
 #include "postgres.h"
 
@@ -19,6 +19,7 @@
 #include "shim.h"
 
 #define TUPLE_MAX	600
+#define PACKED_MAX	(FMS_PACKED_TUPLE_BYTES + 1)
 #define KNOWN		MAXALIGN(SizeofMinimalTupleHeader)
 #define BLOCK_MIN	(512 - 32)	/* the smallest block, without its header */
 
@@ -80,7 +81,7 @@ make_record(Space *space, uint32 tuple_bytes, bool usual)
 
 	for (i = 0; i < tuple_bytes; i++)
 		made.bytes[i] = (char) shim_random();
-	made.tuple.t_infomask = shim_below(20) ? 0 : HEAP_HASEXTERNAL;
+	made.tuple.t_infomask = 0;
 	made.tuple.t_infomask2 = usual ? 3 : shim_below(100);
 	made.tuple.t_hoff = MAXALIGN(SizeofHeapTupleHeader);
 	if (usual)
@@ -126,7 +127,6 @@ test_round_trip(uint32 room, uint32 tuple_most, uint32 usual_of)
 	Space	   *kept = calloc(room, sizeof(Space));
 	bool		right = true;
 	int			total = 0;
-	int			copied = 0;
 	int			n;
 
 	for (n = 0; n < 300; n++)
@@ -145,15 +145,13 @@ test_round_trip(uint32 room, uint32 tuple_most, uint32 usual_of)
 			right &= record != NULL &&
 				memcmp(record, &kept[i],
 					   fms_record_bytes(&kept[i].record)) == 0;
-			copied += (const char *) record < area ||
-				(const char *) record >= area + room;
 		}
 		right &= at == used;
 		total += count;
 	}
-	shim_ok(right && total >= 300 && copied > 0,
-			"%u bytes, tuples up to %u: %d records come back, %d unpacked",
-			room, tuple_most, total, copied);
+	shim_ok(right && total >= 300,
+			"%u bytes, tuples up to %u: %d records come back",
+			room, tuple_most, total);
 	free(kept);
 	free(buffer);
 	free(area);
@@ -174,13 +172,11 @@ test_longest(void)
 		int			tries;
 
 		for (tries = 0; tries < 30; tries++)
-			if (fms_packing_pays(NULL, make_record(&space, bytes, true)))
+			if (fms_record_can_be_packed(make_record(&space, bytes, true)))
 				longest = bytes;
 	}
-	do
-		record = make_record(&space, longest, false);
-	while (!fms_packing_pays(NULL, record));
-	shim_ok(longest <= FMS_PACKED_TUPLE_BYTES &&
+	record = make_record(&space, longest, false);
+	shim_ok(longest == FMS_PACKED_TUPLE_BYTES &&
 			fms_packed_append(NULL, area, 0, BLOCK_MIN, record) > 0,
 			"the longest packed tuple, %u bytes, fits into the smallest block",
 			longest);
@@ -204,14 +200,10 @@ test_size(void)
 		uint32		bytes;
 
 		/* the area's head counts for many records */
-		do
-			make_record(&space, KNOWN, true);
-		while (fms_record_tuple(&space.record)->t_infomask);
+		make_record(&space, KNOWN, true);
 		before = fms_packed_append(NULL, area, 0, sizeof(area),
 								   &space.record);
-		do
-			make_record(&space, tuple_bytes, true);
-		while (fms_record_tuple(&space.record)->t_infomask);
+		make_record(&space, tuple_bytes, true);
 		bytes = fms_packed_append(NULL, area, before, sizeof(area),
 								  &space.record) - before;
 		if (bytes > stock_bytes)
@@ -272,7 +264,7 @@ test_words(void)
 		right &= fms_packed_read(NULL, area, &at, sizeof(area),
 								 buffer.bytes) == NULL;
 		words = NULL;
-		shim_ok(right && n > ((int) sizeof(area) - 8) / lengths[i],
+		shim_ok(right && n > ((int) sizeof(area) - 48) / lengths[i],
 				"%d words of %d bytes come back", n, lengths[i]);
 	}
 }
@@ -294,7 +286,7 @@ test_damage(void)
 		uint32		changes = 1 + shim_below(4);
 		uint32		used;
 		uint32		at = 0;
-		int			count = fill(area, room, kept, TUPLE_MAX, 2, &used);
+		int			count = fill(area, room, kept, PACKED_MAX, 2, &used);
 		char	   *copy;
 
 		/* the block may end before it, too */
@@ -330,7 +322,7 @@ main(void)
 	{
 		test_round_trip(rooms[i], 40, 10);
 		test_round_trip(rooms[i], 200, 2);
-		test_round_trip(rooms[i], rooms[i] > BLOCK_MIN ? TUPLE_MAX : 300, 10);
+		test_round_trip(rooms[i], rooms[i] > BLOCK_MIN ? PACKED_MAX : 300, 10);
 	}
 	test_longest();
 	test_size();
