@@ -219,11 +219,6 @@ static void
 test_words(void)
 {
 	static const int lengths[] = {1, 2, 4, 8};
-	union
-	{
-		MinimalTupleData tuple;
-		char		bytes[KNOWN + sizeof(Datum)];
-	}			made;
 	char		area[BLOCK_MIN];
 	int			i;
 
@@ -238,10 +233,7 @@ test_words(void)
 		int			n = 0;
 		int			j;
 
-		memset(&made, 0, sizeof(made));
-		made.tuple.t_len = KNOWN + lengths[i];
-		fms_word_type_init(&type, lengths[i], shim_below(2), shim_below(2),
-						   &made.tuple);
+		fms_word_type_init(&type, lengths[i], shim_below(2), shim_below(2));
 		for (;; n++)
 		{
 			uint64		word = shim_random() << type.shift;
