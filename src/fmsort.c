@@ -35,6 +35,7 @@
 #include "executor/sort_node.h"
 #include "io/io.h"
 #include "observe/reports.h"
+#include "shards/shards.h"
 
 PG_MODULE_MAGIC;
 
@@ -189,6 +190,7 @@ _PG_init(void)
 {
 	fms_settings_define();
 	fms_plan_register();
+	fms_shards_register();
 
 	previous_start = ExecutorStart_hook;
 	ExecutorStart_hook = start_query;

@@ -28,10 +28,13 @@
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "nodes/execnodes.h"
+#include "nodes/plannodes.h"
+#include "storage/latch.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/pg_locale.h"
+#include "utils/resowner.h"
 #include "utils/syscache.h"
 #if PG_VERSION_NUM >= 180000
 #include "access/cmptype.h"
@@ -236,6 +239,28 @@ fms_collation_icu(Oid collation)
 #endif
 }
 #endif
+
+/* Does the node prune partitions when it runs?  Since 18 it has an index. */
+static inline bool
+fms_merge_append_prunes(const MergeAppend *merge)
+{
+#if PG_VERSION_NUM >= 180000
+	return merge->part_prune_index >= 0;
+#else
+	return merge->part_prune_info != NULL;
+#endif
+}
+
+/* The set belongs to the memory context, since 17 to the resource owner. */
+static inline WaitEventSet *
+fms_create_wait_event_set(int nevents)
+{
+#if PG_VERSION_NUM >= 170000
+	return CreateWaitEventSet(CurrentResourceOwner, nevents);
+#else
+	return CreateWaitEventSet(CurrentMemoryContext, nevents);
+#endif
+}
 
 /* The parameters of ExceptionalCondition(), which unit tests define. */
 #if PG_VERSION_NUM >= 160000

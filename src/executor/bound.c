@@ -9,7 +9,7 @@
  * does, and tells the FMSort nodes which Limit is above them:
  *
  *	  Limit -> Result, SubqueryScan without a condition, Append,
- *			   MergeAppend, Gather, GatherMerge -> ... -> FMSort
+ *			   MergeAppend, FMSort Merge, Gather, GatherMerge -> ... -> FMSort
  *
  * The node reads the Limit when it loads: then the Limit has computed its
  * count with the parameters of this execution.
@@ -26,6 +26,7 @@
 #include "nodes/nodeFuncs.h"
 
 #include "executor/sort_node.h"
+#include "shards/shards.h"
 
 /*
  * Sets the bound of the sorts whose tuples are all among those that the
@@ -35,6 +36,7 @@ static void
 pass_on(PlanState *planstate, const LimitState *limit, uint64 tuples)
 {
 	PlanState **children = NULL;
+	ListCell   *cell;
 	int			n = 0;
 	int			i;
 
@@ -47,6 +49,12 @@ pass_on(PlanState *planstate, const LimitState *limit, uint64 tuples)
 		case T_CustomScanState:
 			if (fms_plan_is_ours(planstate->plan))
 				fms_node_set_bound(planstate, limit, tuples);
+			else if (fms_shards_is_ours(planstate->plan))
+			{
+				pass_on(outerPlanState(planstate), limit, tuples);
+				foreach(cell, ((CustomScanState *) planstate)->custom_ps)
+					pass_on(lfirst(cell), limit, tuples);
+			}
 			break;
 		case T_AppendState:
 			children = ((AppendState *) planstate)->appendplans;

@@ -16,9 +16,7 @@
  */
 #include "postgres.h"
 
-#include "nodes/makefuncs.h"
-#include "nodes/nodeFuncs.h"
-
+#include "base/custom_scan.h"
 #include "executor/sort_node.h"
 
 /*
@@ -52,34 +50,10 @@ fms_plan_register(void)
 	RegisterCustomScanMethods(&plan_methods);
 }
 
-/*
- * A target list of the child's columns.  A constant stays a constant, as in a
- * Sort's list, so that EXPLAIN prints it without parentheses.
- */
-static List *
-pass_through_tlist(List *tlist)
-{
-	List	   *result = NIL;
-	ListCell   *cell;
-
-	foreach(cell, tlist)
-	{
-		TargetEntry *entry = flatCopyTargetEntry(lfirst(cell));
-		Node	   *expr = (Node *) entry->expr;
-
-		if (!IsA(expr, Const))
-			entry->expr = (Expr *) makeVar(INDEX_VAR, entry->resno,
-										   exprType(expr), exprTypmod(expr),
-										   exprCollation(expr), 0);
-		result = lappend(result, entry);
-	}
-	return result;
-}
-
 Plan *
 fms_plan_from_sort(const Sort *sort, Plan *child, bool below_gather)
 {
-	CustomScan *node = makeNode(CustomScan);
+	CustomScan *node = fms_custom_scan(&sort->plan, child, &plan_methods);
 	int			presorted = IsA(sort, IncrementalSort) ?
 		((const IncrementalSort *) sort)->nPresortedCols : 0;
 	List	   *ints = list_make2_int(FMS_PLAN_VERSION, presorted);
@@ -93,18 +67,11 @@ fms_plan_from_sort(const Sort *sort, Plan *child, bool below_gather)
 		ints = lappend_int(ints, sort->nullsFirst[i]);
 	}
 
-	node->scan.plan = sort->plan;
-	node->scan.plan.type = T_CustomScan;
-	node->scan.plan.lefttree = child;
 	node->scan.plan.parallel_aware = below_gather;
-	node->scan.plan.targetlist = pass_through_tlist(sort->plan.targetlist);
-	node->scan.scanrelid = 0;
 	/* like an Incremental Sort, a node of presorted input has only a group */
 	node->flags = presorted > 0 ? 0 : CUSTOMPATH_SUPPORT_BACKWARD_SCAN |
 		CUSTOMPATH_SUPPORT_MARK_RESTORE;
-	node->custom_scan_tlist = sort->plan.targetlist;
 	node->custom_private = list_make1(ints);
-	node->methods = &plan_methods;
 	return &node->scan.plan;
 }
 

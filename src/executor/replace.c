@@ -32,6 +32,7 @@
 
 #include "executor/sort_node.h"
 #include "observe/reports.h"
+#include "shards/shards.h"
 
 /* Number of the plan's Sorts. */
 typedef struct FmsSorts
@@ -46,6 +47,7 @@ typedef struct FmsAncestry
 {
 	bool		below_extension;	/* below another extension's node */
 	bool		below_gather;
+	const PlannedStmt *statement;
 	FmsSorts   *sorts;			/* counts them */
 } FmsAncestry;
 
@@ -182,6 +184,15 @@ replaced(Plan *plan, FmsAncestry above)
 		return fms_plan_from_sort((Sort *) plan, lefttree,
 								  above.below_gather);
 	}
+	else if (IsA(plan, MergeAppend) && !above.below_extension)
+	{
+		result = fms_shards_plan((MergeAppend *) plan, list, above.statement);
+		if (result)
+		{
+			above.sorts->replaced++;
+			return result;
+		}
+	}
 	if (above.sorts->replaced == before)
 		return plan;
 
@@ -216,7 +227,7 @@ fms_replace_sorts(QueryDesc *query, int eflags)
 	MemoryContext caller = MemoryContextSwitchTo(context);
 	PlannedStmt *statement = query->plannedstmt;
 	FmsSorts	sorts = {0};
-	FmsAncestry top = {.sorts = &sorts};
+	FmsAncestry top = {.statement = statement,.sorts = &sorts};
 	Plan	   *tree = replaced(statement->planTree, top);
 
 	/* cells may be NULL: subplans that turned out not to be needed */

@@ -1,0 +1,49 @@
+/*-------------------------------------------------------------------------
+ *
+ * shards.h
+ *	  The FMSort Merge node: merges what other servers have sorted.
+ *
+ * PostgreSQL's Merge Append asks a foreign server for rows when it needs
+ * them, and waits.  So the servers below it sort one after the other.  This
+ * node first asks all of them, then merges:
+ *
+ *	  Merge Append						CustomScan "FMSort Merge"
+ *	    Foreign Scan on orders_1	==>	  Async Foreign Scan on orders_1
+ *	    Foreign Scan on orders_2		  Async Foreign Scan on orders_2
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef FMS_SHARDS_H
+#define FMS_SHARDS_H
+
+#include "postgres.h"
+
+#include "nodes/execnodes.h"
+#include "nodes/extensible.h"
+#include "nodes/plannodes.h"
+
+/* The node's name, in EXPLAIN and to the server. */
+#define FMS_SHARDS_NAME "FMSort Merge"
+
+/* Makes the node known to the server, once a process. */
+extern void fms_shards_register(void);
+
+/*
+ * A node that does what a Merge Append of `statement` would do above these
+ * children, or NULL if no child is a foreign scan that can be asynchronous.
+ * It shares lists of the Merge Append.
+ */
+extern Plan *fms_shards_plan(const MergeAppend *merge, List *children,
+							 const PlannedStmt *statement);
+
+extern bool fms_shards_is_ours(const Plan *plan);
+
+/* The Merge Append in whose place the node is, without its children. */
+extern const MergeAppend *fms_shards_merge_append(const CustomScan *node);
+
+/* ---- merge.c: the node at run time ---- */
+
+/* Makes the state of a node that is about to begin. */
+extern Node *fms_shards_create_state(CustomScan *plan);
+
+#endif							/* FMS_SHARDS_H */
