@@ -48,6 +48,7 @@ typedef struct FmsAncestry
 	bool		below_extension;	/* below another extension's node */
 	bool		below_gather;
 	const PlannedStmt *statement;
+	int			eflags;			/* the executor's, of the statement */
 	FmsSorts   *sorts;			/* counts them */
 } FmsAncestry;
 
@@ -186,7 +187,8 @@ replaced(Plan *plan, FmsAncestry above)
 	}
 	else if (IsA(plan, MergeAppend) && !above.below_extension)
 	{
-		result = fms_shards_plan((MergeAppend *) plan, list, above.statement);
+		result = fms_shards_plan((MergeAppend *) plan, list, above.statement,
+								 above.eflags);
 		if (result)
 		{
 			above.sorts->replaced++;
@@ -227,7 +229,11 @@ fms_replace_sorts(QueryDesc *query, int eflags)
 	MemoryContext caller = MemoryContextSwitchTo(context);
 	PlannedStmt *statement = query->plannedstmt;
 	FmsSorts	sorts = {0};
-	FmsAncestry top = {.statement = statement,.sorts = &sorts};
+	FmsAncestry top = {
+		.statement = statement,
+		.eflags = eflags,
+		.sorts = &sorts
+	};
 	Plan	   *tree = replaced(statement->planTree, top);
 
 	/* cells may be NULL: subplans that turned out not to be needed */

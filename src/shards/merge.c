@@ -212,6 +212,16 @@ rescan_node(CustomScanState *css)
 	state->started = false;
 }
 
+/*
+ * A LIMIT has been reached, or a FETCH from a cursor.  If a subtransaction is
+ * rolled back before the next FETCH, the wrapper drops a batch under way.
+ */
+static void
+shutdown_node(CustomScanState *css)
+{
+	fms_shards_settle(((FmsMergeState *) css)->all);
+}
+
 static void
 end_node(CustomScanState *css)
 {
@@ -278,6 +288,7 @@ static const CustomExecMethods exec_methods = {
 	.ExecCustomScan = exec_node,
 	.EndCustomScan = end_node,
 	.ReScanCustomScan = rescan_node,
+	.ShutdownCustomScan = shutdown_node,
 	.ExplainCustomScan = explain_node
 };
 

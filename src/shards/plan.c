@@ -9,7 +9,9 @@
  * PostgreSQL's asynchronous Append.
  *
  * A Merge Append stays if it prunes partitions when it runs, or if the
- * statement locks rows: asking for rows ahead would lock more of them.
+ * statement locks rows: asking for rows ahead would lock more of them.  It
+ * also stays below a cursor that can go back: there, the server does not tell
+ * nodes that a FETCH has ended (shutdown_node() of merge.c).
  *
  * The first child is the node's lefttree, as the target list refers to it; the
  * others are custom_plans.  custom_private is the Merge Append itself, without
@@ -21,6 +23,7 @@
 
 #include "catalog/pg_class.h"
 #include "commands/defrem.h"
+#include "executor/executor.h"
 #include "foreign/fdwapi.h"
 #include "foreign/foreign.h"
 #include "optimizer/cost.h"
@@ -112,14 +115,15 @@ async_children(const List *children, const PlannedStmt *statement)
 
 Plan *
 fms_shards_plan(const MergeAppend *merge, List *children,
-				const PlannedStmt *statement)
+				const PlannedStmt *statement, int eflags)
 {
 	MergeAppend *bare;
 	CustomScan *node;
 
 	/* a parallel worker has no connections */
 	if (!enable_async_append || merge->plan.parallel_safe ||
-		fms_merge_append_prunes(merge) || statement->rowMarks != NIL)
+		fms_merge_append_prunes(merge) || statement->rowMarks != NIL ||
+		(eflags & EXEC_FLAG_BACKWARD))
 		return NULL;
 	children = async_children(children, statement);
 	if (children == NIL)

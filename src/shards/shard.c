@@ -226,16 +226,27 @@ wait_for_shards(FmsShards *all)
 }
 
 void
-fms_shards_reset(FmsShards *all)
+fms_shards_settle(FmsShards *all)
 {
 	int			i;
 
 	for (i = 0; i < all->count; i++)
 	{
+		while (is_pending(&all->shards[i]))
+			wait_for_shards(all);
+	}
+}
+
+void
+fms_shards_reset(FmsShards *all)
+{
+	int			i;
+
+	fms_shards_settle(all);
+	for (i = 0; i < all->count; i++)
+	{
 		FmsShard   *shard = &all->shards[i];
 
-		while (is_pending(shard))
-			wait_for_shards(all);
 		shard->head = NULL;
 		shard->asked = false;
 		shard->batches = 0;

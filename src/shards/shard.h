@@ -56,7 +56,10 @@ extern void fms_shard_ask(FmsShards *all, FmsShard *shard);
  */
 extern void fms_shard_next(FmsShards *all, FmsShard *shard);
 
-/* Before a rescan of the scans: waits until no request is under way. */
+/* Waits until no request is under way. */
+extern void fms_shards_settle(FmsShards *all);
+
+/* Does so, and forgets all rows: before a rescan of the scans. */
 extern void fms_shards_reset(FmsShards *all);
 
 #endif							/* FMS_SHARD_H */

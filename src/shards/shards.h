@@ -30,11 +30,11 @@ extern void fms_shards_register(void);
 
 /*
  * A node that does what a Merge Append of `statement` would do above these
- * children, or NULL if no child is a foreign scan that can be asynchronous.
- * It shares lists of the Merge Append.
+ * children, or NULL if the Merge Append stays (plan.c).  The node shares lists
+ * of the Merge Append.  eflags: the executor's, of the statement.
  */
 extern Plan *fms_shards_plan(const MergeAppend *merge, List *children,
-							 const PlannedStmt *statement);
+							 const PlannedStmt *statement, int eflags);
 
 extern bool fms_shards_is_ours(const Plan *plan);
 
