@@ -36,7 +36,6 @@ static void
 pass_on(PlanState *planstate, const LimitState *limit, uint64 tuples)
 {
 	PlanState **children = NULL;
-	ListCell   *cell;
 	int			n = 0;
 	int			i;
 
@@ -50,11 +49,7 @@ pass_on(PlanState *planstate, const LimitState *limit, uint64 tuples)
 			if (fms_plan_is_ours(planstate->plan))
 				fms_node_set_bound(planstate, limit, tuples);
 			else if (fms_shards_is_ours(planstate->plan))
-			{
-				pass_on(outerPlanState(planstate), limit, tuples);
-				foreach(cell, ((CustomScanState *) planstate)->custom_ps)
-					pass_on(lfirst(cell), limit, tuples);
-			}
+				children = fms_shards_children(planstate, &n);
 			break;
 		case T_AppendState:
 			children = ((AppendState *) planstate)->appendplans;

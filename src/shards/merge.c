@@ -36,6 +36,7 @@ typedef struct FmsMergeState
 	CustomScanState css;		/* must be first */
 	FmsKeySpec	spec;
 	SortSupport keys;			/* [spec.ncolumns] */
+	PlanState **children;		/* [all->count] */
 	FmsShards  *all;
 	FmsLoserTree tree;			/* of the shards' first rows */
 	FmsLoserNode *nodes;		/* its nodes */
@@ -49,8 +50,7 @@ begin_node(CustomScanState *css, EState *estate, int eflags)
 	FmsMergeState *state = (FmsMergeState *) css;
 	CustomScan *plan = (CustomScan *) css->ss.ps.plan;
 	const MergeAppend *merge = fms_shards_merge_append(plan);
-	List	   *scans;
-	ListCell   *cell;
+	int			count = list_length(plan->custom_plans) + 1;
 	int			i;
 
 	/* the planner asks neither of a Merge Append */
@@ -60,13 +60,17 @@ begin_node(CustomScanState *css, EState *estate, int eflags)
 	css->ss.ps.resultopsset = true;
 	css->ss.ps.resultopsfixed = false;
 
-	outerPlanState(css) = ExecInitNode(outerPlan(plan), estate, eflags);
-	foreach(cell, plan->custom_plans)
-		css->custom_ps = lappend(css->custom_ps,
-								 ExecInitNode(lfirst(cell), estate, eflags));
-	scans = lcons(outerPlanState(css), list_copy(css->custom_ps));
-	state->all = fms_shards_create(&css->ss.ps, scans);
-	state->nodes = palloc(state->all->count * sizeof(FmsLoserNode));
+	state->children = palloc(count * sizeof(PlanState *));
+	state->children[0] = ExecInitNode(outerPlan(plan), estate, eflags);
+	outerPlanState(css) = state->children[0];
+	for (i = 1; i < count; i++)
+	{
+		state->children[i] = ExecInitNode(list_nth(plan->custom_plans, i - 1),
+										  estate, eflags);
+		css->custom_ps = lappend(css->custom_ps, state->children[i]);
+	}
+	state->all = fms_shards_create(&css->ss.ps, state->children, count);
+	state->nodes = palloc(count * sizeof(FmsLoserNode));
 
 	state->spec = (FmsKeySpec)
 	{
@@ -201,13 +205,13 @@ rescan_node(CustomScanState *css)
 	fms_shards_reset(state->all);
 	for (i = 0; i < state->all->count; i++)
 	{
-		PlanState  *scan = state->all->shards[i].scan;
+		PlanState  *child = state->children[i];
 
 		if (css->ss.ps.chgParam)
-			UpdateChangedParamSet(scan, css->ss.ps.chgParam);
-		/* a scan whose parameters changed is rescanned by its first call */
-		if (scan->chgParam == NULL)
-			ExecReScan(scan);
+			UpdateChangedParamSet(child, css->ss.ps.chgParam);
+		/* a child whose parameters changed is rescanned by its first call */
+		if (child->chgParam == NULL)
+			ExecReScan(child);
 	}
 	state->started = false;
 }
@@ -225,11 +229,21 @@ shutdown_node(CustomScanState *css)
 static void
 end_node(CustomScanState *css)
 {
-	ListCell   *cell;
+	FmsMergeState *state = (FmsMergeState *) css;
+	int			i;
 
-	ExecEndNode(outerPlanState(css));
-	foreach(cell, css->custom_ps)
-		ExecEndNode(lfirst(cell));
+	for (i = 0; i < state->all->count; i++)
+		ExecEndNode(state->children[i]);
+}
+
+PlanState **
+fms_shards_children(PlanState *planstate, int *count)
+{
+	FmsMergeState *state = (FmsMergeState *) planstate;
+
+	Assert(fms_shards_is_ours(planstate->plan));
+	*count = state->all->count;
+	return state->children;
 }
 
 /* ---- EXPLAIN ---- */

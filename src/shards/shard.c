@@ -55,26 +55,26 @@
 #define MAX_EVENTS	16
 
 FmsShards *
-fms_shards_create(PlanState *parent, List *scans)
+fms_shards_create(PlanState *parent, PlanState **scans, int count)
 {
 	FmsShards  *all = palloc0(sizeof(FmsShards));
 	int			asynchronous = 0;
 	int			i;
 
-	all->count = list_length(scans);
-	all->shards = palloc0(all->count * sizeof(FmsShard));
+	all->count = count;
+	all->shards = palloc0(count * sizeof(FmsShard));
 	all->requestor = makeNode(AppendState);
 	all->requestor->ps.plan = parent->plan;
 	all->requestor->ps.state = parent->state;
 	all->requestor->as_nasyncplans = all->count;
-	all->everyone = bms_add_range(NULL, 0, all->count - 1);
+	all->everyone = bms_add_range(NULL, 0, count - 1);
 	all->requestor->as_asyncresults =
-		palloc0(all->count * sizeof(TupleTableSlot *));
+		palloc0(count * sizeof(TupleTableSlot *));
 	for (i = 0; i < all->count; i++)
 	{
 		FmsShard   *shard = &all->shards[i];
 
-		shard->scan = list_nth(scans, i);
+		shard->scan = scans[i];
 		/* in EvalPlanQual, no scan is */
 		if (!shard->scan->async_capable)
 			continue;

@@ -42,10 +42,11 @@ typedef struct FmsShards
 } FmsShards;
 
 /*
- * Makes shards of these nodes, which have begun, in the current memory
+ * Makes shards of `count` nodes, which have begun, in the current memory
  * context.  parent: the node that merges them.
  */
-extern FmsShards *fms_shards_create(PlanState *parent, List *scans);
+extern FmsShards *fms_shards_create(PlanState *parent, PlanState **scans,
+									int count);
 
 /* Asks an asynchronous shard for rows, unless it has been asked. */
 extern void fms_shard_ask(FmsShards *all, FmsShard *shard);

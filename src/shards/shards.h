@@ -46,4 +46,7 @@ extern const MergeAppend *fms_shards_merge_append(const CustomScan *node);
 /* Makes the state of a node that is about to begin. */
 extern Node *fms_shards_create_state(CustomScan *plan);
 
+/* The node's children; sets *count to their number. */
+extern PlanState **fms_shards_children(PlanState *planstate, int *count);
+
 #endif							/* FMS_SHARDS_H */
