@@ -35,7 +35,6 @@
 #include "executor/sort_node.h"
 #include "io/io.h"
 #include "observe/reports.h"
-#include "shards/shards.h"
 
 PG_MODULE_MAGIC;
 
@@ -190,7 +189,6 @@ _PG_init(void)
 {
 	fms_settings_define();
 	fms_plan_register();
-	fms_shards_register();
 
 	previous_start = ExecutorStart_hook;
 	ExecutorStart_hook = start_query;

@@ -28,13 +28,10 @@
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "nodes/execnodes.h"
-#include "nodes/plannodes.h"
-#include "storage/latch.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/pg_locale.h"
-#include "utils/resowner.h"
 #include "utils/syscache.h"
 #if PG_VERSION_NUM >= 180000
 #include "access/cmptype.h"
@@ -240,27 +237,19 @@ fms_collation_icu(Oid collation)
 }
 #endif
 
-/* Does the node prune partitions when it runs?  Since 18 it has an index. */
-static inline bool
-fms_merge_append_prunes(const MergeAppend *merge)
-{
+/* Does a Merge Append prune partitions when it runs? */
 #if PG_VERSION_NUM >= 180000
-	return merge->part_prune_index >= 0;
+#define FMS_PRUNES(merge)	((merge)->part_prune_index >= 0)
 #else
-	return merge->part_prune_info != NULL;
+#define FMS_PRUNES(merge)	((merge)->part_prune_info != NULL)
 #endif
-}
 
-/* The set belongs to the memory context, since 17 to the resource owner. */
-static inline WaitEventSet *
-fms_create_wait_event_set(int nevents)
-{
+/* Whose a WaitEventSet is. */
 #if PG_VERSION_NUM >= 170000
-	return CreateWaitEventSet(CurrentResourceOwner, nevents);
+#define FMS_WAIT_EVENT_SET_OWNER	CurrentResourceOwner
 #else
-	return CreateWaitEventSet(CurrentMemoryContext, nevents);
+#define FMS_WAIT_EVENT_SET_OWNER	CurrentMemoryContext
 #endif
-}
 
 /* The parameters of ExceptionalCondition(), which unit tests define. */
 #if PG_VERSION_NUM >= 160000

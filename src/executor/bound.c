@@ -48,8 +48,8 @@ pass_on(PlanState *planstate, const LimitState *limit, uint64 tuples)
 		case T_CustomScanState:
 			if (fms_plan_is_ours(planstate->plan))
 				fms_node_set_bound(planstate, limit, tuples);
-			else if (fms_shards_is_ours(planstate->plan))
-				children = fms_shards_children(planstate, &n);
+			else
+				children = fms_merge_children(planstate, &n);
 			break;
 		case T_AppendState:
 			children = ((AppendState *) planstate)->appendplans;

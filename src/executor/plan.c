@@ -16,8 +16,11 @@
  */
 #include "postgres.h"
 
-#include "base/custom_scan.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+
 #include "executor/sort_node.h"
+#include "shards/shards.h"
 
 /*
  * Number of the format of custom_private, and of the meaning of FmsCounters: a
@@ -44,16 +47,62 @@ static const CustomScanMethods plan_methods = {
 	.CreateCustomScanState = fms_node_create_state
 };
 
+static const CustomScanMethods merge_methods = {
+	.CustomName = FMS_MERGE_NAME,
+	.CreateCustomScanState = fms_merge_create_state
+};
+
 void
 fms_plan_register(void)
 {
 	RegisterCustomScanMethods(&plan_methods);
+	RegisterCustomScanMethods(&merge_methods);
+}
+
+/*
+ * A target list of the child's columns.  A constant stays a constant, as in a
+ * Sort's list, so that EXPLAIN prints it without parentheses.
+ */
+static List *
+pass_through_tlist(List *tlist)
+{
+	List	   *result = NIL;
+	ListCell   *cell;
+
+	foreach(cell, tlist)
+	{
+		TargetEntry *entry = flatCopyTargetEntry(lfirst(cell));
+		Node	   *expr = (Node *) entry->expr;
+
+		if (!IsA(expr, Const))
+			entry->expr = (Expr *) makeVar(INDEX_VAR, entry->resno,
+										   exprType(expr), exprTypmod(expr),
+										   exprCollation(expr), 0);
+		result = lappend(result, entry);
+	}
+	return result;
+}
+
+/* A node in the place of `plan`, above `child`. */
+static CustomScan *
+node_in_place(const Plan *plan, Plan *child, const CustomScanMethods *methods)
+{
+	CustomScan *node = makeNode(CustomScan);
+
+	node->scan.plan = *plan;
+	node->scan.plan.type = T_CustomScan;
+	node->scan.plan.lefttree = child;
+	node->scan.plan.targetlist = pass_through_tlist(plan->targetlist);
+	node->scan.scanrelid = 0;
+	node->custom_scan_tlist = plan->targetlist;
+	node->methods = methods;
+	return node;
 }
 
 Plan *
 fms_plan_from_sort(const Sort *sort, Plan *child, bool below_gather)
 {
-	CustomScan *node = fms_custom_scan(&sort->plan, child, &plan_methods);
+	CustomScan *node = node_in_place(&sort->plan, child, &plan_methods);
 	int			presorted = IsA(sort, IncrementalSort) ?
 		((const IncrementalSort *) sort)->nPresortedCols : 0;
 	List	   *ints = list_make2_int(FMS_PLAN_VERSION, presorted);
@@ -72,6 +121,20 @@ fms_plan_from_sort(const Sort *sort, Plan *child, bool below_gather)
 	node->flags = presorted > 0 ? 0 : CUSTOMPATH_SUPPORT_BACKWARD_SCAN |
 		CUSTOMPATH_SUPPORT_MARK_RESTORE;
 	node->custom_private = list_make1(ints);
+	return &node->scan.plan;
+}
+
+Plan *
+fms_plan_from_merge_append(const MergeAppend *merge, List *children)
+{
+	CustomScan *node = node_in_place(&merge->plan, linitial(children),
+									 &merge_methods);
+	MergeAppend *bare = makeNode(MergeAppend);
+
+	*bare = *merge;
+	bare->mergeplans = NIL;
+	node->custom_plans = list_copy_tail(children, 1);
+	node->custom_private = list_make1(bare);
 	return &node->scan.plan;
 }
 

@@ -187,12 +187,14 @@ replaced(Plan *plan, FmsAncestry above)
 	}
 	else if (IsA(plan, MergeAppend) && !above.below_extension)
 	{
-		result = fms_shards_plan((MergeAppend *) plan, list, above.statement,
-								 above.eflags);
-		if (result)
+		List	   *children = fms_async_children((MergeAppend *) plan, list,
+												  above.statement,
+												  above.eflags);
+
+		if (children != NIL)
 		{
 			above.sorts->replaced++;
-			return result;
+			return fms_plan_from_merge_append((MergeAppend *) plan, children);
 		}
 	}
 	if (above.sorts->replaced == before)

@@ -198,13 +198,12 @@ like(ask("EXPLAIN (ANALYZE) $mixed"), qr/Sort Method: top-N/,
 
 # ---- cursors and transactions ---------------------------------------------------
 
-my $right = join "\n", 1 .. 400;
-
+# in the subtransaction, each shard's batch of 50 rows ends
 is( ask("BEGIN; DECLARE c NO SCROLL CURSOR FOR SELECT id FROM six ORDER BY id;
-		FETCH 100 FROM c; SAVEPOINT a; FETCH 100 FROM c;
+		FETCH 500 FROM c; SAVEPOINT a;
 		SELECT count(*) FROM six WHERE id = 1 AND k < 0;
-		FETCH 77 FROM c; ROLLBACK TO a; FETCH 123 FROM c; COMMIT"),
-	join("\n", 1 .. 200, 0, 201 .. 400),
+		FETCH 310 FROM c; ROLLBACK TO a; FETCH 1000 FROM c; COMMIT"),
+	join("\n", 1 .. 500, 0, 501 .. 1810),
 	'a cursor read in a subtransaction that aborts');
 is( ask("BEGIN; DECLARE c CURSOR WITH HOLD FOR SELECT id FROM six ORDER BY id;
 		FETCH 10 FROM c; COMMIT; MOVE 380 FROM c; FETCH 10 FROM c"),
@@ -258,14 +257,15 @@ ask("ALTER FOREIGN TABLE two_$_ OPTIONS (DROP async_capable)") foreach 1, 2;
 
 my $explained = ask("SET work_mem = '128kB'; EXPLAIN (ANALYZE, FORMAT JSON)
 	SELECT * FROM four ORDER BY id");
-my @buffers = $explained =~ /"Buffer": (\d+)/g;
+my ($ahead) = $explained =~ /"Read-Ahead Memory": (\d+)/;
 
-is(scalar(() = $explained =~ /"Server": "s\d",\s+"Waits": \d+,\s+"Wait Time": [\d.]+/g),
-	4, 'EXPLAIN: how long each shard was waited for');
-is(scalar(grep { $_ > 0 && $_ <= 32 } @buffers), 4, 'EXPLAIN: buffers within work_mem')
-  or diag("@buffers");
+like($explained, qr/"Shard Wait Times": \[("s\d [\d.]+ ms"(, )?){4}\]/,
+	'EXPLAIN: how long each shard was waited for');
+# a shard may have one row more, and a block of memory
+ok($ahead > 0 && $ahead <= 128 + 4 * 9, 'EXPLAIN: rows read ahead are within work_mem')
+  or diag($ahead);
 unlike(ask('EXPLAIN (ANALYZE, TIMING OFF) SELECT * FROM two ORDER BY id'),
-	qr/Wait Time/, 'EXPLAIN: no times without TIMING');
+	qr/Wait Times/, 'EXPLAIN: no times without TIMING');
 like(ask('EXPLAIN (VERBOSE) SELECT id, c FROM two ORDER BY c COLLATE "C" DESC, k LIMIT 1'),
 	qr/Output: two.id, two.c, two.c, two.k\n\s+Sort Key: two.c( COLLATE "C")? DESC, two.k/,
 	'EXPLAIN: the sort keys');
@@ -302,7 +302,7 @@ is(ask($slow), join("\n", 1 .. 5), 'slow shards: the rows');
 is(overlap(), 1, 'slow shards work at the same time');
 ask("SET enable_async_append = off; $slow");
 is(overlap(), 0, "with Merge Append they do not");
-my ($least) = sort { $a <=> $b } ask("EXPLAIN (ANALYZE) $slow") =~ /Wait Time: ([\d.]+)/g;
+my ($least) = sort { $a <=> $b } ask("EXPLAIN (ANALYZE) $slow") =~ /s\d ([\d.]+) ms/g;
 cmp_ok($least, '>', 500, 'EXPLAIN: each was waited for');
 
 # ---- what goes wrong ------------------------------------------------------------

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * plan.c
+ * async.c
  *	  Which Merge Appends become FMSort Merge nodes.
  *
  * Those with a child that is a foreign scan, if its wrapper can execute it
@@ -12,10 +12,6 @@
  * statement locks rows: asking for rows ahead would lock more of them.  It
  * also stays below a cursor that can go back: there, the server does not tell
  * nodes that a FETCH has ended (shutdown_node() of merge.c).
- *
- * The first child is the node's lefttree, as the target list refers to it; the
- * others are custom_plans.  custom_private is the Merge Append itself, without
- * its children.
  *
  *-------------------------------------------------------------------------
  */
@@ -30,25 +26,12 @@
 #include "parser/parsetree.h"
 
 #include "base/compat.h"
-#include "base/custom_scan.h"
 #include "shards/shards.h"
-
-static const CustomScanMethods plan_methods = {
-	.CustomName = FMS_SHARDS_NAME,
-	.CreateCustomScanState = fms_shards_create_state
-};
-
-void
-fms_shards_register(void)
-{
-	RegisterCustomScanMethods(&plan_methods);
-}
 
 /* The option async_capable: the table's goes before the server's. */
 static bool
-option_is_on(Oid relation)
+option_is_on(const ForeignTable *table)
 {
-	ForeignTable *table = GetForeignTable(relation);
 	ForeignServer *server = GetForeignServer(table->serverid);
 	List	   *options = list_concat_copy(table->options, server->options);
 	ListCell   *cell;
@@ -68,15 +51,10 @@ static bool
 can_be_async(const Plan *plan, const PlannedStmt *statement)
 {
 	const ForeignScan *scan = (const ForeignScan *) plan;
-	FdwRoutine *routine;
 	int			relation = -1;
 
-	if (!IsA(plan, ForeignScan) || scan->operation != CMD_SELECT)
-		return false;
-	routine = GetFdwRoutineByServerId(scan->fs_server);
-	if (routine->ForeignAsyncRequest == NULL ||
-		routine->ForeignAsyncConfigureWait == NULL ||
-		routine->ForeignAsyncNotify == NULL)
+	if (!IsA(plan, ForeignScan) || scan->operation != CMD_SELECT ||
+		!GetFdwRoutineByServerId(scan->fs_server)->ForeignAsyncRequest)
 		return false;
 	while ((relation = bms_next_member(scan->fs_relids, relation)) >= 0)
 	{
@@ -84,20 +62,26 @@ can_be_async(const Plan *plan, const PlannedStmt *statement)
 
 		if (entry->rtekind == RTE_RELATION &&
 			entry->relkind == RELKIND_FOREIGN_TABLE &&
-			option_is_on(entry->relid))
+			option_is_on(GetForeignTable(entry->relid)))
 			return true;
 	}
 	return false;
 }
 
-/* The children, with copies of those that can be asynchronous; or NIL. */
-static List *
-async_children(const List *children, const PlannedStmt *statement)
+List *
+fms_async_children(const MergeAppend *merge, List *children,
+				   const PlannedStmt *statement, int eflags)
 {
-	List	   *result = list_copy(children);
+	List	   *result;
 	bool		found = false;
 	ListCell   *cell;
 
+	/* parallel workers have no connections */
+	if (!enable_async_append || merge->plan.parallel_safe ||
+		FMS_PRUNES(merge) || statement->rowMarks != NIL ||
+		(eflags & EXEC_FLAG_BACKWARD))
+		return NIL;
+	result = list_copy(children);
 	foreach(cell, result)
 	{
 		ForeignScan *copy;
@@ -111,42 +95,4 @@ async_children(const List *children, const PlannedStmt *statement)
 		found = true;
 	}
 	return found ? result : NIL;
-}
-
-Plan *
-fms_shards_plan(const MergeAppend *merge, List *children,
-				const PlannedStmt *statement, int eflags)
-{
-	MergeAppend *bare;
-	CustomScan *node;
-
-	/* a parallel worker has no connections */
-	if (!enable_async_append || merge->plan.parallel_safe ||
-		fms_merge_append_prunes(merge) || statement->rowMarks != NIL ||
-		(eflags & EXEC_FLAG_BACKWARD))
-		return NULL;
-	children = async_children(children, statement);
-	if (children == NIL)
-		return NULL;
-
-	node = fms_custom_scan(&merge->plan, linitial(children), &plan_methods);
-	node->custom_plans = list_copy_tail(children, 1);
-	bare = makeNode(MergeAppend);
-	*bare = *merge;
-	bare->mergeplans = NIL;
-	node->custom_private = list_make1(bare);
-	return &node->scan.plan;
-}
-
-bool
-fms_shards_is_ours(const Plan *plan)
-{
-	return IsA(plan, CustomScan) &&
-		((const CustomScan *) plan)->methods == &plan_methods;
-}
-
-const MergeAppend *
-fms_shards_merge_append(const CustomScan *node)
-{
-	return linitial_node(MergeAppend, node->custom_private);
 }
