@@ -259,6 +259,7 @@ BENCH_papers = papers/run
 BENCH_calibrate = calibrate/agree
 BENCH_auto = devices/auto
 BENCH_zoo = devices/zoo
+BENCH_stripes = devices/stripes
 BENCH_progress = progress/watch
 BENCH_stat = stat/paired
 BENCH_cancel = cancel/moments
@@ -267,9 +268,11 @@ BENCH_small = small/sorts
 BENCH_pgbench = small/pgbench
 BENCH_temp-space = temp-space
 BENCH_shards = shards/run
+BENCH_less = less
 
 bench-tuplesort: ## whole queries beside PostgreSQL's sort, an hour or two
 bench-zoo: ## the same on slowed devices, as root, half an hour
+bench-stripes: ## two temporary tablespaces on slow devices beside one, as root
 bench-auto: ## automatic settings beside the best of a grid, 20 minutes
 bench-papers: ## the papers' experiments, hours
 bench-calibrate: ## fmsort_calibrate() beside fio
@@ -281,6 +284,7 @@ bench-small: ## processor time of sorts from 3 to 1.5 million rows, 20 minutes
 bench-pgbench: ## processor time of small sorts under pgbench, 10 minutes
 bench-shards: ## shards beside PostgreSQL's Merge Append, 10 minutes
 bench-temp-space: ## temporary space beside PostgreSQL's sort, a minute
+bench-less: ## sorts that do less than sort everything, half an hour
 
 bench-%: FORCE
 	@test/bench/$(or $(BENCH_$*),$(error there is no benchmark '$*'))

@@ -8,6 +8,8 @@ CLUSTER_DIR=
 CLUSTER_USER=
 # A program to start in the server's place, such as one that wraps it.
 CLUSTER_POSTGRES=
+# A command, with arguments, to start the server under.
+CLUSTER_UNDER=()
 
 # The server does not run as root: pick who runs it, and own its directory.
 pick_server_user() {
@@ -89,6 +91,12 @@ server_stop() {
     [[ -e $data/postmaster.pid ]] || return 0
     as_server_user "$(pg_config --bindir)/pg_ctl" stop --silent \
         --mode=immediate --pgdata="$data" >/dev/null
+}
+
+cluster_restart() {
+    as_server_user "${CLUSTER_UNDER[@]}" "$(pg_config --bindir)/pg_ctl" \
+        restart --wait --silent --pgdata="$CLUSTER_DIR/data" \
+        --log="$CLUSTER_DIR/server.log"
 }
 
 # cluster_start ['name = value'...]

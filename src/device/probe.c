@@ -68,7 +68,7 @@ check_place(const FmsProbe *probe, Oid tablespace)
 	char		directory[MAXPGPATH];
 
 	TempTablespacePath(directory, tablespace);
-	if (path_is_prefix_of_path(directory, fms_tape_path(probe->tape)))
+	if (path_is_prefix_of_path(directory, fms_tape_path(probe->tape, 0)))
 		return;
 	if ((MakePGDirectory(directory) == 0 || errno == EEXIST) &&
 		access(directory, W_OK | X_OK) == 0)
@@ -163,7 +163,7 @@ fms_probe_close(FmsProbe *probe)
 bool
 fms_probe_can(const FmsProbe *probe, const FmsProbePoint *point)
 {
-	return point->block_bytes >= probe->tape->file.direct_alignment &&
+	return point->block_bytes >= probe->tape->files[0]->direct_alignment &&
 		point->block_bytes <= probe->tape->end_bytes &&
 		(point->depth == 1 || !probe->io.method->submit_blocks);
 }
@@ -238,7 +238,8 @@ collect(FmsProbe *probe, uint32 depth)
 
 	for (uint32 i = 0; i < depth; i++)
 	{
-		if (probe->requests[i].state != FMS_IO_DONE)
+		if (probe->requests[i].state != FMS_IO_DONE &&
+			probe->requests[i].state != FMS_IO_ANNOUNCED)
 			continue;
 		fms_tape_wait(probe->tape, &probe->requests[i]);
 		n++;

@@ -48,7 +48,10 @@ struct FmsRunWriter
 	uint32		block_bytes;
 	FmsBlockHeader *block;		/* open block in the buffer, or NULL */
 	FmsRun	   *run;			/* open run, or NULL */
-	uint64		next_bytes;		/* offset after the last block in the file */
+	uint64		records;		/* in its closed blocks */
+	FmsCutoff  *cutoff;			/* of its records, or NULL */
+	bool		over;			/* the others are beyond the cutoff */
+	uint64		next_address;	/* after the last block */
 	FmsCompressor *compressor;	/* NULL: no run has been compressed */
 	bool		compressing;	/* the open run, so far */
 	const FmsRecord *last;		/* by last keys: the record appended last, in
@@ -132,7 +135,7 @@ fms_run_writer_destroy(FmsRunWriter *writer)
 
 void
 fms_run_begin(FmsRunWriter *writer, FmsRun *run, uint32 id, uint32 level,
-			  bool compressed)
+			  bool compressed, FmsCutoff *cutoff)
 {
 	Assert(writer->run == NULL);
 
@@ -146,6 +149,9 @@ fms_run_begin(FmsRunWriter *writer, FmsRun *run, uint32 id, uint32 level,
 	run->id = id;
 	run->level = level;
 	writer->run = run;
+	writer->records = 0;
+	writer->cutoff = cutoff;
+	writer->over = false;
 }
 
 /*
@@ -176,12 +182,12 @@ find_extent(const FmsRun *run, uint32 number, uint32 *end)
 }
 
 uint64
-fms_run_block_offset(const FmsRun *run, uint32 number, uint32 block_bytes)
+fms_run_block_address(const FmsRun *run, uint32 number, uint32 block_bytes)
 {
 	uint32		end;
 	const FmsExtent *extent = find_extent(run, number, &end);
 
-	return extent->offset_bytes +
+	return extent->address +
 		(uint64) (number - extent->first) * block_bytes;
 }
 
@@ -204,9 +210,9 @@ fms_run_forget(FmsRun *run)
 
 /* The run's next block begins an extent.  The list of extents doubles. */
 static void
-begin_extent(FmsRun *run, uint64 offset_bytes)
+begin_extent(FmsRun *run, uint64 address)
 {
-	FmsExtent	extent = {.offset_bytes = offset_bytes,.first = run->nblocks};
+	FmsExtent	extent = {.address = address,.first = run->nblocks};
 	uint32		n = run->nextents++;
 
 	if (n == 0)
@@ -231,7 +237,7 @@ open_block(FmsRunWriter *writer, uint32 magic)
 {
 	FmsRun	   *run = writer->run;
 	char	   *buffer = fms_write_buffer_block(writer->buffer);
-	uint64		offset_bytes = fms_write_buffer_position(writer->buffer);
+	uint64		address = fms_write_buffer_position(writer->buffer);
 
 	writer->block = (FmsBlockHeader *) buffer;
 	*writer->block = (FmsBlockHeader) {
@@ -240,9 +246,9 @@ open_block(FmsRunWriter *writer, uint32 magic)
 		.number = run->nblocks,
 		.used_bytes = sizeof(FmsBlockHeader)
 	};
-	if (run->nblocks == 0 || offset_bytes != writer->next_bytes)
-		begin_extent(run, offset_bytes);
-	writer->next_bytes = offset_bytes + writer->block_bytes;
+	if (run->nblocks == 0 || address != writer->next_address)
+		begin_extent(run, address);
+	writer->next_address = address + writer->block_bytes;
 	run->nblocks++;
 }
 
@@ -256,6 +262,7 @@ close_block(FmsRunWriter *writer)
 		   writer->block_bytes - block->used_bytes);
 	fms_checksum_set(&block->checksum, writer->block_bytes,
 					 writer->tape->salt, writer->tape->checksums);
+	writer->records += block->records;
 	fms_write_buffer_done(writer->buffer);
 	writer->block = NULL;
 }
@@ -328,19 +335,26 @@ keep_last_key(FmsRunWriter *writer, const FmsRecord *record)
 
 /*
  * Opens a block unless the open one has this magic and room for `bytes`, which
- * begin with the record.
+ * begin with the record.  Returns false if the record is beyond the cutoff.
  */
-static inline void
+static inline bool
 make_space(FmsRunWriter *writer, uint32 bytes, const FmsRecord *record,
 		   uint32 magic)
 {
 	if (likely(writer->block && writer->block->magic == magic &&
 			   block_space(writer) >= bytes))
-		return;
+		return true;
+	/* a block without a record ends the chain of one */
+	if (writer->cutoff && writer->block && !writer->over)
+		writer->over = !fms_cutoff_note(writer->cutoff, record,
+										Max(1, writer->block->records));
+	if (writer->over)
+		return false;
 	note_first_key(writer, record);
 	if (writer->block)
 		close_block(writer);
 	open_block(writer, magic);
+	return true;
 }
 
 /* Writes the chunk being filled, if any, into a block. */
@@ -356,7 +370,8 @@ end_chunk(FmsRunWriter *writer)
 	if (chunk == NULL)
 		return;
 	bytes = fms_compressed_chunk_size(chunk);
-	make_space(writer, bytes, first, FMS_BLOCK_COMPRESSED_MAGIC);
+	if (!make_space(writer, bytes, first, FMS_BLOCK_COMPRESSED_MAGIC))
+		return;
 	copy_to_block(writer, (const char *) chunk, bytes);
 	writer->block->records += chunk->records;
 	writer->record_bytes += chunk->record_bytes;
@@ -371,7 +386,8 @@ end_chunk(FmsRunWriter *writer)
 static inline void
 append_to_block(FmsRunWriter *writer, const FmsRecord *record, uint32 bytes)
 {
-	make_space(writer, bytes, record, FMS_BLOCK_MAGIC);
+	if (!make_space(writer, bytes, record, FMS_BLOCK_MAGIC))
+		return;
 	writer->block->records++;
 	if (bytes <= block_space(writer))
 	{
@@ -393,6 +409,8 @@ fms_run_append(FmsRunWriter *writer, const FmsRecord *record)
 	FmsRun	   *run = writer->run;
 	uint32		bytes = fms_record_bytes(record);
 
+	if (unlikely(writer->over))
+		return;
 	run->largest_bytes = Max(run->largest_bytes, bytes);
 	if (unlikely(writer->compressing))
 	{
@@ -407,7 +425,7 @@ fms_run_append(FmsRunWriter *writer, const FmsRecord *record)
 	append_to_block(writer, record, bytes);
 }
 
-void
+uint64
 fms_run_finish(FmsRunWriter *writer)
 {
 	if (writer->compressing)
@@ -417,4 +435,5 @@ fms_run_finish(FmsRunWriter *writer)
 	fms_write_buffer_end_page(writer->buffer);
 	fms_first_keys_finish(writer->first_keys, &writer->run->first_keys);
 	writer->run = NULL;
+	return writer->records;
 }

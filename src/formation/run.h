@@ -10,6 +10,7 @@
 
 #include "postgres.h"
 
+#include "formation/cutoff.h"
 #include "order/first_key_store.h"
 #include "order/read_order.h"
 #include "tape/tape.h"
@@ -17,7 +18,7 @@
 /* Contiguous blocks of a run. */
 typedef struct FmsExtent
 {
-	uint64		offset_bytes;	/* of the first block, in the file */
+	uint64		address;		/* of the first block, on the tape */
 	uint32		first;			/* number of the first block in the run */
 } FmsExtent;
 
@@ -46,8 +47,8 @@ typedef struct FmsRun
 
 StaticAssertDecl(sizeof(FmsRun) <= 128, "FMS_RUN_BYTES covers an FmsRun");
 
-/* Offset in the file of block `number` of the run, in bytes. */
-extern uint64 fms_run_block_offset(const FmsRun *run, uint32 number,
+/* Where block `number` of the run is on the tape. */
+extern uint64 fms_run_block_address(const FmsRun *run, uint32 number,
 								   uint32 block_bytes);
 
 /* Number of contiguous blocks from block `number` on. */
@@ -84,16 +85,17 @@ extern void fms_run_writer_destroy(FmsRunWriter *writer);
 
 /*
  * Begins an empty run in *run.  Compressed: its blocks hold compressed chunks
- * until a record is too large for a chunk.  Current context; may ERROR.
+ * until a record is too large for a chunk.  cutoff, or NULL: notes the run's
+ * records and may end it.  Current context; may ERROR.
  */
 extern void fms_run_begin(FmsRunWriter *writer, FmsRun *run, uint32 id,
-						  uint32 level, bool compressed);
+						  uint32 level, bool compressed, FmsCutoff *cutoff);
 
-/* Appends a record that is not less than the previous one. */
+/* Appends a record not less than the last one, unless beyond the cutoff. */
 extern void fms_run_append(FmsRunWriter *writer, const FmsRecord *record);
 
-/* Ends the run, which can be read after fms_run_flush(). */
-extern void fms_run_finish(FmsRunWriter *writer);
+/* Ends the run, which fms_run_flush() makes readable.  Returns its records. */
+extern uint64 fms_run_finish(FmsRunWriter *writer);
 
 /* Bytes of records that the writer has compressed, and of their chunks. */
 extern void fms_run_compressed(const FmsRunWriter *writer,

@@ -135,8 +135,9 @@ assign(FmsInput *input, FmsFrame *frame, int run)
 	frame->state = FMS_FRAME_READING;
 	frame->run = run;
 	frame->number = input->next_block[run]++;
-	frame->request.offset_bytes =
-		fms_run_block_offset(input->runs[run], frame->number, block_bytes);
+	fms_tape_locate(input->plan->tape, &frame->request,
+					fms_run_block_address(input->runs[run], frame->number,
+										  block_bytes));
 	frame->request.length_bytes = block_bytes;
 }
 
@@ -186,8 +187,9 @@ fms_input_wait(FmsInput *input, FmsFrame *frame)
 	/* idle: waited for before, or read together with the frame before it */
 	if (frame->request.state != FMS_IO_IDLE)
 		fms_tape_wait(tape, &frame->request);
-	fms_block_check(tape, frame->block, input->plan->block_bytes,
-					input->runs[frame->run]->id, frame->number);
+	fms_block_check(tape, frame->request.file, frame->block,
+					input->plan->block_bytes, input->runs[frame->run]->id,
+					frame->number);
 	frame->state = FMS_FRAME_SORT;
 	return frame;
 }

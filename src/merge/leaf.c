@@ -94,7 +94,7 @@ free_blocks(FmsLeaves *leaves, int run_number, uint32 number)
 		 n < fms_run_contiguous_blocks(run, leaf->blocks_freed)))
 		return;
 	fms_tape_free(plan->tape,
-				  fms_run_block_offset(run, leaf->blocks_freed,
+				  fms_run_block_address(run, leaf->blocks_freed,
 									   plan->block_bytes),
 				  bytes);
 	leaf->blocks_freed += n;
@@ -220,7 +220,7 @@ stand_in(FmsLeaves *leaves, int run)
 		leaf->record = fms_read_order_first_key(leaves->input.order, run);
 		leaf->is_first_key = true;
 		if (unlikely(leaf->record == NULL))
-			fms_tape_report_corrupted(leaves->plan->tape,
+			fms_tape_report_corrupted(leaves->plan->tape, 0,
 									  psprintf(_("Run %u has more blocks than the block read order."),
 											   leaves->input.runs[run]->id));
 	}

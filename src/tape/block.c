@@ -10,10 +10,10 @@
 #include "tape/block.h"
 
 pg_noinline static void
-report_bad_block(const FmsTape *tape, const FmsBlockHeader *header,
+report_bad_block(const FmsTape *tape, int file, const FmsBlockHeader *header,
 				 uint32 run, uint32 number)
 {
-	fms_tape_report_corrupted(tape,
+	fms_tape_report_corrupted(tape, file,
 							  header->run == run && header->number == number ?
 							  psprintf(_("Block %u of run %u has a wrong checksum."),
 									   number, run) :
@@ -23,8 +23,8 @@ report_bad_block(const FmsTape *tape, const FmsBlockHeader *header,
 }
 
 void
-fms_block_check(const FmsTape *tape, const char *block, uint32 block_bytes,
-				uint32 run, uint32 number)
+fms_block_check(const FmsTape *tape, int file, const char *block,
+				uint32 block_bytes, uint32 run, uint32 number)
 {
 	const FmsBlockHeader *header = (const FmsBlockHeader *) block;
 	bool		compressed = fms_block_is_compressed(header);
@@ -37,5 +37,5 @@ fms_block_check(const FmsTape *tape, const char *block, uint32 block_bytes,
 				 header->used_bytes < sizeof(FmsBlockHeader) ||
 				 header->continued_bytes >
 				 (compressed ? 0 : fms_block_room(header->used_bytes))))
-		report_bad_block(tape, header, run, number);
+		report_bad_block(tape, file, header, run, number);
 }

@@ -54,10 +54,11 @@ fms_block_is_compressed(const FmsBlockHeader *header)
 }
 
 /*
- * Checks that a block just read is block `number` of the run, as it was
- * written, with a plausible header.  Raises ERRCODE_DATA_CORRUPTED.
+ * Checks that a block just read from that file of the tape is block `number`
+ * of the run, as it was written, with a plausible header.  Raises
+ * ERRCODE_DATA_CORRUPTED.
  */
-extern void fms_block_check(const FmsTape *tape, const char *block,
+extern void fms_block_check(const FmsTape *tape, int file, const char *block,
 							uint32 block_bytes, uint32 run, uint32 number);
 
 #endif							/* FMS_BLOCK_H */

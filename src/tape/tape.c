@@ -1,11 +1,15 @@
 /*-------------------------------------------------------------------------
  *
  * tape.c
- *	  A temporary file that is written at its end or in free extents, and read
+ *	  Temporary files that are written at the end or in free extents, and read
  *	  anywhere, asynchronously.
  *
- *	  |  run 0  |  free  | run 2 |  free  | run 4 |
- *	                ^ position                    ^ end
+ *	  file 0  |  run 0  |  free  | run 2 |  free  | run 4 |
+ *	                        ^ position                    ^ end
+ *	  file 1  |  run 5  |  free  | run 7 |		complete: does not grow
+ *
+ * With several temporary tablespaces, file 0 has stripes in all of them, so
+ * the devices work at once.  A stripe has whole blocks; a write ends with it.
  *
  * An intermediate pass frees the extents that it has read (space.c), and the
  * tape writes there before it grows.  A run written into a free extent uses
@@ -47,6 +51,9 @@
  */
 #define WORKERS_FROM_BYTES	((uint64) 16 * 1024 * 1024)
 
+/* Least size of a stripe, in bytes: that of a write at a work_mem of 4 MB. */
+#define STRIPE_MIN_BYTES	((uint64) 128 * 1024)
+
 /* Offsets from there on, without limit. */
 #define EXTENT_FROM(bytes)	((FmsFreeExtent) {(bytes), PG_UINT64_MAX})
 
@@ -61,6 +68,8 @@ fms_tape_open(FmsIo *io, uint32 block_bytes, bool checksums,
 			  FmsCounters *counters)
 {
 	FmsTape    *tape = palloc0(sizeof(FmsTape));
+	Oid			tablespaces[FMS_TAPE_STRIPES_MAX];
+	int			i;
 
 	Assert(block_bytes % FMS_BLOCK_QUANTUM_BYTES == 0);
 
@@ -69,36 +78,99 @@ fms_tape_open(FmsIo *io, uint32 block_bytes, bool checksums,
 	tape->salt = fms_checksum_new_salt();
 	tape->checksums = checksums;
 	tape->here = EXTENT_FROM(0);
-	fms_temp_file_open(&tape->file, block_bytes);
+	tape->nstriped = 1;
+	tape->stripe_bytes = FMS_TAPE_OFFSET_MASK + 1;
+	/* smaller blocks would not fill stripes of whole pages */
+	if (block_bytes % FMS_IO_ALIGN_BYTES == 0)
+		tape->nstriped = fms_temp_file_tablespaces(tablespaces,
+												   FMS_TAPE_STRIPES_MAX);
+	if (tape->nstriped > 1)
+		tape->stripe_bytes = (STRIPE_MIN_BYTES + block_bytes - 1) /
+			block_bytes * block_bytes;
+	tape->files = palloc(tape->nstriped * sizeof(FmsTempFile *));
+	for (i = 0; i < tape->nstriped; i++)
+	{
+		tape->files[i] = palloc0(sizeof(FmsTempFile));
+		/* fd.c takes the tablespaces in turn */
+		fms_temp_file_open(tape->files[i], block_bytes);
+		tape->nfiles++;
+	}
 	return tape;
 }
 
 void
 fms_tape_close(FmsTape *tape)
 {
+	int			i;
+
 	Assert(tape->io->in_flight == 0);
-	fms_temp_file_close(&tape->file);
+	for (i = 0; i < tape->nfiles; i++)
+	{
+		fms_temp_file_close(tape->files[i]);
+		pfree(tape->files[i]);
+	}
 	fms_space_clear(&tape->free);
+	pfree(tape->files);
 	pfree(tape);
+}
+
+/* The end of a file with stripes, in bytes. */
+static uint64
+end_of_file(const FmsTape *tape, int file)
+{
+	uint64		stripe = tape->end_bytes / tape->stripe_bytes;
+	int			last = stripe % tape->nstriped;
+	uint64		end = stripe / tape->nstriped * tape->stripe_bytes;
+
+	if (file < last)
+		end += tape->stripe_bytes;
+	else if (file == last)
+		end += tape->end_bytes % tape->stripe_bytes;
+	return end;
 }
 
 bool
 fms_tape_set_direct(FmsTape *tape, bool direct, bool required)
 {
-	if (fms_temp_file_set_direct(&tape->file, tape->end_bytes, direct))
-		return true;
-	if (required)
-		fms_temp_file_report_no_direct(&tape->file);
-	ereport(DEBUG1,
-			(errmsg_internal("fmsort: no direct I/O for \"%s\" with blocks of %u bytes: %m",
-							 fms_tape_path(tape), tape->file.block_bytes)));
+	int			i;
+
+	for (i = 0; i < tape->nstriped; i++)
+	{
+		FmsTempFile *file = tape->files[i];
+
+		if (fms_temp_file_set_direct(file, end_of_file(tape, i), direct))
+			continue;
+		if (required)
+			fms_temp_file_report_no_direct(file);
+		ereport(DEBUG1,
+				(errmsg_internal("fmsort: no direct I/O for \"%s\" with blocks of %u bytes: %m",
+								 fms_tape_path(tape, i), file->block_bytes)));
+		/* the others stay with it */
+		while (--i >= 0)
+			(void) fms_temp_file_set_direct(tape->files[i],
+											end_of_file(tape, i), !direct);
+		return false;
+	}
+	return true;
+}
+
+bool
+fms_tape_is_direct(const FmsTape *tape)
+{
+	int			i;
+
+	for (i = 0; i < tape->nfiles; i++)
+	{
+		if (tape->files[i]->direct_file > 0)
+			return true;
+	}
 	return false;
 }
 
 const char *
-fms_tape_path(const FmsTape *tape)
+fms_tape_path(const FmsTape *tape, int file)
 {
-	return FilePathName(tape->file.file);
+	return FilePathName(tape->files[file]->file);
 }
 
 bool
@@ -117,22 +189,24 @@ fms_tape_move_on(FmsTape *tape, Size bytes)
 	if (!fms_space_take(&tape->free, Max(bytes, fms_tape_free_bytes(tape)),
 						&tape->here))
 		tape->here = EXTENT_FROM(tape->end_bytes);
-	Assert(fms_tape_holds(tape, bytes));
+	Assert(fms_tape_holds(tape, tape->files[0]->block_bytes));
 }
 
 void
-fms_tape_free(FmsTape *tape, uint64 offset_bytes, Size length_bytes)
+fms_tape_free(FmsTape *tape, uint64 address, Size length_bytes)
 {
-	FmsFreeExtent extent = {offset_bytes, offset_bytes + length_bytes};
+	FmsFreeExtent extent = {address, address + length_bytes};
 
-	Assert(extent.upto_bytes <= tape->end_bytes);
 	fms_space_add(&tape->free, extent);
 }
 
 void
 fms_tape_trim(FmsTape *tape)
 {
-	fms_temp_file_trim(&tape->file, tape->end_bytes);
+	int			i;
+
+	for (i = 0; i < tape->nstriped; i++)
+		fms_temp_file_trim(tape->files[i], end_of_file(tape, i));
 }
 
 /*
@@ -161,12 +235,63 @@ count_time(FmsTape *tape, bool is_write, bool blocked, instr_time start)
 		fms_count_us(tape->counters, FMS_COUNT_BLOCKED_NS, spent_us);
 }
 
+/*
+ * Sets the requests' descriptors, which fd.c may have closed.  Returns the
+ * number of requests, from the first on, for which it can have them all open:
+ * 1 at least.  Submit these before fd.c is called again.
+ */
+static int
+resolve(FmsTape *tape, FmsIoRequest **requests, int n)
+{
+	for (;;)
+	{
+		int			i;
+
+		for (i = 0; i < n; i++)
+			fms_temp_file_reopen(tape->files[requests[i]->file],
+								 requests[i]->offset_bytes);
+		for (i = 0; i < n; i++)
+		{
+			requests[i]->fd =
+				fms_temp_file_fd(tape->files[requests[i]->file],
+								 requests[i]->offset_bytes);
+			if (requests[i]->fd < 0)
+				break;
+		}
+		if (i == n)
+			return n;
+		/* the one reopened last is open */
+		Assert(n > 1);
+		n /= 2;
+	}
+}
+
+/* Resolves and submits all requests. */
+static void
+submit(FmsTape *tape, FmsIoRequest **requests, int n)
+{
+	while (n > 0)
+	{
+		int			resolved = resolve(tape, requests, n);
+
+		fms_io_submit(tape->io, requests, resolved);
+		requests += resolved;
+		n -= resolved;
+	}
+}
+
+static bool
+is_direct(const FmsTape *tape, const FmsIoRequest *request)
+{
+	return fms_temp_file_is_direct_at(tape->files[request->file],
+									  request->offset_bytes);
+}
+
 /* Makes the request a write.  Returns whether it uses direct I/O. */
 static bool
 make_write(const FmsTape *tape, FmsIoRequest *request)
 {
-	bool		direct = fms_temp_file_is_direct_at(&tape->file,
-													request->offset_bytes);
+	bool		direct = is_direct(tape, request);
 
 	request->is_write = true;
 	request->operation_bytes = direct ? 0 : CACHED_WRITE_BYTES;
@@ -183,14 +308,19 @@ fms_tape_append(FmsTape *tape, FmsIoRequest *request, char *buffer,
 	Assert(length_bytes > 0 && length_bytes % FMS_IO_ALIGN_BYTES == 0);
 	Assert(request->state != FMS_IO_IN_FLIGHT);
 	Assert(fms_tape_holds(tape, length_bytes));
+	Assert(!is_at_end(tape) || fms_tape_position(tape) == tape->end_bytes);
 
 	request->buffer = buffer;
 	request->length_bytes = length_bytes;
-	request->offset_bytes = fms_tape_position(tape);
+	fms_tape_locate(tape, request, fms_tape_position(tape));
 	direct = make_write(tape, request);
-	fms_temp_file_reserve(&tape->file, request->offset_bytes + length_bytes);
+	if (is_at_end(tape))
+	{
+		fms_temp_file_reserve(tape->files[request->file],
+							  request->offset_bytes + length_bytes);
+		tape->end_bytes += length_bytes;
+	}
 	tape->here.from_bytes += length_bytes;
-	tape->end_bytes = Max(tape->end_bytes, tape->here.from_bytes);
 	tape->written_bytes += length_bytes;
 	fms_count(tape->counters, FMS_COUNT_WRITES, 1);
 	fms_count(tape->counters, FMS_COUNT_WRITTEN_BYTES, length_bytes);
@@ -201,7 +331,7 @@ fms_tape_append(FmsTape *tape, FmsIoRequest *request, char *buffer,
 	}
 
 	start = fms_clock_now();
-	fms_temp_file_resolve(&tape->file, &request, 1);
+	(void) resolve(tape, &request, 1);
 	if (direct || (tape->end_bytes >= WORKERS_FROM_BYTES &&
 				   !IsInParallelMode()))
 		fms_io_submit(tape->io, &request, 1);
@@ -227,13 +357,13 @@ fms_tape_read(FmsTape *tape, FmsIoRequest **requests, int n)
 		do
 		{
 			requests[i]->is_write = false;
+			requests[i]->cached = !is_direct(tape, requests[i]);
 			requests[i]->operation_bytes = 0;
 			bytes += requests[i++]->length_bytes;
 		} while (i < n &&
 				 bytes + requests[i]->length_bytes <= FMS_INTERRUPT_IO_BYTES);
 		CHECK_FOR_INTERRUPTS();
-		fms_temp_file_resolve(&tape->file, &requests[first], i - first);
-		fms_io_submit(tape->io, &requests[first], i - first);
+		submit(tape, &requests[first], i - first);
 		fms_count(tape->counters, FMS_COUNT_READ_BYTES, bytes);
 		first = i;
 	}
@@ -250,18 +380,18 @@ fms_tape_overwrite(FmsTape *tape, FmsIoRequest **requests, int n)
 
 	for (i = 0; i < n; i++)
 	{
+		Assert(requests[i]->file == 0);
 		Assert(requests[i]->offset_bytes + requests[i]->length_bytes <=
 			   tape->end_bytes);
 		(void) make_write(tape, requests[i]);
 	}
-	fms_temp_file_resolve(&tape->file, requests, n);
-	fms_io_submit(tape->io, requests, n);
+	submit(tape, requests, n);
 }
 
 static void
 report_failure(const FmsTape *tape, const FmsIoRequest *request, int result)
 {
-	const char *path = fms_tape_path(tape);
+	const char *path = fms_tape_path(tape, request->file);
 
 	if (result < 0 || request->is_write)
 	{
@@ -302,7 +432,7 @@ count_blocks(const FmsIoRequest *request)
 		pgBufferUsage.temp_blks_read += blocks;
 }
 
-/* Waits until the request is no longer in flight; counts the time. */
+/* Waits until the request is done; counts the time. */
 static void
 wait_for_kernel(FmsTape *tape, FmsIoRequest *request)
 {
@@ -311,6 +441,11 @@ wait_for_kernel(FmsTape *tape, FmsIoRequest *request)
 	instr_time	start = fms_clock_now();
 
 	pgstat_report_wait_start(event);
+	if (request->state == FMS_IO_ANNOUNCED)
+	{
+		(void) resolve(tape, &request, 1);
+		fms_io_carry_out(tape->io, request);
+	}
 	while (request->state == FMS_IO_IN_FLIGHT)
 	{
 		if (!fms_io_wait(tape->io))
@@ -347,6 +482,20 @@ was_refused(int result)
 	return false;
 }
 
+bool
+fms_tape_is_late(FmsTape *tape, FmsIoRequest *request)
+{
+	if (request->state == FMS_IO_IN_FLIGHT)
+		fms_io_poll(tape->io);
+	else if (request->state == FMS_IO_ANNOUNCED)
+	{
+		(void) resolve(tape, &request, 1);
+		fms_io_finish_cached(tape->io, request);
+	}
+	return request->state == FMS_IO_IN_FLIGHT ||
+		request->state == FMS_IO_ANNOUNCED;
+}
+
 void
 fms_tape_wait(FmsTape *tape, FmsIoRequest *request)
 {
@@ -356,7 +505,7 @@ fms_tape_wait(FmsTape *tape, FmsIoRequest *request)
 	CHECK_FOR_INTERRUPTS();
 	if (request->state == FMS_IO_IN_FLIGHT)
 		fms_io_poll(tape->io);
-	if (request->state == FMS_IO_IN_FLIGHT)
+	if (request->state != FMS_IO_DONE)
 		wait_for_kernel(tape, request);
 
 	request->state = FMS_IO_IDLE;
@@ -367,7 +516,7 @@ fms_tape_wait(FmsTape *tape, FmsIoRequest *request)
 		/* short or not done: do it once more, whole and synchronously */
 		if (result > 0 || was_refused(result))
 		{
-			fms_temp_file_resolve(&tape->file, &request, 1);
+			(void) resolve(tape, &request, 1);
 			result = fms_io_transfer(request);
 		}
 		if (result != (int) request->length_bytes)
@@ -377,12 +526,12 @@ fms_tape_wait(FmsTape *tape, FmsIoRequest *request)
 }
 
 void
-fms_tape_report_corrupted(const FmsTape *tape, const char *detail)
+fms_tape_report_corrupted(const FmsTape *tape, int file, const char *detail)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_DATA_CORRUPTED),
 			 errmsg("sort temporary file \"%s\" is corrupted",
-					fms_tape_path(tape)),
+					fms_tape_path(tape, file)),
 			 errdetail_internal("%s", detail),
 			 errhint("The storage below it did not return what was written. Check the device before you run the query again.")));
 }

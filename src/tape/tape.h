@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * tape.h
- *	  A temporary file that is written at its end or in free extents, and read
+ *	  Temporary files that are written at the end or in free extents, and read
  *	  anywhere, asynchronously.
  *
  *-------------------------------------------------------------------------
@@ -22,15 +22,34 @@
 #define FMS_TAPE_FREE_BYTES		((Size) 32 * 1024)
 #define FMS_TAPE_FREE_FRACTION	4096
 
+/*
+ * An address on the tape: the number of a file, and the offset in it, which
+ * has this many bits.  The tape grows at the end of file 0, where addresses
+ * are offsets.  File 0 may be several, one in each temporary tablespace, with
+ * stripes of whole blocks:
+ *
+ *	  address	| stripe 0 | stripe 1 | stripe 2 | stripe 3 | ...
+ *	  files		  0			 1			0		   1
+ */
+#define FMS_TAPE_OFFSET_BITS	48
+#define FMS_TAPE_OFFSET_MASK	((UINT64CONST(1) << FMS_TAPE_OFFSET_BITS) - 1)
+
+/* Most files with stripes. */
+#define FMS_TAPE_STRIPES_MAX	8
+
 /* Others read these fields, only tape.c changes them. */
 typedef struct FmsTape
 {
 	FmsIo	   *io;
 	FmsCounters *counters;		/* written only */
-	FmsTempFile file;
+	FmsTempFile **files;
+	int			nfiles;
+	int			nstriped;		/* the first files, which are file 0 of
+								 * addresses */
+	uint64		stripe_bytes;
 	uint32		salt;			/* of all checksums */
 	bool		checksums;
-	uint64		end_bytes;		/* written or being written */
+	uint64		end_bytes;		/* of file 0: written or being written */
 	FmsFreeExtent here;			/* from the position on, what can be written
 								 * in a row; at the end, without limit */
 	FmsSpace	free;			/* other extents before the end */
@@ -42,9 +61,10 @@ typedef struct FmsTape
 } FmsTape;
 
 /*
- * Opens a tape of blocks of block_bytes: a temporary file under the current
- * resource owner, which counts, limits, logs and deletes it.  Transfers go
- * through the page cache until fms_tape_set_direct().
+ * Opens a tape of blocks of block_bytes: a temporary file in each of the
+ * session's temporary tablespaces, under the current resource owner, which
+ * counts, limits, logs and deletes them.  Transfers go through the page cache
+ * until fms_tape_set_direct().
  */
 extern FmsTape *fms_tape_open(FmsIo *io, uint32 block_bytes, bool checksums,
 							  FmsCounters *counters);
@@ -62,14 +82,31 @@ extern void fms_tape_close(FmsTape *tape);
 extern bool fms_tape_set_direct(FmsTape *tape, bool direct, bool required);
 
 /* Has the tape used direct I/O at all? */
-static inline bool
-fms_tape_is_direct(const FmsTape *tape)
+extern bool fms_tape_is_direct(const FmsTape *tape);
+
+/* The path of a file, as fd.c knows it. */
+extern const char *fms_tape_path(const FmsTape *tape, int file);
+
+/* Sets where a request transfers. */
+static inline void
+fms_tape_locate(const FmsTape *tape, FmsIoRequest *request, uint64 address)
 {
-	return tape->file.direct_file > 0;
+	uint64		offset = address & FMS_TAPE_OFFSET_MASK;
+	uint64		stripe = offset / tape->stripe_bytes;
+
+	request->file = (address >> FMS_TAPE_OFFSET_BITS) +
+		stripe % tape->nstriped;
+	request->offset_bytes = stripe / tape->nstriped * tape->stripe_bytes +
+		offset % tape->stripe_bytes;
 }
 
-/* The file's path, as fd.c knows it. */
-extern const char *fms_tape_path(const FmsTape *tape);
+/* Bytes that one request can transfer from the address on. */
+static inline uint64
+fms_tape_in_row(const FmsTape *tape, uint64 address)
+{
+	return tape->stripe_bytes -
+		(address & FMS_TAPE_OFFSET_MASK) % tape->stripe_bytes;
+}
 
 /*
  * Starts writing length_bytes, a multiple of FMS_IO_ALIGN_BYTES, at the tape's
@@ -79,7 +116,7 @@ extern const char *fms_tape_path(const FmsTape *tape);
 extern void fms_tape_append(FmsTape *tape, FmsIoRequest *request,
 							char *buffer, uint32 length_bytes);
 
-/* The position is in a free extent, or at the end of all that was written. */
+/* The address is in a free extent, or at the end of all that was written. */
 static inline uint64
 fms_tape_position(const FmsTape *tape)
 {
@@ -90,7 +127,8 @@ fms_tape_position(const FmsTape *tape)
 static inline bool
 fms_tape_holds(const FmsTape *tape, Size bytes)
 {
-	return bytes <= tape->here.upto_bytes - tape->here.from_bytes;
+	return bytes <= Min(tape->here.upto_bytes - tape->here.from_bytes,
+						fms_tape_in_row(tape, tape->here.from_bytes));
 }
 
 static inline Size
@@ -102,7 +140,10 @@ fms_tape_free_bytes(const FmsTape *tape)
 /* Is the position at the end, though an extent of that many bytes is free? */
 extern bool fms_tape_has_free(FmsTape *tape, Size bytes);
 
-/* Moves the position to a free extent of that many bytes, or to the end. */
+/*
+ * Moves the position to the next stripe, or to a free extent of that many
+ * bytes, or to the end: a block can be appended.
+ */
 extern void fms_tape_move_on(FmsTape *tape, Size bytes);
 
 /*
@@ -110,17 +151,22 @@ extern void fms_tape_move_on(FmsTape *tape, Size bytes);
  * from the current context, which must be the tape's.  Smaller extents than
  * fms_tape_free_bytes() are of little use.
  */
-extern void fms_tape_free(FmsTape *tape, uint64 offset_bytes,
-						  Size length_bytes);
+extern void fms_tape_free(FmsTape *tape, uint64 address, Size length_bytes);
 
 /* Gives up space reserved past the end.  Nothing may be in flight. */
 extern void fms_tape_trim(FmsTape *tape);
 
-/* Starts reads; the requests have offset, length and buffer. */
+/* Starts reads; the requests have place, length and buffer. */
 extern void fms_tape_read(FmsTape *tape, FmsIoRequest **requests, int n);
 
 /* Starts writes likewise, below the tape's end. */
 extern void fms_tape_overwrite(FmsTape *tape, FmsIoRequest **requests, int n);
+
+/*
+ * Would waiting for the request mean to wait for the device?  If not, it is
+ * DONE.
+ */
+extern bool fms_tape_is_late(FmsTape *tape, FmsIoRequest *request);
 
 /*
  * Waits until the request is done and makes it IDLE.  Processes interrupts.
@@ -129,10 +175,11 @@ extern void fms_tape_overwrite(FmsTape *tape, FmsIoRequest **requests, int n);
 extern void fms_tape_wait(FmsTape *tape, FmsIoRequest *request);
 
 /*
- * Raises ERRCODE_DATA_CORRUPTED for a block that differs from what was
- * written.  The detail is a palloc'd sentence.
+ * Raises ERRCODE_DATA_CORRUPTED for a block of that file that differs from
+ * what was written.  The detail is a palloc'd sentence.
  */
-extern void fms_tape_report_corrupted(const FmsTape *tape, const char *detail)
+extern void fms_tape_report_corrupted(const FmsTape *tape, int file,
+									  const char *detail)
 			__attribute__((noreturn));
 
 #endif							/* FMS_TAPE_H */

@@ -31,6 +31,7 @@
 #include <unistd.h>
 
 #include "commands/tablespace.h"
+#include "miscadmin.h"
 #include "utils/wait_event.h"
 
 #include "base/compat.h"
@@ -39,6 +40,23 @@
 /* Bounds of a reservation, which is an eighth of the file. */
 #define RESERVE_MIN_BYTES	((uint64) 64 * 1024)
 #define RESERVE_MAX_BYTES	((uint64) 8 * 1024 * 1024)
+
+int
+fms_temp_file_tablespaces(Oid *tablespaces, int most)
+{
+	int			n;
+
+	PrepareTempTablespaces();
+	n = GetTempTablespaces(tablespaces, most);
+	if (n == 0)
+		tablespaces[n++] = InvalidOid;
+	for (int i = 0; i < n; i++)
+	{
+		if (!OidIsValid(tablespaces[i]))
+			tablespaces[i] = MyDatabaseTableSpace;
+	}
+	return n;
+}
 
 void
 fms_temp_file_open(FmsTempFile *file, uint32 block_bytes)
@@ -57,43 +75,32 @@ fms_temp_file_close(FmsTempFile *file)
 	FileClose(file->file);
 }
 
-/*
- * A descriptor to use now.  FileSize() is the cheapest call that makes fd.c
- * reopen a file it has closed.
- */
-static int
-raw_fd(FmsTempFile *file, File which)
+/* The virtual file for transfers at that offset. */
+static File
+file_at(const FmsTempFile *file, uint64 offset_bytes)
 {
+	return fms_temp_file_is_direct_at(file, offset_bytes) ?
+		file->direct_file : file->file;
+}
+
+int
+fms_temp_file_fd(const FmsTempFile *file, uint64 offset_bytes)
+{
+	return FileGetRawDesc(file_at(file, offset_bytes));
+}
+
+/* FileSize() is the cheapest call that makes fd.c reopen a file. */
+void
+fms_temp_file_reopen(FmsTempFile *file, uint64 offset_bytes)
+{
+	File		which = file_at(file, offset_bytes);
+
 	if (FileGetRawDesc(which) < 0 && FileSize(which) < 0)
 		ereport(ERROR,
 				(errcode_for_file_access(),
 				 errmsg("could not reopen sort temporary file \"%s\": %m",
 						FilePathName(file->file))));
 	Assert(FileGetRawDesc(which) >= 0);
-	return FileGetRawDesc(which);
-}
-
-void
-fms_temp_file_resolve(FmsTempFile *file, FmsIoRequest **requests, int n)
-{
-	int			i;
-
-	/* reopening one may close the other, but not the one reopened last */
-	do
-	{
-		(void) raw_fd(file, file->file);
-		if (file->direct_file > 0)
-			(void) raw_fd(file, file->direct_file);
-	} while (FileGetRawDesc(file->file) < 0);
-
-	for (i = 0; i < n; i++)
-	{
-		bool		direct =
-			fms_temp_file_is_direct_at(file, requests[i]->offset_bytes);
-
-		requests[i]->fd = FileGetRawDesc(direct ? file->direct_file :
-										 file->file);
-	}
 }
 
 void
@@ -125,7 +132,7 @@ fms_temp_file_reserve(FmsTempFile *file, uint64 upto_bytes)
 	 * them does it, with the file locked.  If this fails, so may the write.
 	 */
 	if (charged < page && fms_temp_file_is_direct_at(file, page))
-		(void) fallocate(raw_fd(file, file->file), 0, (off_t) charged,
+		(void) fallocate(FileGetRawDesc(file->file), 0, (off_t) charged,
 						 (off_t) (page - charged));
 	file->charged_bytes = page + FMS_IO_ALIGN_BYTES;
 }

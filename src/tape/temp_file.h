@@ -28,8 +28,15 @@ typedef struct FmsTempFile
 } FmsTempFile;
 
 /*
+ * Fills in the session's temporary tablespaces, at least one and at most that
+ * many.  Returns their number.
+ */
+extern int	fms_temp_file_tablespaces(Oid *tablespaces, int most);
+
+/*
  * Opens a file, of which the current resource owner takes care, in a zeroed
- * struct.  Transfers are of multiples of block_bytes.
+ * struct, in the next temporary tablespace of the session.  Transfers are of
+ * multiples of block_bytes.
  */
 extern void fms_temp_file_open(FmsTempFile *file, uint32 block_bytes);
 
@@ -56,9 +63,14 @@ fms_temp_file_is_direct_at(const FmsTempFile *file, uint64 offset_bytes)
 		offset_bytes < file->direct_upto_bytes;
 }
 
-/* Sets the requests' descriptors.  Submit them before fd.c is called again. */
-extern void fms_temp_file_resolve(FmsTempFile *file, FmsIoRequest **requests,
-								  int n);
+/*
+ * The descriptor for transfers at that offset, or -1 if fd.c has closed it.
+ * Valid until fd.c is called again.
+ */
+extern int	fms_temp_file_fd(const FmsTempFile *file, uint64 offset_bytes);
+
+/* Reopens it, if necessary; fd.c may close any other one for that. */
+extern void fms_temp_file_reopen(FmsTempFile *file, uint64 offset_bytes);
 
 /* Charges the file up to upto_bytes; raises temp_file_limit's error. */
 extern void fms_temp_file_reserve(FmsTempFile *file, uint64 upto_bytes);

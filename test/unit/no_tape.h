@@ -17,6 +17,7 @@ NEVER_CALLED(FmsTape *, fms_tape_open,
 			 (FmsIo *io, uint32 block_bytes, bool checksums,
 			  FmsCounters *counters))
 NEVER_CALLED(void, fms_tape_close, (FmsTape *tape))
+NEVER_CALLED(bool, fms_tape_is_direct, (const FmsTape *tape))
 NEVER_CALLED(void, fms_tape_append,
 			 (FmsTape *tape, FmsIoRequest *request, char *buffer,
 			  uint32 length_bytes))
@@ -24,14 +25,15 @@ NEVER_CALLED(void, fms_tape_trim, (FmsTape *tape))
 NEVER_CALLED(bool, fms_tape_has_free, (FmsTape *tape, Size bytes))
 NEVER_CALLED(void, fms_tape_move_on, (FmsTape *tape, Size bytes))
 NEVER_CALLED(void, fms_tape_free,
-			 (FmsTape *tape, uint64 offset_bytes, Size length_bytes))
+			 (FmsTape *tape, uint64 address, Size length_bytes))
 NEVER_CALLED(void, fms_tape_read,
 			 (FmsTape *tape, FmsIoRequest **requests, int n))
+NEVER_CALLED(bool, fms_tape_is_late, (FmsTape *tape, FmsIoRequest *request))
 NEVER_CALLED(void, fms_tape_wait, (FmsTape *tape, FmsIoRequest *request))
 NEVER_CALLED(void, fms_tape_report_corrupted,
-			 (const FmsTape *tape, const char *detail))
+			 (const FmsTape *tape, int file, const char *detail))
 NEVER_CALLED(void, fms_block_check,
-			 (const FmsTape *tape, const char *block, uint32 block_bytes,
-			  uint32 run, uint32 number))
+			 (const FmsTape *tape, int file, const char *block,
+			  uint32 block_bytes, uint32 run, uint32 number))
 
 #endif							/* FMS_NO_TAPE_H */
