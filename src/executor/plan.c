@@ -12,6 +12,10 @@
  * child's tuples as they are.  custom_private holds plain ints: plans are
  * copied, and sent to parallel workers.
  *
+ * Likewise a CustomScan "FMSort Merge" in place of a Merge Append: lefttree is
+ * its first child, to which the target list refers; custom_plans are the
+ * others, and custom_private is the Merge Append without its children.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

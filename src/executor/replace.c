@@ -16,6 +16,8 @@
  *	        Seq Scan  <---------------+
  *	      Index Scan  <------------+
  *
+ * A Merge Append over foreign scans may become an FMSort Merge node (shards/).
+ *
  * Two kinds of Sorts are not replaced, but counted (fmsort_stat).  Agg itself
  * runs the Sorts of later grouping sets.  Another extension may search the
  * children of its node for Sort nodes.  The local join plan of a ForeignScan
@@ -37,7 +39,7 @@
 /* Number of the plan's Sorts. */
 typedef struct FmsSorts
 {
-	int			replaced;
+	int			replaced;		/* and Merge Appends */
 	int			left;			/* to the server */
 	int			left_to_extensions;
 } FmsSorts;

@@ -73,9 +73,9 @@ fms_shards_create(PlanState *parent, PlanState **scans, int count)
 		if (!scans[i]->async_capable)
 			continue;
 		asynchronous++;
-		shard->context = AllocSetContextCreate(CurrentMemoryContext,
-											   "fmsort shard",
-											   ALLOCSET_SMALL_SIZES);
+		shard->context = GenerationContextCreate(CurrentMemoryContext,
+												 "fmsort shard",
+												 ALLOCSET_SMALL_SIZES);
 		shard->slot = ExecInitExtraTupleSlot(parent->state,
 											 ExecGetResultType(scans[i]),
 											 &TTSOpsMinimalTuple);

@@ -255,12 +255,15 @@ ask("ALTER FOREIGN TABLE two_$_ OPTIONS (DROP async_capable)") foreach 1, 2;
 
 # ---- EXPLAIN --------------------------------------------------------------------
 
+# a batch does not fit into the memory of a shard
+set_fetch_size(400);
 my $explained = ask("SET work_mem = '128kB'; EXPLAIN (ANALYZE, FORMAT JSON)
 	SELECT * FROM four ORDER BY id");
 my ($ahead) = $explained =~ /"Read-Ahead Memory": (\d+)/;
 
 like($explained, qr/"Shard Wait Times": \[("s\d [\d.]+ ms"(, )?){4}\]/,
 	'EXPLAIN: how long each shard was waited for');
+set_fetch_size(50);
 # a shard may have one row more, and a block of memory
 ok($ahead > 0 && $ahead <= 128 + 4 * 9, 'EXPLAIN: rows read ahead are within work_mem')
   or diag($ahead);
