@@ -16,7 +16,6 @@ shards_contender() {
     esac
 }
 
-# The rows go to the client in the last one, which EXPLAIN leaves out.
 shards_query() {
     case $1 in
     limit) echo "SELECT * FROM orders ORDER BY o_comment LIMIT 1000" ;;
