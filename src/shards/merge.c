@@ -54,7 +54,8 @@ begin_node(CustomScanState *css, EState *estate, int eflags)
 	/* the planner asks neither of a Merge Append */
 	Assert(!(eflags & (EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK)));
 	/* the slots returned are those of the children */
-	css->ss.ps.ps_ProjInfo = NULL;
+	plan->scan.plan.targetlist = merge->plan.targetlist;
+	ExecInitResultTupleSlotTL(&css->ss.ps, &TTSOpsVirtual);
 	css->ss.ps.resultopsset = true;
 	css->ss.ps.resultopsfixed = false;
 
@@ -262,6 +263,8 @@ fms_merge_create_state(CustomScan *plan)
 													 T_CustomScanState);
 
 	state->css.methods = &exec_methods;
+	/* the executor would make a projection of it; begin_node() puts it back */
+	plan->scan.plan.targetlist = NIL;
 	return (Node *) state;
 }
 
