@@ -49,8 +49,12 @@ typedef struct FmsAncestry
 {
 	bool		below_extension;	/* below another extension's node */
 	bool		below_gather;
+<<<<<<< HEAD
 	const PlannedStmt *statement;
 	int			eflags;			/* the executor's, of the statement */
+=======
+	const Plan *parent;			/* NULL: none */
+>>>>>>> main
 	FmsSorts   *sorts;			/* counts them */
 } FmsAncestry;
 
@@ -167,6 +171,7 @@ replaced(Plan *plan, FmsAncestry above)
 		return plan;
 	check_stack_depth();
 
+	below.parent = plan;
 	below.below_extension |= IsA(plan, CustomScan);
 	below.below_gather |= IsA(plan, Gather) || IsA(plan, GatherMerge);
 	lefttree = replaced(plan->lefttree, below);
@@ -184,7 +189,7 @@ replaced(Plan *plan, FmsAncestry above)
 	else if (is_sort(plan))
 	{
 		above.sorts->replaced++;
-		return fms_plan_from_sort((Sort *) plan, lefttree,
+		return fms_plan_from_sort((Sort *) plan, lefttree, above.parent,
 								  above.below_gather);
 	}
 	else if (IsA(plan, MergeAppend) && !above.below_extension)
