@@ -13,17 +13,15 @@
  * the child's columns.  custom_private has a copy of the Sort with its keys
  * alone, as a node that the server copies and sends to parallel workers.
  *
-<<<<<<< HEAD
- * Likewise a CustomScan "FMSort Merge" in place of a Merge Append: lefttree is
- * its first child, to which the target list refers; custom_plans are the
- * others, and custom_private is the Merge Append without its children.
-=======
  * Unique and Group want one row of each group of equal rows.  So do, or k of
  * them, a run condition row_number(), rank() or dense_rank() <= k of the top
  * WindowAgg, which reads rows beyond it, but does not return them.  It must
  * have no other window function, which might count these rows, and evaluate
  * nothing volatile for them.
->>>>>>> main
+ *
+ * Likewise a CustomScan "FMSort Merge" in place of a Merge Append: lefttree is
+ * its first child, to which the target list refers; custom_plans are the
+ * others, and custom_private is the Merge Append without its children.
  *
  *-------------------------------------------------------------------------
  */
@@ -190,20 +188,17 @@ Plan *
 fms_plan_from_sort(const Sort *sort, Plan *child, const Plan *parent,
 				   bool below_gather)
 {
-<<<<<<< HEAD
 	CustomScan *node = node_in_place(&sort->plan, child, &plan_methods);
-=======
-	CustomScan *node = makeNode(CustomScan);
 	FmsGroupLimit limit = limit_of(parent, sort);
->>>>>>> main
 
 	node->scan.plan.parallel_aware = below_gather;
 	/* like an Incremental Sort, a node of presorted input has only a group */
 	node->flags = IsA(sort, IncrementalSort) ? 0 :
 		CUSTOMPATH_SUPPORT_BACKWARD_SCAN | CUSTOMPATH_SUPPORT_MARK_RESTORE;
-<<<<<<< HEAD
-	node->custom_private = list_make2(list_make1_int(FMS_PLAN_VERSION),
-									  keys_of(sort));
+	node->custom_private =
+		list_make2(list_make4_int(FMS_PLAN_VERSION, limit.counts,
+								  limit.columns, limit.wanted),
+				   keys_of(sort));
 	return &node->scan.plan;
 }
 
@@ -218,13 +213,6 @@ fms_plan_from_merge_append(const MergeAppend *merge, List *children)
 	bare->mergeplans = NIL;
 	node->custom_plans = list_copy_tail(children, 1);
 	node->custom_private = list_make1(bare);
-=======
-	node->custom_private =
-		list_make2(list_make4_int(FMS_PLAN_VERSION, limit.counts,
-								  limit.columns, limit.wanted),
-				   keys_of(sort));
-	node->methods = &plan_methods;
->>>>>>> main
 	return &node->scan.plan;
 }
 

@@ -49,12 +49,9 @@ typedef struct FmsAncestry
 {
 	bool		below_extension;	/* below another extension's node */
 	bool		below_gather;
-<<<<<<< HEAD
 	const PlannedStmt *statement;
 	int			eflags;			/* the executor's, of the statement */
-=======
 	const Plan *parent;			/* NULL: none */
->>>>>>> main
 	FmsSorts   *sorts;			/* counts them */
 } FmsAncestry;
 
