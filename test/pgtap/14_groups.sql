@@ -88,6 +88,8 @@ SELECT is(filtered(query), expected, query) FROM (VALUES
   ('SELECT DISTINCT id / 2 FROM r', 'drops, spills'),
   ('SELECT DISTINCT nullif(id / 2, 7) FROM r ORDER BY 1 NULLS FIRST',
    'drops, spills'),
+  ('SELECT DISTINCT nullif(id % 9999, 7) FROM r ORDER BY 1',
+   'drops, spills'),
   ('SELECT DISTINCT g, name FROM r', 'drops, spills'),
   ('SELECT g FROM r GROUP BY g', 'drops'),
   ('SELECT g, o FROM r GROUP BY g, o HAVING g > 3', 'drops'),
@@ -129,6 +131,9 @@ SELECT is(filtered(query), 'keeps, spills', query) FROM (VALUES
   ('SELECT * FROM (SELECT *, row_number() OVER w AS n, count(*) OVER (w ROWS
      BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) AS c FROM r
      WINDOW w AS (PARTITION BY g ORDER BY o)) x WHERE n = 1'),
+  ('SELECT * FROM (SELECT *, row_number() OVER w AS n, count(*) OVER w AS c
+     FROM r WINDOW w AS (PARTITION BY g ORDER BY o ROWS BETWEEN CURRENT ROW
+     AND UNBOUNDED FOLLOWING)) x WHERE n = 1'),
   ('SELECT * FROM (SELECT *, count(*) OVER (PARTITION BY g ORDER BY id) AS n
      FROM r) x WHERE n <= 2'),
   ('SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY g ORDER BY o)
