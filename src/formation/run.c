@@ -426,7 +426,7 @@ append_packed(FmsRunWriter *writer, const FmsRecord *record)
 	uint32		used = 0;
 
 	writer->packing = fms_record_can_be_packed(record) &&
-		(writer->block || fms_packing_pays(record));
+		(writer->block || fms_packing_pays(record, writer->block_bytes));
 	if (!writer->packing)
 		return false;
 	while (writer->block == NULL ||

@@ -50,12 +50,11 @@
 
 /*
  * The key is stored if the tuple has this length in bytes, or if so many bytes
- * are shared: then the record is hardly larger than PostgreSQL's.  In areas
- * below a size, short tuples make up for unused space in runs' last blocks.
+ * are shared: then the record is hardly larger than PostgreSQL's.  In small
+ * blocks, short tuples make up for unused space in runs' last blocks.
  */
 #define LONG_TUPLE_BYTES	48
 #define SHARED_MIN			2
-#define SMALL_AREA_BYTES	8192
 
 StaticAssertDecl(FMS_PACKED_TUPLE_BYTES << TAG_LENGTH_SHIFT <= PG_UINT16_MAX,
 				 "the longest tuple's tag fits");
@@ -120,7 +119,7 @@ shared_bytes(const FmsRecord *record, const char *area, uint32 room_bytes)
 		if (differing >> BITS_PER_BYTE != 0)
 			shared = (63 - pg_leftmost_one_pos64(differing)) / BITS_PER_BYTE;
 		if (record->tuple_bytes >= LONG_TUPLE_BYTES ||
-			(shared >= SHARED_MIN && room_bytes >= SMALL_AREA_BYTES))
+			(shared >= SHARED_MIN && room_bytes > FMS_PACKED_SMALL_BYTES))
 			return shared;
 	}
 	return SHARED_ENCODED;
