@@ -46,6 +46,7 @@ typedef struct FmsAncestry
 {
 	bool		below_extension;	/* below another extension's node */
 	bool		below_gather;
+	const Plan *parent;			/* NULL: none */
 	FmsSorts   *sorts;			/* counts them */
 } FmsAncestry;
 
@@ -162,6 +163,7 @@ replaced(Plan *plan, FmsAncestry above)
 		return plan;
 	check_stack_depth();
 
+	below.parent = plan;
 	below.below_extension |= IsA(plan, CustomScan);
 	below.below_gather |= IsA(plan, Gather) || IsA(plan, GatherMerge);
 	lefttree = replaced(plan->lefttree, below);
@@ -179,7 +181,7 @@ replaced(Plan *plan, FmsAncestry above)
 	else if (is_sort(plan))
 	{
 		above.sorts->replaced++;
-		return fms_plan_from_sort((Sort *) plan, lefttree,
+		return fms_plan_from_sort((Sort *) plan, lefttree, above.parent,
 								  above.below_gather);
 	}
 	if (above.sorts->replaced == before)

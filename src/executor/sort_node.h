@@ -45,11 +45,11 @@ extern void fms_plan_register(void);
 
 /*
  * A node that does what a Sort or Incremental Sort would do above `child`.
- * It shares the Sort's lists.  below_gather: parallel workers may run it, and
- * report what they did.
+ * It shares the Sort's lists.  parent: whose rows the sort's become, or NULL.
+ * below_gather: parallel workers may run it, and report what they did.
  */
 extern Plan *fms_plan_from_sort(const Sort *sort, Plan *child,
-								bool below_gather);
+								const Plan *parent, bool below_gather);
 
 extern bool fms_plan_is_ours(const Plan *plan);
 
