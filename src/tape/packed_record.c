@@ -1,8 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * packed_record.c
- *	  Records without what their tuples give again: the contents of packed
- *	  blocks.
+ *	  Packed records: what packed blocks have, without what tuples give again.
  *
  *	  record	| header | key, 2 .. 34 B | tuple, from byte 10 on | pad |
  *	  packed	| tag | head? | key's end? | tuple, from byte 16 on |
@@ -13,7 +12,6 @@
  * without the bytes that it shares with the area's prefix, which is that of
  * the first record.  A key that is a column's beginning is copied from there,
  * and other keys are encoded again from the tuple.
- *
  * A word (word.h) is packed as its value's bytes, most significant byte first.
  *
  *-------------------------------------------------------------------------

@@ -1,8 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * packed_record.h
- *	  Records without what their tuples give again: the contents of packed
- *	  blocks.
+ *	  Packed records: what packed blocks have, without what tuples give again.
  *
  *-------------------------------------------------------------------------
  */
