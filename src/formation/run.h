@@ -68,14 +68,14 @@ extern Size fms_run_writer_bytes(Size output_bytes, uint32 block_bytes);
 
 /*
  * Creates a writer, in the current context, which writes one run after
- * another.  `order`: which key of a block the merge's read order needs.  May
- * ERROR.
+ * another.  `order`: which key of a block the merge's read order needs.
+ * `packs`: runs may have packed records; not by last keys.  May ERROR.
  */
 extern FmsRunWriter *fms_run_writer_create(FmsIo *io, FmsTape *tape,
 										   FmsFirstKeyStore *first_keys,
 										   FmsOrderBy order,
 										   FmsCounters *counters,
-										   uint32 block_bytes,
+										   bool packs, uint32 block_bytes,
 										   Size output_bytes);
 
 /* Flushes, and frees the buffers until the next run is written. */
@@ -92,7 +92,7 @@ extern void fms_run_writer_destroy(FmsRunWriter *writer);
 extern void fms_run_begin(FmsRunWriter *writer, FmsRun *run, uint32 id,
 						  uint32 level, bool compressed, FmsCutoff *cutoff);
 
-/* Appends a record not less than the last one, unless beyond the cutoff. */
+/* Appends a record not less than the last one, if cutoff and filter let it. */
 extern void fms_run_append(FmsRunWriter *writer, const FmsRecord *record);
 
 /* Ends the run, which fms_run_flush() makes readable.  Returns its records. */

@@ -15,6 +15,7 @@
 
 #include "postgres.h"
 
+#include "executor/tuptable.h"
 #include "utils/sortsupport.h"
 
 #include "keys/encode.h"
@@ -100,6 +101,8 @@ typedef struct FmsColumn
 	uint64		flip;			/* bits that an integer's encoding inverts */
 	FmsSortKeys sort_keys;		/* for encode() */
 	bool		is_bytes;		/* text whose encoding is its bytes */
+	int			length;			/* of every encoding; -1: ends with the first
+								 * zero byte; 0: neither */
 } FmsColumn;
 
 struct FmsKeys
@@ -114,8 +117,11 @@ struct FmsKeys
 	AttrNumber	offset_attno;	/* attno of column `undecided` if records have
 								 * its offset; else 0 */
 	FmsWordType *words;			/* NULL: rows are not words */
+	struct FmsGroupFilter *filter;	/* or NULL */
 	MemoryContext context;		/* current at creation */
 	FmsRecordBuffer first_key;		/* the first key made last */
+	bool		cheap;			/* no column has sort keys of ICU */
+	TupleTableSlot *slot;		/* of fms_keys_encode_tuple(), or NULL */
 	FmsColumn	columns[FLEXIBLE_ARRAY_MEMBER];
 };
 

@@ -103,6 +103,8 @@ init_encoding(FmsColumn *column, const FmsKeyType *type, double tuples)
 			(uint64) (type->kind == FMS_KEY_SIGNED) << (column->bits - 1);
 	}
 	column->encode = type->encode;
+	column->length = type->kind == FMS_KEY_COLLATED &&
+		column->sort_keys.collator == NULL ? -1 : type->bytes;
 	column->is_bytes = column->sort_keys.collator == NULL &&
 		(type->function == F_BTTEXTCMP ||
 		 type->function == F_BTTEXT_PATTERN_CMP);
@@ -152,6 +154,7 @@ fms_keys_create(TupleDesc desc, const FmsKeySpec *spec)
 	keys->context = CurrentMemoryContext;
 	keys->desc = desc;
 	keys->ncolumns = spec->ncolumns;
+	keys->cheap = true;
 	keys->first_key_desc = CreateTemplateTupleDesc(spec->ncolumns);
 
 	for (i = 0; i < spec->ncolumns; i++)
@@ -165,7 +168,7 @@ fms_keys_create(TupleDesc desc, const FmsKeySpec *spec)
 		decided = decided && type && type->bytes > 0 &&
 			key_bytes + 1 + type->bytes <= FMS_KEY_MAX_BYTES;
 		/* this refuses a collation that is not determined */
-		if (!decided)
+		if (!decided || i < spec->limit.columns)
 			PrepareSortSupportFromOrderingOp(spec->operators[i],
 											 &column->comparator);
 		if (!init_encoding(column, type, spec->tuples) || keys->nencoded < i ||
@@ -173,6 +176,7 @@ fms_keys_create(TupleDesc desc, const FmsKeySpec *spec)
 			continue;
 		integers += column->bits > 0;
 		keys->nencoded++;
+		keys->cheap &= column->sort_keys.collator == NULL;
 		key_bytes += 1 + type->bytes;
 		if (decided)
 			keys->undecided = keys->nencoded;
@@ -189,6 +193,8 @@ fms_keys_create(TupleDesc desc, const FmsKeySpec *spec)
 	keys->prefix_decides = keys->undecided == keys->ncolumns &&
 		key_bytes <= FMS_PREFIX_BYTES;
 	keys->are_integers = keys->prefix_decides && integers == keys->ncolumns;
+	if (spec->limit.counts != FMS_GROUP_ALL)
+		keys->filter = fms_group_filter_create(keys, &spec->limit);
 	return keys;
 }
 
@@ -202,6 +208,12 @@ const FmsWordType *
 fms_keys_word_type(const FmsKeys *keys)
 {
 	return keys->words;
+}
+
+bool
+fms_keys_are_cheap(const FmsKeys *keys)
+{
+	return keys->cheap;
 }
 
 /*
@@ -293,4 +305,31 @@ fms_keys_encode(FmsKeys *keys, TupleTableSlot *slot, FmsKeyImage *image)
 	image->record.key_bytes = fms_key_room(writer.at - image->bytes);
 	image->record.flags = !writer.truncated &&
 		keys->nencoded == keys->ncolumns ? FMS_RECORD_EXACT : 0;
+}
+
+/* The descriptor is a copy, which no resource owner has to know. */
+static void
+make_slot(FmsKeys *keys)
+{
+	MemoryContext caller = MemoryContextSwitchTo(keys->context);
+
+	keys->slot =
+		MakeSingleTupleTableSlot(CreateTupleDescCopyConstr(keys->desc),
+								 &TTSOpsMinimalTuple);
+	MemoryContextSwitchTo(caller);
+}
+
+void
+fms_keys_encode_tuple(FmsKeys *keys, MinimalTuple tuple, Size tuple_bytes,
+					  FmsKeyImage *image)
+{
+	if (unlikely(keys->slot == NULL))
+		make_slot(keys);
+	tuple->t_len = tuple_bytes;
+	ExecStoreMinimalTuple(tuple, keys->slot, false);
+	fms_keys_encode(keys, keys->slot, image);
+	if (!(image->record.flags & FMS_RECORD_EXACT))
+		image->record.flags = fms_keys_column_flags(keys, keys->slot,
+													(const char *) tuple,
+													tuple_bytes);
 }
