@@ -40,7 +40,7 @@ extern const char *fms_replace_why_not(const PlanState *planstate,
 
 /* ---- plan.c: the node in a plan tree ---- */
 
-/* Makes the node known to the server, once a process. */
+/* Makes our nodes known to the server, once a process. */
 extern void fms_plan_register(void);
 
 /*
@@ -51,6 +51,14 @@ extern void fms_plan_register(void);
 extern Plan *fms_plan_from_sort(const Sort *sort, Plan *child,
 								const Plan *parent, bool below_gather);
 
+/*
+ * An FMSort Merge node (shards/) that does what a Merge Append would do above
+ * these children.  It shares the Merge Append's lists.
+ */
+extern Plan *fms_plan_from_merge_append(const MergeAppend *merge,
+										List *children);
+
+/* Is it an FMSort node? */
 extern bool fms_plan_is_ours(const Plan *plan);
 
 /*
