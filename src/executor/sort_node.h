@@ -16,9 +16,11 @@
 #include "nodes/plannodes.h"
 
 #include "keys/keys.h"
+#include "sort/sort.h"
 
-/* The node's name, in EXPLAIN and to the server. */
+/* The nodes' names, in EXPLAIN and to the server. */
 #define FMS_NODE_NAME "FMSort"
+#define FMS_RUNS_NODE_NAME "FMSort Runs"
 
 /* ---- replace.c: which Sorts become FMSort nodes ---- */
 
@@ -51,7 +53,18 @@ extern void fms_plan_register(void);
 extern Plan *fms_plan_from_sort(const Sort *sort, Plan *child,
 								bool below_gather);
 
+/*
+ * What does a Gather Merge's work above a Sort of `child`: the FMSort, above a
+ * Gather of nodes that form runs.  Takes ids for new nodes from *next_node_id.
+ */
+extern Plan *fms_plan_from_gather_merge(const GatherMerge *merge, Plan *child,
+										int *next_node_id);
+
+/* Is it an FMSort? */
 extern bool fms_plan_is_ours(const Plan *plan);
+
+/* Does it form the runs of an FMSort above? */
+extern bool fms_plan_forms_runs(const Plan *plan);
 
 /*
  * Sets *spec to the node's sort keys, in the current context.  Returns the
@@ -59,6 +72,9 @@ extern bool fms_plan_is_ours(const Plan *plan);
  * another version of the library made the plan.
  */
 extern int	fms_plan_read(const CustomScan *plan, FmsKeySpec *spec);
+
+/* Raises that error. */
+extern void fms_plan_report_version(void) __attribute__((noreturn));
 
 /* ---- node.c: the node at run time ---- */
 
@@ -71,6 +87,26 @@ extern Node *fms_node_create_state(CustomScan *plan);
  */
 extern void fms_node_set_bound(PlanState *planstate, const LimitState *limit,
 							   uint64 tuples);
+
+/* ---- runs_node.c: what the participants of a parallel sort run ---- */
+
+/* Makes the state of a node that is about to begin. */
+extern Node *fms_runs_create_state(CustomScan *plan);
+
+/* Is it a Gather of nodes that form runs? */
+extern bool fms_runs_are_below(const PlanState *gather);
+
+/*
+ * In the leader, before the Gather is asked: it shall form runs for the sort.
+ * Starts no worker if the server has no shared memory for that.
+ */
+extern void fms_runs_begin(PlanState *gather, FmsSort *sort);
+
+/*
+ * The Gather has ended: adds what the workers have left to the sort, and what
+ * they have counted to *counters, which are the sort's.
+ */
+extern void fms_runs_end(PlanState *gather, FmsCounters *counters);
 
 /* ---- bound.c: how the bound of a LIMIT reaches the sorts below it ---- */
 

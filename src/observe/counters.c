@@ -151,6 +151,23 @@ fms_counters_add(FmsCounters *total, const FmsCounters *one)
 	}
 }
 
+void
+fms_counters_add_part(FmsCounters *total, const FmsCounters *part)
+{
+	int			i;
+
+	for (i = 0; i < FMS_NCOUNTERS; i++)
+	{
+		const FmsCounterInfo *info = &fms_counter_info[i];
+
+		if (info->combination == FMS_COMBINE_MAX)
+			total->values[i] = Max(total->values[i], part->values[i]);
+		else if (info->combination == FMS_COMBINE_SUM &&
+				 info->unit != FMS_UNIT_NS)
+			total->values[i] += part->values[i];
+	}
+}
+
 /* Of all merges, without the block order's part. */
 static uint64
 merge_ns(const uint64 *values)

@@ -113,6 +113,13 @@ extern void fms_counters_append(StringInfo text, const FmsCounters *counters,
 /* Adds another sort's counters; fms_counters_complete() must follow. */
 extern void fms_counters_add(FmsCounters *total, const FmsCounters *one);
 
+/*
+ * Adds what a participant of a parallel sort counted to the sort's own
+ * counters: not times, which passed at the same time, nor settings.
+ */
+extern void fms_counters_add_part(FmsCounters *total,
+								  const FmsCounters *part);
+
 /* Computes the derived counters; may be repeated. */
 extern void fms_counters_complete(FmsCounters *counters);
 

@@ -67,14 +67,15 @@ struct FmsSort
 	FmsSampler	putting;		/* divides loading between us and the input */
 	double		writing_us;		/* all time in make_room() */
 
+	FmsShare   *share;			/* NULL: no other process takes part */
 	FmsFormation *formation;	/* its memory is given back before merging */
 	FmsSpill   *spill;			/* NULL: nothing was spilled */
 	FmsHistory *history;		/* NULL: only forwards */
 
 	uint64		count;			/* tuples to be had: those in memory or on
 								 * disk, and nulls */
-	uint64		nulls;			/* of words, not counted before the end of the
-								 * input */
+	uint64		nulls;			/* of words; its own are not counted before the
+								 * end of the input */
 	uint64		nulls_at;		/* position of the first one */
 	uint64		position;		/* of the next tuple forwards */
 	bool		at_end;			/* behind the last one, having said so */
@@ -195,6 +196,17 @@ fms_sort_begin(TupleDesc desc, const FmsKeySpec *spec,
 	return sort;
 }
 
+/* The files have been closed. */
+static void
+leave_share(FmsSort *sort)
+{
+	if (sort->share)
+		fms_share_leave(sort->share);
+	sort->share = NULL;
+	sort->options.files = NULL;
+	sort->options.agreed_block_bytes = 0;
+}
+
 void
 fms_sort_reset(FmsSort *sort, uint64 bound, uint64 earlier_tuples)
 {
@@ -210,6 +222,7 @@ fms_sort_reset(FmsSort *sort, uint64 bound, uint64 earlier_tuples)
 		sort->sizing = fms_sizing_choose(mode_of(sort->options.mode),
 										 &sort->options);
 	}
+	leave_share(sort);
 	fms_formation_clear(sort->formation);
 	sort->options.bound = bound;
 	sort->options.earlier_tuples = earlier_tuples;
@@ -318,7 +331,7 @@ finish_in_memory(FmsSort *sort)
 {
 	uint64		held = fms_formation_count(sort->formation);
 	uint64		bound = sort->options.bound;
-	uint64		put = sort->tuples - fms_formation_nulls(sort->formation);
+	uint64		put = sort->tuples - sort->nulls;
 
 	/* dropped tuples count as large as the others */
 	sort->input_bytes = fms_formation_memory_bytes(sort->formation);
@@ -389,24 +402,32 @@ place_nulls(FmsSort *sort)
 {
 	const FmsWordType *type = fms_keys_word_type(sort->keys);
 
-	sort->nulls = fms_formation_nulls(sort->formation);
 	sort->nulls_at = type && type->nulls_first ? 0 : sort->count;
 	sort->count += sort->nulls;
 }
 
-void
-fms_sort_perform(FmsSort *sort)
+/* The input has ended: counts it. */
+static void
+finish_input(FmsSort *sort)
 {
-	MemoryContext caller = MemoryContextSwitchTo(sort->context);
 	double		loading_us = fms_clock_since_us(sort->putting.begun);
 
 	Assert(sort->phase == FMS_PHASE_LOADING);
+	sort->nulls += fms_formation_nulls(sort->formation);
 	fms_count_set_us(sort->counters, FMS_COUNT_INPUT_NS, loading_us -
 					 fms_sampler_own_us(&sort->putting, loading_us,
 										measured_us(sort)));
 	publish(sort);
 	fms_count_set(sort->counters, FMS_COUNT_MEMORY_BYTES,
 				  fms_formation_memory_bytes(sort->formation));
+}
+
+void
+fms_sort_perform(FmsSort *sort)
+{
+	MemoryContext caller = MemoryContextSwitchTo(sort->context);
+
+	finish_input(sort);
 	if (sort->spill)
 		finish_spilling(sort);
 	else
@@ -533,6 +554,7 @@ fms_sort_end(FmsSort *sort)
 {
 	if (sort->spill)
 		fms_spill_end(sort->spill);
+	leave_share(sort);
 	MemoryContextDelete(sort->context);
 }
 
@@ -541,4 +563,107 @@ fms_sort_count(FmsSort *sort)
 {
 	if (sort->spill)
 		fms_spill_count(sort->spill);
+}
+
+/* ---- parallel sorts ---- */
+
+/* Takes part in what is shared. */
+static void
+take_part(FmsSort *sort, FmsShare *share)
+{
+	sort->share = share;
+	sort->options.files = &share->files;
+}
+
+/*
+ * The blocks of all participants have one size, so it is chosen before any of
+ * them spills.
+ */
+dsm_handle
+fms_sort_share(FmsSort *sort)
+{
+	MemoryContext caller = MemoryContextSwitchTo(sort->context);
+	FmsOptions	options = sort->options;
+	FmsShare   *share;
+
+	Assert(sort->share == NULL && sort->spill == NULL);
+	fms_profile_device(&sort->device);
+	options.device = &sort->device;
+	options.agreed_block_bytes =
+		fms_sizing_choose(mode_of(options.mode), &options).block_bytes;
+	share = fms_share_create(&options, options.workers);
+	if (share)
+	{
+		sort->options.agreed_block_bytes = options.agreed_block_bytes;
+		take_part(sort, share);
+	}
+	MemoryContextSwitchTo(caller);
+	return share ? dsm_segment_handle(share->segment) : DSM_HANDLE_INVALID;
+}
+
+FmsSort *
+fms_sort_join(TupleDesc desc, const FmsKeySpec *spec, dsm_handle handle,
+			  int worker, FmsCounters *counters)
+{
+	FmsShare   *share = fms_share_join(handle, worker);
+	FmsOptions	options = share->shared->options;
+	FmsSort    *sort;
+
+	/* the leader does it */
+	options.materialize = false;
+	sort = fms_sort_begin(desc, spec, &options, counters);
+	take_part(sort, share);
+	return sort;
+}
+
+void
+fms_sort_hand_over(FmsSort *sort)
+{
+	MemoryContext caller = MemoryContextSwitchTo(sort->context);
+	FmsPart    *part =
+		&sort->share->shared->parts[sort->share->files.participant - 1];
+
+	finish_input(sort);
+	if (sort->options.bound > 0)
+		fms_formation_finish(sort->formation);
+	if (fms_formation_count(sort->formation) > 0)
+		write_run(sort, fms_formation_memory_bytes(sort->formation));
+	fms_formation_give_back(sort->formation);
+	if (sort->spill)
+		fms_spill_reduce(sort->spill, NULL, sort->input_bytes);
+	fms_count_set_us(sort->counters, FMS_COUNT_FORMATION_NS,
+					 fms_clock_since_us(sort->putting.begun));
+	fms_count_set(sort->counters, FMS_COUNT_INPUT_BYTES, sort->input_bytes);
+	fms_count_set(sort->counters, FMS_COUNT_METHOD,
+				  FMS_METHOD_EXTERNAL_MERGE);
+	part->tuples = sort->tuples;
+	part->input_bytes = sort->input_bytes;
+	part->count = sort->count;
+	part->nulls = sort->nulls;
+	if (sort->spill)
+		fms_spill_hand_over(sort->spill, part);
+	memcpy(part->counters, sort->counters, FMS_COUNTERS_BYTES);
+	MemoryContextSwitchTo(caller);
+}
+
+const FmsCounters *
+fms_sort_adopt(FmsSort *sort, int worker)
+{
+	MemoryContext caller = MemoryContextSwitchTo(sort->context);
+	const FmsPart *part = &sort->share->shared->parts[worker];
+
+	sort->tuples += part->tuples;
+	sort->input_bytes += part->input_bytes;
+	sort->count += part->count;
+	sort->nulls += part->nulls;
+	if (part->nruns > 0)
+	{
+		FmsSharedFiles files = fms_share_files(sort->share, worker);
+
+		if (sort->spill == NULL)
+			begin_spill(sort);
+		fms_spill_adopt(sort->spill, part, &files);
+	}
+	MemoryContextSwitchTo(caller);
+	return (const FmsCounters *) part->counters;
 }

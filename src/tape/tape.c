@@ -59,7 +59,7 @@ is_at_end(const FmsTape *tape)
 
 FmsTape *
 fms_tape_open(FmsIo *io, uint32 block_bytes, bool checksums,
-			  FmsCounters *counters)
+			  const FmsSharedFiles *shared, FmsCounters *counters)
 {
 	FmsTape    *tape = palloc0(sizeof(FmsTape));
 
@@ -67,14 +67,27 @@ fms_tape_open(FmsIo *io, uint32 block_bytes, bool checksums,
 
 	tape->io = io;
 	tape->counters = counters;
-	tape->salt = fms_checksum_new_salt();
+	tape->salt = shared ? shared->salt : fms_checksum_new_salt();
 	tape->checksums = checksums;
 	tape->here = EXTENT_FROM(0);
 	tape->files = palloc(sizeof(FmsTempFile *));
 	tape->files[0] = palloc0(sizeof(FmsTempFile));
 	tape->nfiles = 1;
-	fms_temp_file_open(tape->files[0], block_bytes);
+	fms_temp_file_open(tape->files[0], block_bytes, shared);
 	return tape;
+}
+
+uint64
+fms_tape_adopt(FmsTape *tape, const FmsTempFile *written,
+			   const FmsSharedFiles *shared)
+{
+	int			number = tape->nfiles;
+	FmsTempFile *file = palloc0(sizeof(FmsTempFile));
+
+	fms_temp_file_adopt(file, written, shared);
+	tape->files = repalloc(tape->files, (number + 1) * sizeof(FmsTempFile *));
+	tape->files[tape->nfiles++] = file;
+	return (uint64) number << FMS_TAPE_OFFSET_BITS;
 }
 
 void

@@ -40,13 +40,48 @@
 #define RESERVE_MIN_BYTES	((uint64) 64 * 1024)
 #define RESERVE_MAX_BYTES	((uint64) 8 * 1024 * 1024)
 
+/* Kind of a file in a set (base/shared_files.h). */
+#define TAPE_NAME			"tape"
+
 void
-fms_temp_file_open(FmsTempFile *file, uint32 block_bytes)
+fms_temp_file_open(FmsTempFile *file, uint32 block_bytes,
+				   const FmsSharedFiles *shared)
 {
+	char		name[FMS_SHARED_NAME_BYTES];
+
 	file->block_bytes = block_bytes;
 	file->direct_from_bytes = file->direct_upto_bytes = PG_UINT64_MAX;
 	PrepareTempTablespaces();
-	file->file = OpenTemporaryFile(false);
+	file->file = shared == NULL ? OpenTemporaryFile(false) :
+		FileSetCreate(shared->set,
+					  fms_shared_file_name(shared, TAPE_NAME, name));
+}
+
+/* Opens a virtual file on the path, which exists. */
+static File
+open_again(const char *path, int flags)
+{
+	File		file = PathNameOpenTemporaryFile(path, O_RDWR | flags);
+
+	if (file <= 0)
+		elog(ERROR, "sort temporary file \"%s\" has disappeared", path);
+	return file;
+}
+
+void
+fms_temp_file_adopt(FmsTempFile *file, const FmsTempFile *written,
+					const FmsSharedFiles *shared)
+{
+	char		name[FMS_SHARED_NAME_BYTES];
+
+	*file = *written;
+	(void) fms_shared_file_name(shared, TAPE_NAME, name);
+	file->file = FileSetOpen(shared->set, name, O_RDWR);
+	if (file->file <= 0)
+		elog(ERROR, "shared sort temporary file \"%s\" has disappeared",
+			 name);
+	if (written->direct_file > 0)
+		file->direct_file = open_again(FilePathName(file->file), PG_O_DIRECT);
 }
 
 void
@@ -157,9 +192,7 @@ open_direct(FmsTempFile *file)
 		return false;
 	}
 
-	file->direct_file = PathNameOpenTemporaryFile(path, O_RDWR | PG_O_DIRECT);
-	if (file->direct_file <= 0)
-		elog(ERROR, "sort temporary file \"%s\" has disappeared", path);
+	file->direct_file = open_again(path, PG_O_DIRECT);
 	return true;
 }
 

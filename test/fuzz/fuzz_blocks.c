@@ -256,8 +256,10 @@ write_runs(bool checksums, Size share_bytes)
 	plan.frees = shim_below(2);
 	plan.io = &io;
 	plan.counters = counters;
-	plan.tape = fms_tape_open(&io, plan.block_bytes, checksums, counters);
-	plan.first_keys = fms_first_keys_create(NULL, counters, share_bytes);
+	plan.tape = fms_tape_open(&io, plan.block_bytes, checksums, NULL,
+							  counters);
+	plan.first_keys = fms_first_keys_create(NULL, counters, share_bytes,
+											NULL);
 	writer = fms_run_writer_create(&io, plan.tape, plan.first_keys,
 								   plan.mode->order, counters,
 								   plan.block_bytes, 65536);
