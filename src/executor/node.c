@@ -260,10 +260,10 @@ load(FmsSortState *state)
 	state->started = true;
 	estate->es_direction = ForwardScanDirection;
 	if (state->gather)
-		fms_runs_begin(state->gather, state->sort);
+		fms_runs_begin(state->gather, state->sort, state->counters);
 	put_tuples(state);
 	if (state->gather)
-		fms_runs_end(state->gather, state->counters);
+		fms_runs_end(state->gather);
 	fms_sort_perform(state->sort);
 	estate->es_direction = direction;
 	state->loaded = true;

@@ -18,6 +18,7 @@
 
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
 
 #include "executor/sort_node.h"
 
@@ -133,6 +134,19 @@ gather_from(const GatherMerge *merge, Plan *child)
 	return &gather->plan;
 }
 
+/*
+ * Rows of all participants, of which each is expected to get sort_rows: the
+ * leader does less, the more workers it has to attend to (costsize.c).
+ */
+static double
+rows_of_all(double sort_rows, int nworkers)
+{
+	double		leader = 1 - 0.3 * nworkers;
+
+	return sort_rows *
+		(nworkers + (parallel_leader_participation ? Max(leader, 0) : 0));
+}
+
 /* Does the list return the child's columns, all of them and in order? */
 static bool
 is_pass_through(const List *tlist, const List *child_tlist)
@@ -168,6 +182,8 @@ fms_plan_from_gather_merge(const GatherMerge *merge, Plan *child,
 
 	merging.plan = merge->plan;
 	merging.plan.plan_node_id = (*next_node_id)++;
+	merging.plan.plan_rows = rows_of_all(sort->plan.plan_rows,
+										 merge->num_workers);
 	if (is_pass_through(merge->plan.targetlist, sort->plan.targetlist))
 		return fms_plan_from_sort(&merging, gather_from(merge, runs), false);
 

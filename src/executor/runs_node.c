@@ -35,10 +35,11 @@ typedef struct FmsRunsState
 	FmsKeySpec	spec;
 
 	FmsSort    *sort;			/* leader: where its tuples go */
+	FmsCounters *counters;		/* that sort's */
+	int			nworkers;		/* planned; -1: not known yet */
+	FmsCounters *parts;			/* what the leader, and then each worker, has
+								 * counted last; NULL: nothing yet */
 	dsm_handle	handle;			/* DSM_HANDLE_INVALID: no worker takes part */
-	int			planned;		/* workers; -1: not known yet */
-	FmsCounters *formed;		/* leader: what it and then each worker have
-								 * counted, or NULL */
 } FmsRunsState;
 
 static void
@@ -48,7 +49,7 @@ begin_runs(CustomScanState *css, EState *estate, int eflags)
 	CustomScan *plan = (CustomScan *) css->ss.ps.plan;
 
 	(void) fms_plan_read(plan, &state->spec);
-	state->planned = -1;
+	state->nworkers = -1;
 	outerPlanState(css) = ExecInitNode(outerPlan(plan), estate, eflags);
 }
 
@@ -72,7 +73,7 @@ form_and_hand_over(FmsRunsState *state)
 	MemoryContext caller = MemoryContextSwitchTo(estate->es_query_cxt);
 	FmsSort    *sort = fms_sort_join(ExecGetResultType(child), &state->spec,
 									 state->handle, ParallelWorkerNumber,
-									 fms_progress_begin());
+									 palloc0(sizeof(FmsCounters)));
 
 	MemoryContextSwitchTo(caller);
 	put_tuples(child, sort);
@@ -85,10 +86,15 @@ exec_runs(CustomScanState *css)
 {
 	FmsRunsState *state = (FmsRunsState *) css;
 
-	if (state->sort)
-		put_tuples(outerPlanState(css), state->sort);
-	else
+	if (state->sort == NULL)
 		form_and_hand_over(state);
+	else
+	{
+		put_tuples(outerPlanState(css), state->sort);
+		fms_sort_count(state->sort);
+		if (state->parts)
+			state->parts[0] = *state->counters;
+	}
 	return NULL;
 }
 
@@ -116,39 +122,52 @@ fms_runs_are_below(const PlanState *gather)
 		fms_plan_forms_runs(outerPlan(gather->plan));
 }
 
-void
-fms_runs_begin(PlanState *gather, FmsSort *sort)
+/* How many workers shall start?  0: the plan has none, or may have none now. */
+static int
+workers_to_start(const FmsRunsState *state)
 {
-	FmsRunsState *state = (FmsRunsState *) outerPlanState(gather);
-	/* the plan was made for this execution (replace.c) */
-	Gather	   *plan = (Gather *) gather->plan;
-
-	state->sort = sort;
-	state->handle = DSM_HANDLE_INVALID;
-	if (!gather->state->es_use_parallel_mode)
-		return;
-	if (state->planned < 0)
-		state->planned = plan->num_workers;
-	if (state->planned > 0)
-		state->handle = fms_sort_share(sort);
-	plan->num_workers = state->handle == DSM_HANDLE_INVALID ? 0 :
-		state->planned;
+	return state->css.ss.ps.state->es_use_parallel_mode ? state->nworkers : 0;
 }
 
 void
-fms_runs_end(PlanState *gather, FmsCounters *counters)
+fms_runs_begin(PlanState *gather, FmsSort *sort, FmsCounters *counters)
+{
+	FmsRunsState *state = (FmsRunsState *) outerPlanState(gather);
+	/* it is this execution's own (replace.c) */
+	Gather	   *plan = (Gather *) gather->plan;
+
+	state->sort = sort;
+	state->counters = counters;
+	if (state->nworkers < 0)
+	{
+		state->nworkers = plan->num_workers;
+		state->parts =
+			MemoryContextAlloc(gather->state->es_query_cxt,
+							   (1 + plan->num_workers) * sizeof(FmsCounters));
+	}
+	memset(state->parts, 0, (1 + state->nworkers) * sizeof(FmsCounters));
+	state->handle = workers_to_start(state) == 0 ? DSM_HANDLE_INVALID :
+		fms_sort_share(sort, fms_progress_is_shared(counters) ?
+					   counters : NULL);
+	plan->num_workers = state->handle == DSM_HANDLE_INVALID ? 0 :
+		state->nworkers;
+}
+
+void
+fms_runs_end(PlanState *gather)
 {
 	FmsRunsState *state = (FmsRunsState *) outerPlanState(gather);
 	int			i;
 
 	if (state->handle == DSM_HANDLE_INVALID)
 		return;
-	for (i = 0; i < state->planned; i++)
-	{
-		const FmsCounters *part = fms_sort_adopt(state->sort, i);
-
-		fms_counters_add_part(counters, part);
-	}
+	for (i = 0; i < state->nworkers; i++)
+		state->parts[1 + i] = *fms_sort_adopt(state->sort, i);
+	fms_counters_begin_change(state->counters);
+	for (i = 0; i < state->nworkers; i++)
+		fms_counters_add_part(state->counters, &state->parts[1 + i]);
+	fms_count_set(state->counters, FMS_COUNT_WORKERS_TUPLES, 0);
+	fms_counters_end_change(state->counters);
 }
 
 /* ---- parallel query ---- */
@@ -183,6 +202,10 @@ join_shared(CustomScanState *css, shm_toc *toc, void *memory)
 static void
 explain_runs(CustomScanState *css, List *ancestors, ExplainState *es)
 {
+	FmsRunsState *state = (FmsRunsState *) css;
+
+	if (es->analyze && state->parts)
+		fms_explain_parts(state->parts, 1 + state->nworkers, es);
 }
 
 static const CustomExecMethods exec_methods = {

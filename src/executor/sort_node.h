@@ -97,16 +97,15 @@ extern Node *fms_runs_create_state(CustomScan *plan);
 extern bool fms_runs_are_below(const PlanState *gather);
 
 /*
- * In the leader, before the Gather is asked: it shall form runs for the sort.
- * Starts no worker if the server has no shared memory for that.
+ * In the leader, before the Gather is asked: it shall form runs for the sort,
+ * which has these counters.  Without shared memory for that, the Gather will
+ * start no worker.
  */
-extern void fms_runs_begin(PlanState *gather, FmsSort *sort);
+extern void fms_runs_begin(PlanState *gather, FmsSort *sort,
+						   FmsCounters *counters);
 
-/*
- * The Gather has ended: adds what the workers have left to the sort, and what
- * they have counted to *counters, which are the sort's.
- */
-extern void fms_runs_end(PlanState *gather, FmsCounters *counters);
+/* The Gather has ended: adds what the workers have left to the sort. */
+extern void fms_runs_end(PlanState *gather);
 
 /* ---- bound.c: how the bound of a LIMIT reaches the sorts below it ---- */
 

@@ -107,28 +107,32 @@ fms_counter_shown(const FmsCounters *counters, FmsCounter counter,
 }
 
 void
+fms_counter_append(StringInfo text, const FmsCounters *counters,
+				   FmsCounter counter)
+{
+	FmsNumber	number = fms_counter_number(counters, counter);
+	const char *name = fms_counter_name(counters, counter);
+
+	appendStringInfo(text, "%s%s: ", text->len > 0 ? "  " : "",
+					 fms_counter_info[counter].label);
+	if (name)
+		appendStringInfoString(text, name);
+	else
+		appendStringInfo(text, "%.*f%s%s", number.digits, number.value,
+						 number.unit ? " " : "",
+						 number.unit ? number.unit : "");
+}
+
+void
 fms_counters_append(StringInfo text, const FmsCounters *counters,
 					FmsLine from, FmsLine to)
 {
-	const char *gap = "";
 	int			i;
 
 	for (i = 0; i < FMS_NCOUNTERS; i++)
 	{
-		FmsNumber	number = fms_counter_number(counters, i);
-		const char *name;
-
-		if (!fms_counter_shown(counters, i, from, to))
-			continue;
-		name = fms_counter_name(counters, i);
-		appendStringInfo(text, "%s%s: ", gap, fms_counter_info[i].label);
-		if (name)
-			appendStringInfoString(text, name);
-		else
-			appendStringInfo(text, "%.*f%s%s", number.digits, number.value,
-							 number.unit ? " " : "",
-							 number.unit ? number.unit : "");
-		gap = "  ";
+		if (fms_counter_shown(counters, i, from, to))
+			fms_counter_append(text, counters, i);
 	}
 }
 

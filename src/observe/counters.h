@@ -106,7 +106,11 @@ extern FmsNumber fms_counter_number(const FmsCounters *counters,
 extern bool fms_counter_shown(const FmsCounters *counters, FmsCounter counter,
 							  FmsLine from, FmsLine to);
 
-/* Appends these counters: "Label: value  Label: value". */
+/* Appends the counter, behind a gap if there are others: "Label: value". */
+extern void fms_counter_append(StringInfo text, const FmsCounters *counters,
+							   FmsCounter counter);
+
+/* Appends these counters. */
 extern void fms_counters_append(StringInfo text, const FmsCounters *counters,
 								FmsLine from, FmsLine to);
 

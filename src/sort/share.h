@@ -28,7 +28,7 @@ typedef struct FmsPart
 	bool		compressed;		/* some runs have compressed chunks */
 	FmsTempFile tape;			/* as the worker had it open */
 	Size		first_keys_largest_bytes;	/* of any chunk in their file */
-	uint64		counters[FMS_COUNTERS_BYTES / sizeof(uint64)];
+	uint64		counters[FMS_COUNTERS_BYTES / sizeof(uint64)];	/* FmsCounters */
 } FmsPart;
 
 /* In a segment of dynamic shared memory of the sort's own. */
@@ -37,6 +37,8 @@ typedef struct FmsShared
 	SharedFileSet set;
 	uint32		salt;			/* of all checksums */
 	FmsOptions	options;		/* the leader's, without its pointers */
+	FmsCounters *leader;		/* the leader's counters if they are in the
+								 * server's shared memory, or NULL */
 	int			nworkers;
 	FmsPart		parts[FLEXIBLE_ARRAY_MEMBER];	/* by worker number */
 } FmsShared;

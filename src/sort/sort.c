@@ -56,6 +56,7 @@ struct FmsSort
 	FmsCounters *counters;		/* the caller's; written only, not for every
 								 * tuple */
 	uint64		tuples;			/* put into it */
+	uint64		published;		/* of them, counted */
 	uint64		input_bytes;	/* of them, where they are not in memory */
 	int			runs;			/* written by run formation */
 	Size		budget_bytes;	/* for tuples and entries */
@@ -160,6 +161,7 @@ start(FmsSort *sort)
 	announce(sort);
 	sort->phase = FMS_PHASE_LOADING;
 	sort->tuples = 0;
+	sort->published = 0;
 	sort->runs = 0;
 	sort->input_bytes = 0;
 	sort->count = 0;
@@ -254,6 +256,12 @@ begin_spill(FmsSort *sort)
 static void
 publish(FmsSort *sort)
 {
+	FmsCounters *leader = sort->share ? sort->share->shared->leader : NULL;
+
+	if (leader && fms_shared_files_are_workers(sort->options.files))
+		fms_count_atomically(leader, FMS_COUNT_WORKERS_TUPLES,
+							 sort->tuples - sort->published);
+	sort->published = sort->tuples;
 	fms_count_set(sort->counters, FMS_COUNT_TUPLES, sort->tuples);
 }
 
@@ -406,20 +414,28 @@ place_nulls(FmsSort *sort)
 	sort->count += sort->nulls;
 }
 
-/* The input has ended: counts it. */
+/* Counts what has come in, and the time since the first call. */
 static void
-finish_input(FmsSort *sort)
+count_input(FmsSort *sort)
 {
 	double		loading_us = fms_clock_since_us(sort->putting.begun);
 
-	Assert(sort->phase == FMS_PHASE_LOADING);
-	sort->nulls += fms_formation_nulls(sort->formation);
+	fms_count_set_us(sort->counters, FMS_COUNT_FORMATION_NS, loading_us);
 	fms_count_set_us(sort->counters, FMS_COUNT_INPUT_NS, loading_us -
 					 fms_sampler_own_us(&sort->putting, loading_us,
 										measured_us(sort)));
 	publish(sort);
 	fms_count_set(sort->counters, FMS_COUNT_MEMORY_BYTES,
 				  fms_formation_memory_bytes(sort->formation));
+}
+
+/* The input has ended. */
+static void
+finish_input(FmsSort *sort)
+{
+	Assert(sort->phase == FMS_PHASE_LOADING);
+	count_input(sort);
+	sort->nulls += fms_formation_nulls(sort->formation);
 }
 
 void
@@ -561,6 +577,8 @@ fms_sort_end(FmsSort *sort)
 void
 fms_sort_count(FmsSort *sort)
 {
+	if (sort->phase == FMS_PHASE_LOADING)
+		count_input(sort);
 	if (sort->spill)
 		fms_spill_count(sort->spill);
 }
@@ -580,7 +598,7 @@ take_part(FmsSort *sort, FmsShare *share)
  * them spills.
  */
 dsm_handle
-fms_sort_share(FmsSort *sort)
+fms_sort_share(FmsSort *sort, FmsCounters *progress)
 {
 	MemoryContext caller = MemoryContextSwitchTo(sort->context);
 	FmsOptions	options = sort->options;
@@ -594,6 +612,7 @@ fms_sort_share(FmsSort *sort)
 	share = fms_share_create(&options, options.workers);
 	if (share)
 	{
+		share->shared->leader = progress;
 		sort->options.agreed_block_bytes = options.agreed_block_bytes;
 		take_part(sort, share);
 	}
