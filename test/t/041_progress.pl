@@ -337,7 +337,8 @@ ok(wait_until(sub { sorts_running() == 0 }),
 $session = $node->background_psql('postgres');
 $pid = $session->query_safe('SELECT pg_backend_pid()');
 close_gate(7);
-$session->query_safe('SET max_parallel_workers_per_gather = 2');
+$session->query_safe('SET max_parallel_workers_per_gather = 2;
+	SET fmsort.parallel = off');
 start('SELECT id FROM t WHERE id % 1000 <> 0 OR gate(7) > 0 ORDER BY pay, id');
 ok( wait_until(
 		sub {
