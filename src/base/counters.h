@@ -50,6 +50,8 @@ typedef enum FmsPhase
 typedef enum FmsDirectReason
 {
 	FMS_DIRECT_AS_SET,			/* the setting says so */
+	FMS_DIRECT_SYNC,			/* cached: the kernel can read ahead only
+								 * there */
 	FMS_DIRECT_ROOM,			/* cached: memory has room for the spill */
 	FMS_DIRECT_NO_ROOM,			/* direct: it has not */
 	FMS_DIRECT_HALF,			/* direct: half of a spill that memory does
@@ -58,7 +60,8 @@ typedef enum FmsDirectReason
 } FmsDirectReason;
 
 /* Does the reason choose the page cache?  AS_SET chooses nothing. */
-#define FMS_DIRECT_REASON_CACHES(reason)	((reason) == FMS_DIRECT_ROOM)
+#define FMS_DIRECT_REASON_CACHES(reason) \
+	((reason) == FMS_DIRECT_SYNC || (reason) == FMS_DIRECT_ROOM)
 
 /* Why the latest run is compressed, or is not. */
 typedef enum FmsCompressReason
@@ -110,6 +113,9 @@ typedef enum FmsCompressReason
 	COUNTER(WORKERS_TUPLES, NUMBER, LAST, NONE, NULL, NULL) \
 	COUNTER(LAST_GROUP, NUMBER, LAST, NONE, NULL, NULL) \
 	COUNTER(TUPLES, NUMBER, SUM, LOG, "Rows", "tuples") \
+	/* what was not done: rows beyond a bound */ \
+	COUNTER(ROWS_REFUSED, NUMBER, SUM, LESS, "Rows Refused", \
+			"rows_refused") \
 	/* bytes of tuples and entries: in memory when the input ended; if */ \
 	/* memory had held them all; merged from memory, not written */ \
 	COUNTER(MEMORY_BYTES, NUMBER, MAX, NONE, NULL, NULL) \

@@ -88,6 +88,7 @@ typedef struct FmsOptions
 	FmsCompressChoice compression;	/* of blocks on disk */
 	bool		checksums;		/* of blocks on disk */
 	bool		materialize;	/* write the result, too: for comparison */
+	bool		cutoff;			/* refuse tuples by what the runs have */
 	uint32		assist_blocks;	/* l; 0 = automatic */
 	uint32		block_bytes;	/* 0 = automatic, else a multiple of 512 */
 	Size		memory_bytes;	/* work_mem */

@@ -238,7 +238,8 @@ collect(FmsProbe *probe, uint32 depth)
 
 	for (uint32 i = 0; i < depth; i++)
 	{
-		if (probe->requests[i].state != FMS_IO_DONE)
+		if (probe->requests[i].state != FMS_IO_DONE &&
+			probe->requests[i].state != FMS_IO_ANNOUNCED)
 			continue;
 		fms_tape_wait(probe->tape, &probe->requests[i]);
 		n++;

@@ -28,6 +28,7 @@ static int	compression_setting = FMS_COMPRESS_AUTO;
 static bool checksums_setting = false;
 static bool parallel_setting = true;
 static bool materialize_setting = false;
+static bool cutoff_setting = true;
 static int	log_min_duration_setting = -1;
 
 #define SETTING_VALUE(choice, name)	{name, choice, false},
@@ -145,6 +146,12 @@ fms_settings_define(void)
 							&log_min_duration_setting, -1, -1, INT_MAX,
 							PGC_SUSET, GUC_UNIT_MS,
 							NULL, NULL, NULL);
+	DefineCustomBoolVariable("fmsort.debug_cutoff",
+							 "Whether sorts that spill refuse rows beyond a LIMIT.",
+							 "\"off\" is there to compare with.",
+							 &cutoff_setting, true,
+							 PGC_SUSET, GUC_NOT_IN_SAMPLE | GUC_EXPLAIN,
+							 NULL, NULL, NULL);
 	DefineCustomBoolVariable("fmsort.debug_materialize",
 							 "Whether sorts that spill write their result to disk before they return it.",
 							 "It doubles what they write and read: for comparison only.",
@@ -181,6 +188,7 @@ fms_settings_snapshot(FmsOptions *options, double expected_bytes)
 	options->compression = compression_setting;
 	options->checksums = checksums_setting;
 	options->materialize = materialize_setting;
+	options->cutoff = cutoff_setting;
 	options->assist_blocks = assist_blocks_setting;
 	options->block_bytes = block_size_setting;
 	options->memory_bytes = (Size) work_mem * 1024;

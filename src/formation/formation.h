@@ -54,6 +54,10 @@ extern Size fms_formation_refused_at(const FmsFormation *formation);
  */
 extern void fms_formation_set_bound(FmsFormation *formation, uint64 bound);
 
+/* From now on, drops tuples not less than the record or first key. */
+extern void fms_formation_set_cutoff(FmsFormation *formation,
+									 const FmsRecord *record);
+
 /*
  * Sorts the tuples, stably; get() returns them by their positions, valid until
  * the next call.

@@ -52,8 +52,8 @@ struct FmsFormation
 	Size		records_bytes;	/* of the arena's data */
 	uint64		nulls;			/* rows that are counted only */
 	uint64		bound;			/* rows wanted; 0: all */
-	FmsRecordBuffer cutoff;		/* the last of the rows wanted; no record: not
-								 * known yet */
+	FmsRecordBuffer cutoff;		/* the rows wanted do not exceed it; no
+								 * record: not known yet */
 	double		shrink_us;		/* total time in shrink() */
 };
 

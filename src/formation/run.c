@@ -48,6 +48,9 @@ struct FmsRunWriter
 	uint32		block_bytes;
 	FmsBlockHeader *block;		/* open block in the buffer, or NULL */
 	FmsRun	   *run;			/* open run, or NULL */
+	uint64		records;		/* in its closed blocks */
+	FmsCutoff  *cutoff;			/* of its records, or NULL */
+	bool		over;			/* the others are beyond the cutoff */
 	uint64		next_address;	/* after the last block */
 	FmsCompressor *compressor;	/* NULL: no run has been compressed */
 	bool		compressing;	/* the open run, so far */
@@ -132,7 +135,7 @@ fms_run_writer_destroy(FmsRunWriter *writer)
 
 void
 fms_run_begin(FmsRunWriter *writer, FmsRun *run, uint32 id, uint32 level,
-			  bool compressed)
+			  bool compressed, FmsCutoff *cutoff)
 {
 	Assert(writer->run == NULL);
 
@@ -146,6 +149,9 @@ fms_run_begin(FmsRunWriter *writer, FmsRun *run, uint32 id, uint32 level,
 	run->id = id;
 	run->level = level;
 	writer->run = run;
+	writer->records = 0;
+	writer->cutoff = cutoff;
+	writer->over = false;
 }
 
 /*
@@ -266,6 +272,7 @@ close_block(FmsRunWriter *writer)
 		   writer->block_bytes - block->used_bytes);
 	fms_checksum_set(&block->checksum, writer->block_bytes,
 					 writer->tape->salt, writer->tape->checksums);
+	writer->records += block->records;
 	fms_write_buffer_done(writer->buffer);
 	writer->block = NULL;
 }
@@ -338,19 +345,26 @@ keep_last_key(FmsRunWriter *writer, const FmsRecord *record)
 
 /*
  * Opens a block unless the open one has this magic and room for `bytes`, which
- * begin with the record.
+ * begin with the record.  Returns false if the record is beyond the cutoff.
  */
-static inline void
+static inline bool
 make_space(FmsRunWriter *writer, uint32 bytes, const FmsRecord *record,
 		   uint32 magic)
 {
 	if (likely(writer->block && writer->block->magic == magic &&
 			   block_space(writer) >= bytes))
-		return;
+		return true;
+	/* a block without a record ends the chain of one */
+	if (writer->cutoff && writer->block && !writer->over)
+		writer->over = !fms_cutoff_note(writer->cutoff, record,
+										Max(1, writer->block->records));
+	if (writer->over)
+		return false;
 	note_first_key(writer, record);
 	if (writer->block)
 		close_block(writer);
 	open_block(writer, magic);
+	return true;
 }
 
 /* Writes the chunk being filled, if any, into a block. */
@@ -366,7 +380,8 @@ end_chunk(FmsRunWriter *writer)
 	if (chunk == NULL)
 		return;
 	bytes = fms_compressed_chunk_size(chunk);
-	make_space(writer, bytes, first, FMS_BLOCK_COMPRESSED_MAGIC);
+	if (!make_space(writer, bytes, first, FMS_BLOCK_COMPRESSED_MAGIC))
+		return;
 	copy_to_block(writer, (const char *) chunk, bytes);
 	writer->block->records += chunk->records;
 	writer->record_bytes += chunk->record_bytes;
@@ -381,7 +396,8 @@ end_chunk(FmsRunWriter *writer)
 static inline void
 append_to_block(FmsRunWriter *writer, const FmsRecord *record, uint32 bytes)
 {
-	make_space(writer, bytes, record, FMS_BLOCK_MAGIC);
+	if (!make_space(writer, bytes, record, FMS_BLOCK_MAGIC))
+		return;
 	writer->block->records++;
 	if (bytes <= block_space(writer))
 	{
@@ -403,6 +419,8 @@ fms_run_append(FmsRunWriter *writer, const FmsRecord *record)
 	FmsRun	   *run = writer->run;
 	uint32		bytes = fms_record_bytes(record);
 
+	if (unlikely(writer->over))
+		return;
 	run->largest_bytes = Max(run->largest_bytes, bytes);
 	if (unlikely(writer->compressing))
 	{
@@ -417,7 +435,7 @@ fms_run_append(FmsRunWriter *writer, const FmsRecord *record)
 	append_to_block(writer, record, bytes);
 }
 
-void
+uint64
 fms_run_finish(FmsRunWriter *writer)
 {
 	if (writer->compressing)
@@ -427,4 +445,5 @@ fms_run_finish(FmsRunWriter *writer)
 	fms_write_buffer_end_page(writer->buffer);
 	fms_first_keys_finish(writer->first_keys, &writer->run->first_keys);
 	writer->run = NULL;
+	return writer->records;
 }

@@ -10,6 +10,7 @@
 
 #include "postgres.h"
 
+#include "formation/cutoff.h"
 #include "order/first_key_store.h"
 #include "order/read_order.h"
 #include "tape/tape.h"
@@ -87,16 +88,17 @@ extern void fms_run_writer_destroy(FmsRunWriter *writer);
 
 /*
  * Begins an empty run in *run.  Compressed: its blocks hold compressed chunks
- * until a record is too large for a chunk.  Current context; may ERROR.
+ * until a record is too large for a chunk.  cutoff, or NULL: notes the run's
+ * records and may end it.  Current context; may ERROR.
  */
 extern void fms_run_begin(FmsRunWriter *writer, FmsRun *run, uint32 id,
-						  uint32 level, bool compressed);
+						  uint32 level, bool compressed, FmsCutoff *cutoff);
 
-/* Appends a record that is not less than the previous one. */
+/* Appends a record not less than the last one, unless beyond the cutoff. */
 extern void fms_run_append(FmsRunWriter *writer, const FmsRecord *record);
 
-/* Ends the run, which can be read after fms_run_flush(). */
-extern void fms_run_finish(FmsRunWriter *writer);
+/* Ends the run, which fms_run_flush() makes readable.  Returns its records. */
+extern uint64 fms_run_finish(FmsRunWriter *writer);
 
 /* Bytes of records that the writer has compressed, and of their chunks. */
 extern void fms_run_compressed(const FmsRunWriter *writer,

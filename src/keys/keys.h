@@ -68,6 +68,18 @@ extern uint16 fms_keys_column_flags(FmsKeys *keys, TupleTableSlot *slot,
 extern int	fms_keys_compare_rest(FmsKeys *keys, const FmsRecord *a,
 								  const FmsRecord *b);
 
+/* Compares any two records, or first keys, likewise. */
+static inline int
+fms_keys_compare(FmsKeys *keys, const FmsRecord *a, const FmsRecord *b)
+{
+	uint64		a_prefix = fms_record_prefix(a);
+	uint64		b_prefix = fms_record_prefix(b);
+
+	if (a_prefix != b_prefix)
+		return a_prefix < b_prefix ? -1 : 1;
+	return fms_keys_compare_rest(keys, a, b);
+}
+
 /*
  * The same for records with equal keys that are not exact.  equal: number of
  * columns behind those that the key decides that are known to be equal, too.

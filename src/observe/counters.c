@@ -103,7 +103,8 @@ fms_counter_shown(const FmsCounters *counters, FmsCounter counter,
 		 !fms_counters_external(counters)))
 		return false;
 	return is_known(counters, counter) &&
-		(info->unit != FMS_UNIT_RATIO || fms_counter(counters, counter) != 0);
+		((info->unit != FMS_UNIT_RATIO && info->line != FMS_LINE_LESS) ||
+		 fms_counter(counters, counter) != 0);
 }
 
 void

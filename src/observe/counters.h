@@ -62,6 +62,7 @@ typedef enum FmsLine
 {
 	FMS_LINE_NONE,
 	FMS_LINE_METHOD,
+	FMS_LINE_LESS,				/* if not 0 */
 	FMS_LINE_LOG,				/* not in EXPLAIN, but in the log */
 	FMS_LINE_TIMES,				/* with TIMING */
 	FMS_LINE_MERGE_TIMES,		/* the same line; from here on, of sorts that

@@ -184,6 +184,7 @@ explain_sort(const FmsCounters *counters, int worker, ExplainState *es)
 		explain_method(counters, worker, es);
 	else
 		explain_lines(counters, worker, FMS_LINE_METHOD, FMS_LINE_METHOD, es);
+	explain_lines(counters, worker, FMS_LINE_LESS, FMS_LINE_LESS, es);
 	explain_lines(counters, worker, FMS_LINE_MERGE, FMS_LINE_MERGE, es);
 	explain_lines(counters, worker, FMS_LINE_IO, FMS_LINE_IO, es);
 	if (es->timing)

@@ -274,9 +274,7 @@ write_run(FmsSort *sort, Size bytes)
 	publish(sort);
 	if (sort->spill == NULL)
 		begin_spill(sort);
-	sort->count += fms_formation_count(sort->formation);
-	fms_spill_run(sort->spill, sort->formation, bytes);
-	sort->count -= fms_formation_count(sort->formation);
+	sort->count += fms_spill_run(sort->spill, sort->formation, bytes);
 	sort->runs++;
 	sort->input_bytes += before - fms_formation_memory_bytes(sort->formation);
 }
@@ -448,6 +446,11 @@ fms_sort_perform(FmsSort *sort)
 		finish_spilling(sort);
 	else
 		finish_in_memory(sort);
+	fms_count_set(sort->counters, FMS_COUNT_ROWS_REFUSED, sort->tuples -
+				  sort->count - sort->nulls);
+	/* runs may have more */
+	if (sort->options.bound > 0)
+		sort->count = Min(sort->count, sort->options.bound);
 	place_nulls(sort);
 	fms_count_set(sort->counters, FMS_COUNT_INPUT_BYTES, sort->input_bytes);
 	MemoryContextSwitchTo(caller);

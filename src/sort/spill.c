@@ -56,6 +56,7 @@ struct FmsSpill
 	FmsTape    *tape;
 	FmsFirstKeyStore *first_keys;
 	FmsRunWriter *writer;		/* NULL once all is written */
+	FmsCutoff  *cutoff;			/* of the tuples in runs, or NULL */
 	FmsRun	  **runs;			/* in order of arrival */
 	int			nruns;
 	int			runs_size;
@@ -160,14 +161,15 @@ choose_for_run(FmsSpill *spill)
 	spill->run_blocked_us = spill->tape->write_blocked_us;
 }
 
-/* Begins writing a run of its own. */
+/* Begins writing a run. */
 static void
-begin_run(FmsSpill *spill, FmsRun *run, uint32 level)
+begin_run(FmsSpill *spill, FmsRun *run, uint32 level, FmsCutoff *cutoff)
 {
 	bool		compressed = spill->choice.compressed;
 
 	spill->compressed |= compressed;
-	fms_run_begin(spill->writer, run, spill->next_run_id++, level, compressed);
+	fms_run_begin(spill->writer, run, spill->next_run_id++, level, compressed,
+				  cutoff);
 }
 
 static void
@@ -224,6 +226,8 @@ fms_spill_begin(FmsKeys *keys, const FmsOptions *options,
 	spill->compressed = options->compression == FMS_COMPRESS_ON;
 	spill->counters = counters;
 	open_files(spill, options);
+	if (options->bound > 0 && options->cutoff)
+		spill->cutoff = fms_cutoff_create(keys, options->bound);
 	MemoryContextSwitchTo(caller);
 	return spill;
 }
@@ -248,21 +252,27 @@ insert_run(FmsSpill *spill, FmsRun *run, int at)
 	spill->largest_bytes = Max(spill->largest_bytes, run->largest_bytes);
 }
 
-void
+uint64
 fms_spill_run(FmsSpill *spill, FmsFormation *formation, Size bytes)
 {
 	MemoryContext caller = MemoryContextSwitchTo(spill->context);
 	FmsRun	   *run = palloc0(sizeof(FmsRun));
+	const FmsRecord *cutoff;
+	uint64		written;
 
-	begin_run(spill, run, 0);
+	begin_run(spill, run, 0, spill->cutoff);
 	fms_formation_spill(formation, spill->writer, bytes);
-	fms_run_finish(spill->writer);
+	written = fms_run_finish(spill->writer);
+	cutoff = spill->cutoff ? fms_cutoff_record(spill->cutoff) : NULL;
+	if (cutoff)
+		fms_formation_set_cutoff(formation, cutoff);
 	insert_run(spill, run, spill->nruns);
 	fms_count(spill->counters, FMS_COUNT_RUNS, 1);
 	fms_count(spill->counters, FMS_COUNT_BLOCKS, run->nblocks);
 	note_facts(spill);
 	choose_for_run(spill);
 	MemoryContextSwitchTo(caller);
+	return written;
 }
 
 /* How many passes the tuples of n runs have been through, at most. */
@@ -346,13 +356,13 @@ merge_into_run(FmsSpill *spill, int first, int n)
 
 	fms_run_flush(spill->writer);
 	begin_merge(spill, first, n, true, NULL);
-	begin_run(spill, result, level + 1);
+	begin_run(spill, result, level + 1, NULL);
 	while ((record = fms_merge_next(spill->merge)) != NULL)
 	{
 		CHECK_FOR_INTERRUPTS();
 		fms_run_append(spill->writer, record);
 	}
-	fms_run_finish(spill->writer);
+	(void) fms_run_finish(spill->writer);
 	fms_run_flush(spill->writer);
 	end_merge(spill);
 

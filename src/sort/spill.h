@@ -27,9 +27,12 @@ extern FmsSpill *fms_spill_begin(FmsKeys *keys, const FmsOptions *options,
 								 const FmsSizing *sizing,
 								 FmsCounters *counters);
 
-/* Writes the oldest tuples as a run, so that at least `bytes` become free. */
-extern void fms_spill_run(FmsSpill *spill, FmsFormation *formation,
-						  Size bytes);
+/*
+ * Writes the oldest tuples as a run, so that at least `bytes` become free.
+ * Returns the number of tuples in the run.
+ */
+extern uint64 fms_spill_run(FmsSpill *spill, FmsFormation *formation,
+							Size bytes);
 
 /* Number of runs on disk. */
 extern int	fms_spill_runs(const FmsSpill *spill);

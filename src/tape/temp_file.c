@@ -31,6 +31,7 @@
 #include <unistd.h>
 
 #include "commands/tablespace.h"
+#include "miscadmin.h"
 #include "utils/wait_event.h"
 
 #include "base/compat.h"
@@ -42,6 +43,23 @@
 
 /* Kind of a file in a set (base/shared_files.h). */
 #define TAPE_NAME			"tape"
+
+int
+fms_temp_file_tablespaces(Oid *tablespaces, int most)
+{
+	int			n;
+
+	PrepareTempTablespaces();
+	n = GetTempTablespaces(tablespaces, most);
+	if (n == 0)
+		tablespaces[n++] = InvalidOid;
+	for (int i = 0; i < n; i++)
+	{
+		if (!OidIsValid(tablespaces[i]))
+			tablespaces[i] = MyDatabaseTableSpace;
+	}
+	return n;
+}
 
 void
 fms_temp_file_open(FmsTempFile *file, uint32 block_bytes,

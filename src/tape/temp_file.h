@@ -29,9 +29,16 @@ typedef struct FmsTempFile
 } FmsTempFile;
 
 /*
+ * Fills in the session's temporary tablespaces, at least one and at most that
+ * many.  Returns their number.
+ */
+extern int	fms_temp_file_tablespaces(Oid *tablespaces, int most);
+
+/*
  * Opens a file, of which the current resource owner takes care, in a zeroed
- * struct.  Transfers are of multiples of block_bytes.  shared: where other
- * processes will find it, or NULL.
+ * struct, in the next temporary tablespace of the session.  Transfers are of
+ * multiples of block_bytes.  shared: where other processes will find the file,
+ * or NULL.
  */
 extern void fms_temp_file_open(FmsTempFile *file, uint32 block_bytes,
 							   const FmsSharedFiles *shared);

@@ -1,5 +1,6 @@
 /* links: order/ merge/ merge/modes/ */
-/* links: formation/run tape/compressed_chunk tape/write_buffer */
+/* links: formation/cutoff formation/run tape/compressed_chunk */
+/* links: tape/write_buffer */
 /* links: tape/block tape/tape tape/temp_file tape/space io/ */
 /*
  * The block reader: runs are written as a sort writes them, then the fuzzer
@@ -48,7 +49,11 @@ int			LLVMFuzzerTestOneInput(const uint8 *bytes, size_t length);
 
 /* ---- a small fd.c ---- */
 
-#define MAX_FILES	4
+#define MAX_FILES	8
+
+/* Temporary tablespaces: 0, one, or stripes in several. */
+static int	ntablespaces = 0;
+Oid			MyDatabaseTableSpace = 1663;
 
 static int	descriptors[MAX_FILES + 1];
 static int	nfiles = 0;
@@ -60,6 +65,16 @@ bool		track_io_timing = false;
 void
 PrepareTempTablespaces(void)
 {
+}
+
+int
+GetTempTablespaces(Oid *tablespaces, int numSpaces)
+{
+	int			n = Min(ntablespaces, numSpaces);
+
+	for (int i = 0; i < n; i++)
+		tablespaces[i] = 20000 + i;
+	return n;
 }
 
 File
@@ -222,7 +237,7 @@ write_run(FmsRunWriter *writer, FmsRun *run, int id)
 	uint64		key = 0;
 	int			i;
 
-	fms_run_begin(writer, run, id, 0, shim_below(2));
+	fms_run_begin(writer, run, id, 0, shim_below(2), NULL);
 	for (i = 0; i < n; i++)
 	{
 		uint64		ordered;
@@ -256,6 +271,7 @@ write_runs(bool checksums, Size share_bytes)
 	plan.frees = shim_below(2);
 	plan.io = &io;
 	plan.counters = counters;
+	ntablespaces = shim_below(4);
 	plan.tape = fms_tape_open(&io, plan.block_bytes, checksums, NULL,
 							  counters);
 	plan.first_keys = fms_first_keys_create(NULL, counters, share_bytes,
@@ -299,17 +315,20 @@ change_block(void)
 		FmsBlockHeader header;
 		char		bytes[16384];
 	}			block;
-	uint64		offset;
+	FmsIoRequest place;
+	int			fd;
 	uint32		at;
 	uint32		word = interesting_word();
 	bool		checksum_again = shim_below(4) > 0;
 
 	if (run->nblocks == 0)
 		return;
-	offset = fms_run_block_offset(run, shim_below(run->nblocks),
-								  plan.block_bytes);
+	fms_tape_locate(plan.tape, &place,
+					fms_run_block_address(run, shim_below(run->nblocks),
+										  plan.block_bytes));
+	fd = descriptors[plan.tape->files[place.file]->file];
 	/* the file may have been cut off before */
-	if (pread(descriptors[1], block.bytes, plan.block_bytes, offset) !=
+	if (pread(fd, block.bytes, plan.block_bytes, place.offset_bytes) !=
 		(ssize_t) plan.block_bytes)
 		return;
 
@@ -320,7 +339,7 @@ change_block(void)
 	if (checksum_again)
 		fms_checksum_set(&block.header.checksum, plan.block_bytes,
 						 plan.tape->salt, plan.tape->checksums);
-	if (pwrite(descriptors[1], block.bytes, plan.block_bytes, offset) !=
+	if (pwrite(fd, block.bytes, plan.block_bytes, place.offset_bytes) !=
 		(ssize_t) plan.block_bytes)
 		abort();
 	changed = true;

@@ -54,9 +54,7 @@ memory_cgroup_enter() {
 }
 
 memory_cgroup_restart() {
-    echo "$BASHPID" >"$MEMORY_CGROUP/cgroup.procs" &&
-        as_server_user "$(pg_config --bindir)/pg_ctl" restart --wait --silent \
-            --pgdata="$CLUSTER_DIR/data" --log="$CLUSTER_DIR/server.log"
+    echo "$BASHPID" >"$MEMORY_CGROUP/cgroup.procs" && cluster_restart
 }
 
 # memory_cgroup_limit MEGABYTES or max.  What is over is dropped at once.

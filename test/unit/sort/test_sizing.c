@@ -1,5 +1,6 @@
 /* links: order/ sort/sizing merge/ merge/modes/ */
-/* links: formation/run tape/compressed_chunk tape/write_buffer */
+/* links: formation/cutoff formation/run tape/compressed_chunk */
+/* links: tape/write_buffer */
 /* links: io/ base/device */
 /*
  * The invariants of sizing.c over a grid of settings: no more memory than
