@@ -265,6 +265,7 @@ BENCH_small = small/sorts
 BENCH_pgbench = small/pgbench
 BENCH_temp-space = temp-space
 BENCH_less = less
+BENCH_parallel = parallel
 
 bench-tuplesort: ## whole queries beside PostgreSQL's sort, an hour or two
 bench-zoo: ## the same on slowed devices, as root, half an hour
@@ -279,6 +280,7 @@ bench-paired: ## an older fmsort (OLD=COMMIT) beside this one, an hour
 bench-small: ## processor time of sorts from 3 to 1.5 million rows, 20 minutes
 bench-pgbench: ## processor time of small sorts under pgbench, 10 minutes
 bench-temp-space: ## temporary space beside PostgreSQL's sort, a minute
+bench-parallel: ## parallel sorts beside one process and PostgreSQL's, an hour
 bench-less: ## sorts that do less than sort everything, half an hour
 
 bench-%: FORCE
