@@ -122,7 +122,7 @@ fms_runs_are_below(const PlanState *gather)
 		fms_plan_forms_runs(outerPlan(gather->plan));
 }
 
-/* How many workers shall start?  0: the plan has none, or may have none now. */
+/* How many workers shall start?  0: the plan has none, or must not now. */
 static int
 workers_to_start(const FmsRunsState *state)
 {

@@ -28,7 +28,8 @@ typedef struct FmsPart
 	bool		compressed;		/* some runs have compressed chunks */
 	FmsTempFile tape;			/* as the worker had it open */
 	Size		first_keys_largest_bytes;	/* of any chunk in their file */
-	uint64		counters[FMS_COUNTERS_BYTES / sizeof(uint64)];	/* FmsCounters */
+	/* FmsCounters */
+	uint64		counters[FMS_COUNTERS_BYTES / sizeof(uint64)];
 } FmsPart;
 
 /* In a segment of dynamic shared memory of the sort's own. */

@@ -70,10 +70,10 @@ extern void fms_sort_end(FmsSort *sort);
 
 /*
  * Before the leader's first tuple: lets as many workers take part as the
- * options say.  progress: NULL, or counters in the server's shared memory where
- * workers count their tuples while they put them.  Returns the handle with
- * which they join, or DSM_HANDLE_INVALID: the server has no segment left, and
- * the leader sorts alone.
+ * options say.  progress: NULL, or counters in the server's shared memory
+ * where workers count their tuples while they put them.  Returns the handle
+ * with which they join, or DSM_HANDLE_INVALID: the server has no segment left,
+ * and the leader sorts alone.
  */
 extern dsm_handle fms_sort_share(FmsSort *sort, FmsCounters *progress);
 
