@@ -208,10 +208,8 @@ prepare_sort(FmsSortState *state)
 	options.presorted = state->groups != NULL;
 	options.earlier_tuples = earlier;
 	options.bound = bound;
-	options.workers = state->gather ?
-		((Gather *) state->gather->plan)->num_workers : 0;
-	options.agreed_block_bytes = 0;
-	options.files = NULL;
+	if (state->gather)
+		options.workers = ((Gather *) state->gather->plan)->num_workers;
 
 	caller = MemoryContextSwitchTo(estate->es_query_cxt);
 	state->counters = fms_progress_begin();

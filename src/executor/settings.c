@@ -194,4 +194,7 @@ fms_settings_snapshot(FmsOptions *options, double expected_bytes)
 	options->memory_bytes = (Size) work_mem * 1024;
 	options->expected_bytes = expected_bytes;
 	options->device = NULL;
+	options->workers = 0;
+	options->agreed_block_bytes = 0;
+	options->files = NULL;
 }

@@ -668,6 +668,19 @@ fms_sort_hand_over(FmsSort *sort)
 	MemoryContextSwitchTo(caller);
 }
 
+/* Writes the tuples whose memory the descriptions of n more runs need. */
+static void
+make_room_for_runs(FmsSort *sort, int n)
+{
+	Size		used = fms_formation_memory_bytes(sort->formation);
+	Size		room =
+		fms_sizing_formation_bytes(&sort->sizing,
+								   fms_spill_runs(sort->spill) + n);
+
+	if (used > room)
+		write_run(sort, used - room);
+}
+
 const FmsCounters *
 fms_sort_adopt(FmsSort *sort, int worker)
 {
@@ -684,6 +697,7 @@ fms_sort_adopt(FmsSort *sort, int worker)
 
 		if (sort->spill == NULL)
 			begin_spill(sort);
+		make_room_for_runs(sort, part->nruns);
 		fms_spill_adopt(sort->spill, part, &files);
 	}
 	MemoryContextSwitchTo(caller);

@@ -70,9 +70,12 @@ fms_temp_file_open(FmsTempFile *file, uint32 block_bytes,
 	file->block_bytes = block_bytes;
 	file->direct_from_bytes = file->direct_upto_bytes = PG_UINT64_MAX;
 	PrepareTempTablespaces();
-	file->file = shared == NULL ? OpenTemporaryFile(false) :
-		FileSetCreate(shared->set,
-					  fms_shared_file_name(shared, TAPE_NAME, name));
+	if (shared == NULL)
+		file->file = OpenTemporaryFile(false);
+	else
+		file->file = FileSetCreate(shared->set,
+								   fms_shared_file_name(shared, TAPE_NAME,
+														name));
 }
 
 /* Opens a virtual file on the path, which exists. */

@@ -2084,7 +2084,8 @@ sub settings
 		'fmsort.assist_blocks' => pick(0, 0, 1, 2, 5, 16, 64),
 		'fmsort.compression'   => pick(qw(auto off on on)),
 		'fmsort.io_method'     => pick(@{ $has->{io_methods} }),
-		'fmsort.direct_io'     => pick(@{ $has->{direct} }, 'off', 'off'),);
+		'fmsort.direct_io'     => pick(@{ $has->{direct} }, 'off', 'off'),
+		'fmsort.parallel'      => pick(qw(on on off)),);
 
 	return \%choice;
 }
