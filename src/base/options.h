@@ -89,6 +89,7 @@ typedef struct FmsOptions
 	bool		checksums;		/* of blocks on disk */
 	bool		materialize;	/* write the result, too: for comparison */
 	bool		cutoff;			/* refuse tuples by what the runs have */
+	bool		skips;			/* fms_sort_skip() passes over tuples */
 	uint32		assist_blocks;	/* l; 0 = automatic */
 	uint32		block_bytes;	/* 0 = automatic, else a multiple of 512 */
 	Size		memory_bytes;	/* work_mem */

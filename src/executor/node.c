@@ -64,7 +64,7 @@ typedef struct FmsSortState
 	PlanState  *gather;			/* child, if it forms runs; else NULL */
 
 	int			eflags;			/* what the parents may ask for */
-	const LimitState *limit;	/* NULL: see bound */
+	LimitState *limit;			/* NULL: see bound */
 	uint64		bound;			/* tuples, or 0: all */
 
 	FmsSort    *sort;			/* NULL: never loaded */
@@ -146,11 +146,10 @@ report(const FmsSortState *state)
 		count_node(state, &shared->counters[ParallelWorkerNumber]);
 }
 
-/* ---- the bound ---- */
+/* ---- the bound and the offset ---- */
 
 void
-fms_node_set_bound(PlanState *planstate, const LimitState *limit,
-				   uint64 tuples)
+fms_node_set_bound(PlanState *planstate, LimitState *limit, uint64 tuples)
 {
 	FmsSortState *state = (FmsSortState *) planstate;
 
@@ -173,6 +172,37 @@ current_bound(const FmsSortState *state)
 		limit->count > PG_INT64_MAX - limit->offset)
 		return 0;
 	return limit->count + limit->offset;
+}
+
+uint64
+fms_node_skip(PlanState *planstate, uint64 rows)
+{
+	FmsSortState *state = (FmsSortState *) planstate;
+
+	Assert(fms_plan_is_ours(planstate->plan));
+	/* its tuple may be in a block that goes */
+	ExecClearTuple(state->css.ss.ss_ScanTupleSlot);
+	return state->loaded ? fms_sort_skip(state->sort, rows) : 0;
+}
+
+/*
+ * Passes over the rows of an OFFSET and counts them for the Limit, which does
+ * nothing else with them: it is in LIMIT_RESCAN from when it has computed its
+ * offset, without an error, until it has its first row.  A node in between may
+ * evaluate functions for each row; this node does not.
+ */
+static void
+skip_offset(FmsSortState *state)
+{
+	LimitState *limit = state->limit;
+	uint64		skipped;
+
+	if (limit == NULL || outerPlanState(limit) != &state->css.ss.ps ||
+		limit->lstate != LIMIT_RESCAN || limit->position >= limit->offset)
+		return;
+	skipped = fms_sort_skip(state->sort, limit->offset - limit->position);
+	limit->position += skipped;
+	state->returned += skipped;
 }
 
 /* ---- loading ---- */
@@ -267,6 +297,7 @@ load(FmsSortState *state)
 	state->loaded = true;
 	if (state->groups && state->input_done)
 		fms_count_set(state->counters, FMS_COUNT_LAST_GROUP, 1);
+	skip_offset(state);
 	/* a LIMIT may end a worker before its node ends */
 	report(state);
 }
@@ -371,6 +402,8 @@ rescan_node(CustomScanState *css)
 	{
 		ExecClearTuple(css->ss.ss_ScanTupleSlot);
 		fms_sort_rewind(state->sort);
+		/* the Limit has computed its offset again */
+		skip_offset(state);
 		return;
 	}
 	finish_sort(state);

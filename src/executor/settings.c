@@ -29,6 +29,7 @@ static bool checksums_setting = false;
 static bool parallel_setting = true;
 static bool materialize_setting = false;
 static bool cutoff_setting = true;
+static bool skip_setting = true;
 static int	log_min_duration_setting = -1;
 
 #define SETTING_VALUE(choice, name)	{name, choice, false},
@@ -158,6 +159,12 @@ fms_settings_define(void)
 							 &materialize_setting, false,
 							 PGC_SUSET, GUC_NOT_IN_SAMPLE | GUC_EXPLAIN,
 							 NULL, NULL, NULL);
+	DefineCustomBoolVariable("fmsort.debug_skip",
+							 "Whether sorts pass over the rows of an OFFSET or a MOVE.",
+							 "\"off\" is there to compare with.",
+							 &skip_setting, true,
+							 PGC_SUSET, GUC_NOT_IN_SAMPLE | GUC_EXPLAIN,
+							 NULL, NULL, NULL);
 	MarkGUCPrefixReserved("fmsort");
 }
 
@@ -189,6 +196,7 @@ fms_settings_snapshot(FmsOptions *options, double expected_bytes)
 	options->checksums = checksums_setting;
 	options->materialize = materialize_setting;
 	options->cutoff = cutoff_setting;
+	options->skips = skip_setting;
 	options->assist_blocks = assist_blocks_setting;
 	options->block_bytes = block_size_setting;
 	options->memory_bytes = (Size) work_mem * 1024;

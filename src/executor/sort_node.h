@@ -85,8 +85,11 @@ extern Node *fms_node_create_state(CustomScan *plan);
  * No more tuples will be asked for than this LIMIT needs when the first one
  * is, or, if limit is NULL, than `tuples` (0: all).
  */
-extern void fms_node_set_bound(PlanState *planstate, const LimitState *limit,
+extern void fms_node_set_bound(PlanState *planstate, LimitState *limit,
 							   uint64 tuples);
+
+/* Passes over up to `rows` tuples that are loaded; returns their number. */
+extern uint64 fms_node_skip(PlanState *planstate, uint64 rows);
 
 /* ---- runs_node.c: what the participants of a parallel sort run ---- */
 

@@ -13,7 +13,7 @@
  *	  run 1	| 100 | 100 |   100   |   100   |
  *	                              ^ cutoff of n = 600
  *
- * If memory for buckets is full, those with few rows join the next ones.
+ * If there are too many, the two neighbours with the fewest rows are joined.
  *
  *-------------------------------------------------------------------------
  */
@@ -36,7 +36,6 @@ typedef struct Bucket
 
 struct FmsCutoff
 {
-	MemoryContext context;
 	FmsKeys    *keys;
 	uint64		bound;			/* n */
 	uint64		rows;			/* of all buckets */
@@ -49,7 +48,6 @@ fms_cutoff_create(FmsKeys *keys, uint64 bound)
 {
 	FmsCutoff  *cutoff = palloc0(sizeof(FmsCutoff));
 
-	cutoff->context = CurrentMemoryContext;
 	cutoff->keys = keys;
 	cutoff->bound = bound;
 	return cutoff;
@@ -62,26 +60,20 @@ fms_cutoff_record(const FmsCutoff *cutoff)
 		cutoff->buckets[cutoff->nbuckets - 1].key;
 }
 
-/* Each bucket that has few_rows at most joins the next one. */
+/* Joins two neighbours, those with the fewest rows. */
 static void
-join_buckets(FmsCutoff *cutoff, uint64 few_rows)
+join_fewest(FmsCutoff *cutoff)
 {
-	Bucket	   *buckets = cutoff->buckets;
-	int			n = 0;
-	int			i;
+	Bucket	   *fewest = cutoff->buckets;
+	Bucket	   *last = &cutoff->buckets[--cutoff->nbuckets];
+	Bucket	   *bucket;
 
-	for (i = 1; i < cutoff->nbuckets; i++)
-	{
-		if (buckets[n].rows > few_rows)
-			n++;
-		else
-		{
-			buckets[i].rows += buckets[n].rows;
-			pfree(buckets[n].key);
-		}
-		buckets[n] = buckets[i];
-	}
-	cutoff->nbuckets = n + 1;
+	for (bucket = fewest + 1; bucket < last; bucket++)
+		if (bucket[0].rows + bucket[1].rows < fewest[0].rows + fewest[1].rows)
+			fewest = bucket;
+	fewest[1].rows += fewest[0].rows;
+	pfree(fewest[0].key);
+	memmove(fewest, fewest + 1, (last - fewest) * sizeof(Bucket));
 }
 
 bool
@@ -90,19 +82,16 @@ fms_cutoff_note(FmsCutoff *cutoff, const FmsRecord *next, uint64 rows)
 	Bucket	   *buckets = cutoff->buckets;
 	const FmsRecord *key = fms_keys_make_first_key(cutoff->keys, next);
 	Size		bytes = fms_record_bytes(key);
-	uint64		few_rows;
 	int			at;
 
 	if (bytes > KEY_MAX_BYTES)
 		return true;
-	for (few_rows = 1; cutoff->nbuckets == BUCKETS_MAX; few_rows *= 2)
-		join_buckets(cutoff, few_rows);
+	if (cutoff->nbuckets == BUCKETS_MAX)
+		join_fewest(cutoff);
 	for (at = cutoff->nbuckets++; at > 0 &&
 		 fms_keys_compare(cutoff->keys, buckets[at - 1].key, key) > 0; at--)
 		buckets[at] = buckets[at - 1];
-	buckets[at].key = memcpy(MemoryContextAlloc(cutoff->context, bytes), key,
-							 bytes);
-	buckets[at].rows = rows;
+	buckets[at] = (Bucket) {memcpy(palloc(bytes), key, bytes), rows};
 	cutoff->rows += rows;
 	while (cutoff->rows - buckets[cutoff->nbuckets - 1].rows >= cutoff->bound)
 	{

@@ -14,7 +14,7 @@
 
 typedef struct FmsCutoff FmsCutoff;
 
-/* Creates it for the first `bound` rows, in the current context. */
+/* Creates it for the first `bound` rows, in the current context, as notes. */
 extern FmsCutoff *fms_cutoff_create(FmsKeys *keys, uint64 bound);
 
 /*

@@ -27,6 +27,7 @@
 #include "utils/memutils.h"
 
 #include "base/clock.h"
+#include "device/free_memory.h"
 #include "formation/piece.h"
 #include "io/huge_page.h"
 
@@ -46,6 +47,13 @@
 #define UNCHECKED_BYTES		((Size) 64 * 1024)
 #define MARGIN_MIN_BYTES	((Size) 1024 * 1024)
 #define MARGIN_MAX_BYTES	((Size) 8 * 1024 * 1024)
+
+/*
+ * A piece that is to have more bytes than this grows only if memory has room
+ * for it, with a quarter to spare.  The limit of a control group does not
+ * refuse memory: the kernel ends a process of the group.
+ */
+#define CROWDED_FROM_BYTES	((Size) 64 * 1024 * 1024)
 
 /*
  * Huge pages may take SMALL_PAGES_US each, measured for 512 small pages, and
@@ -90,6 +98,21 @@ is_available(Size more_bytes, Size size_bytes)
 		return false;
 	munmap(mapped, bytes);
 	return true;
+}
+
+/* Has memory room for the pages that a piece of size_bytes has yet to get? */
+static bool
+has_room(const FmsPiece *piece, Size size_bytes)
+{
+	FmsFreeMemory memory;
+
+	if (size_bytes <= CROWDED_FROM_BYTES)
+		return true;
+	memory = fms_free_memory();
+	/* nothing is known without /proc */
+	return memory.machine_bytes == 0 ||
+		size_bytes - piece->reached_bytes <=
+		memory.available_bytes - memory.available_bytes / 4;
 }
 
 /* Resizes a palloc'd or empty piece. */
@@ -187,8 +210,9 @@ fms_piece_resize(FmsPiece *piece, Size used_bytes, Size size_bytes)
 	if (size_bytes == piece->size_bytes)
 		return true;
 	if (size_bytes > Max(piece->size_bytes, UNCHECKED_BYTES) &&
-		!is_available(size_bytes - (piece->mapped ? piece->size_bytes : 0),
-					  size_bytes))
+		!(is_available(size_bytes - (piece->mapped ? piece->size_bytes : 0),
+					   size_bytes) &&
+		  has_room(piece, size_bytes)))
 		return false;
 	if (piece->mapped)
 		return resize_mapped(piece, size_bytes);

@@ -49,6 +49,7 @@ struct FmsRunWriter
 	FmsBlockHeader *block;		/* open block in the buffer, or NULL */
 	FmsRun	   *run;			/* open run, or NULL */
 	uint64		records;		/* in its closed blocks */
+	uint64		noted;			/* before its last first key */
 	FmsCutoff  *cutoff;			/* of its records, or NULL */
 	bool		over;			/* the others are beyond the cutoff */
 	uint64		next_address;	/* after the last block */
@@ -150,6 +151,7 @@ fms_run_begin(FmsRunWriter *writer, FmsRun *run, uint32 id, uint32 level,
 	run->level = level;
 	writer->run = run;
 	writer->records = 0;
+	writer->noted = 0;
 	writer->cutoff = cutoff;
 	writer->over = false;
 }
@@ -326,7 +328,9 @@ note_first_key(FmsRunWriter *writer, const FmsRecord *record)
 		writer->run->nblocks > 0 ? writer->last : record;
 
 	fms_first_keys_note(writer->first_keys, &writer->run->first_keys, key,
-						likely(bytes <= room) ? 1 : (bytes + room - 1) / room);
+						likely(bytes <= room) ? 1 : (bytes + room - 1) / room,
+						writer->records - writer->noted);
+	writer->noted = writer->records;
 }
 
 /* By last keys: copies the key of the record appended last. */
@@ -360,9 +364,9 @@ make_space(FmsRunWriter *writer, uint32 bytes, const FmsRecord *record,
 										Max(1, writer->block->records));
 	if (writer->over)
 		return false;
-	note_first_key(writer, record);
 	if (writer->block)
 		close_block(writer);
+	note_first_key(writer, record);
 	open_block(writer, magic);
 	return true;
 }
@@ -442,6 +446,7 @@ fms_run_finish(FmsRunWriter *writer)
 		end_chunk(writer);
 	if (writer->block)
 		close_block(writer);
+	writer->run->last_rows = writer->records - writer->noted;
 	fms_write_buffer_end_page(writer->buffer);
 	fms_first_keys_finish(writer->first_keys, &writer->run->first_keys);
 	writer->run = NULL;

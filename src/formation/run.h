@@ -36,6 +36,7 @@ typedef struct FmsRun
 	uint32		nblocks;
 	uint32		level;			/* passes that its tuples have been through */
 	uint32		largest_bytes;	/* of any record; sizes assembly buffers */
+	uint32		last_rows;		/* records from its last first key on */
 } FmsRun;
 
 /*

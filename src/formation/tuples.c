@@ -154,12 +154,11 @@ is_beyond_cutoff(const FmsFormation *formation, const FmsKeyImage *image)
 static void
 drop_if_beyond_cutoff(FmsFormation *formation)
 {
-	const FmsEntry *entry = &entries_of(formation)[formation->count - 1];
-	const FmsRecord *record = record_of(formation, entry);
+	const FmsRecord *record =
+		record_of(formation, &entries_of(formation)[formation->count - 1]);
 
-	if (entry->prefix == fms_record_prefix(formation->cutoff.record) &&
-		fms_keys_compare_rest(formation->keys, record,
-							  formation->cutoff.record) >= 0)
+	if (fms_keys_compare(formation->keys, record,
+						 formation->cutoff.record) >= 0)
 	{
 		formation->records_bytes -= fms_record_bytes(record);
 		formation->count--;

@@ -170,7 +170,8 @@ store_word(char *key, int i, uint64 word)
 }
 
 const FmsRecord *
-fms_first_key_reader_next(FmsFirstKeyReader *reader, uint32 *nblocks)
+fms_first_key_reader_next(FmsFirstKeyReader *reader, uint32 *nblocks,
+						  uint32 *rows_before)
 {
 	char	   *key = reader->plain.key;
 	FmsPackedKey packed;
@@ -186,6 +187,7 @@ fms_first_key_reader_next(FmsFirstKeyReader *reader, uint32 *nblocks)
 		store_word(key, i, fms_packed_key_word(&packed, i, load_word(key, i)));
 	record = make_record(reader, &first_key);
 	*nblocks = first_key.nblocks;
+	*rows_before = first_key.rows_before;
 	/* the record is a copy, so it outlives the chunk */
 	if (unlikely(reader->at == reader->end))
 		enter_chunk(reader, next_chunk(reader));
@@ -205,10 +207,12 @@ fms_first_keys_adopt(FmsFirstKeyStore *store, FmsFirstKeyFile *file,
 	FmsFirstKeyReader *reader = fms_first_key_reader_open(file, first_keys);
 	const FmsRecord *first_key;
 	uint32		nblocks;
+	uint32		rows;
 
 	memset(first_keys, 0, sizeof(*first_keys));
-	while ((first_key = fms_first_key_reader_next(reader, &nblocks)) != NULL)
-		fms_first_keys_note(store, first_keys, first_key, nblocks);
+	while ((first_key = fms_first_key_reader_next(reader, &nblocks,
+												  &rows)) != NULL)
+		fms_first_keys_note(store, first_keys, first_key, nblocks, rows);
 	fms_first_keys_finish(store, first_keys);
 	fms_first_key_reader_close(reader);
 }

@@ -34,11 +34,13 @@ extern void fms_first_key_reader_close(FmsFirstKeyReader *reader);
 
 /*
  * Returns a record of the next first key, and sets nblocks to the number of
- * blocks in the chain that the key's record begins.  NULL after the last key.
- * Valid until the next call.
+ * blocks in the chain that the key's record begins, rows_before to that of the
+ * records since the key before.  NULL after the last key.  Valid until the
+ * next call.
  */
 extern const FmsRecord *fms_first_key_reader_next(FmsFirstKeyReader *reader,
-												  uint32 *nblocks);
+												  uint32 *nblocks,
+												  uint32 *rows_before);
 
 /*
  * Prefetches the next key.  The caller has prefetched the reader itself, which

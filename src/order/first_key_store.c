@@ -134,7 +134,8 @@ close_chunk(FmsFirstKeyStore *store, FmsFirstKeys *first_keys)
 
 void
 fms_first_keys_note(FmsFirstKeyStore *store, FmsFirstKeys *first_keys,
-					const FmsRecord *record, uint32 nblocks)
+					const FmsRecord *record, uint32 nblocks,
+					uint32 rows_before)
 {
 	bool		exact = (record->flags & FMS_RECORD_EXACT) != 0;
 	FmsFirstKey first_key;
@@ -148,6 +149,7 @@ fms_first_keys_note(FmsFirstKeyStore *store, FmsFirstKeys *first_keys,
 	if (!exact)
 		record = fms_keys_make_first_key(store->keys, record);
 	first_key.nblocks = nblocks;
+	first_key.rows_before = rows_before;
 	first_key.tuple_bytes = exact ? 0 : record->tuple_bytes;
 	first_key.key_bytes = record->key_bytes;
 	first_key.tuple = (const char *) fms_record_tuple(record) +

@@ -68,12 +68,14 @@ extern FmsFirstKeyMemory fms_first_keys_memory(const FmsFirstKeyStore *store);
 
 /*
  * Algorithm 1, lines 7 and 8: notes that the run's next block starts with the
- * record, which extends over nblocks blocks (usually 1).  first_keys starts
- * zeroed; one run at a time can be noting.
+ * record, which extends over nblocks blocks (usually 1).  rows_before: number
+ * of records that begin in the run's blocks between the last note and this
+ * one.  first_keys starts zeroed; one run at a time can be noting.
  */
 extern void fms_first_keys_note(FmsFirstKeyStore *store,
 								FmsFirstKeys *first_keys,
-								const FmsRecord *record, uint32 nblocks);
+								const FmsRecord *record, uint32 nblocks,
+								uint32 rows_before);
 
 /* Completes the run. */
 extern void fms_first_keys_finish(FmsFirstKeyStore *store,

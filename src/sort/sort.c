@@ -16,7 +16,8 @@
  * marking and restoring are arithmetic on positions.  The tuple at a position:
  *
  *	  in memory				the entry of that number
- *	  merging, forwards		the next one of the merge, which may begin again
+ *	  merging, forwards		the next one of the merge, which may begin again,
+ *							or near a tuple whose predecessors are skipped
  *	  merging, anywhere		from history.c
  *
  * Nulls of words are only counted.  They stand before or behind all others:
@@ -30,6 +31,10 @@
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
+
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
@@ -396,8 +401,6 @@ finish_spilling(FmsSort *sort)
 		sort->history = fms_history_create(sort->spill,
 										   sort->sizing.history_bytes,
 										   sort->options.backward);
-	else
-		fms_spill_start(sort->spill, NULL);
 	fms_count_set(sort->counters, FMS_COUNT_METHOD,
 				  FMS_METHOD_EXTERNAL_MERGE);
 	set_phase(sort, FMS_PHASE_MERGING);
@@ -456,22 +459,18 @@ fms_sort_perform(FmsSort *sort)
 	MemoryContextSwitchTo(caller);
 }
 
-/* The next tuple of a merge that only goes forwards. */
+/* The next tuple of a merge that only goes forwards, or begins again. */
 static MinimalTuple
 next_merged(FmsSort *sort, uint64 position)
 {
 	MinimalTuple tuple;
 
 	if (position != sort->merged)
-	{
-		Assert(position == 0);
-		fms_spill_start(sort->spill, NULL);
-		sort->merged = 0;
-	}
+		fms_spill_move(sort->spill, sort->merged, position);
 	tuple = fms_spill_next(sort->spill);
 	if (tuple == NULL)
 		elog(ERROR, "the merge ended before tuple " UINT64_FORMAT, position);
-	sort->merged++;
+	sort->merged = position + 1;
 	return tuple;
 }
 
@@ -540,6 +539,29 @@ fms_sort_get(FmsSort *sort, bool forward)
 	return NULL;
 }
 
+uint64
+fms_sort_skip(FmsSort *sort, uint64 rows)
+{
+	MemoryContext caller = MemoryContextSwitchTo(sort->context);
+	uint64		skipped = Min(rows, sort->count - sort->position);
+	uint64		values;
+
+	if (!sort->options.skips)
+		skipped = 0;
+	sort->position += skipped;
+	values = values_before(sort, sort->position);
+	if (sort->history)
+		fms_history_skip(sort->history, values);
+	else if (sort->phase == FMS_PHASE_MERGING)
+	{
+		fms_spill_move(sort->spill, sort->merged, values);
+		sort->merged = values;
+	}
+	fms_count(sort->counters, FMS_COUNT_ROWS_SKIPPED, skipped);
+	MemoryContextSwitchTo(caller);
+	return skipped;
+}
+
 void
 fms_sort_rewind(FmsSort *sort)
 {
@@ -571,10 +593,17 @@ fms_sort_restore(FmsSort *sort)
 void
 fms_sort_end(FmsSort *sort)
 {
-	if (sort->spill)
+	bool		spilled = sort->spill != NULL;
+
+	if (spilled)
 		fms_spill_end(sort->spill);
 	leave_share(sort);
 	MemoryContextDelete(sort->context);
+#ifdef __GLIBC__
+	/* malloc() would keep it for as long as the session lives */
+	if (spilled)
+		(void) malloc_trim(0);
+#endif
 }
 
 void

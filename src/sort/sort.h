@@ -53,6 +53,9 @@ extern void fms_sort_perform(FmsSort *sort);
  */
 extern MinimalTuple fms_sort_get(FmsSort *sort, bool forward);
 
+/* Passes over up to `rows` tuples, if the options say so; returns how many. */
+extern uint64 fms_sort_skip(FmsSort *sort, uint64 rows);
+
 /* Back to the first tuple. */
 extern void fms_sort_rewind(FmsSort *sort);
 

@@ -61,6 +61,8 @@ struct FmsSpill
 	int			nruns;
 	int			runs_size;
 	uint32		largest_bytes;	/* of any record in them */
+	uint64		rows;			/* written by run formation, in blocks */
+	uint64		blocks;
 	bool		compressed;		/* some have compressed chunks */
 	uint32		next_run_id;
 	FmsSpillFacts facts;		/* until the last run */
@@ -263,11 +265,13 @@ fms_spill_run(FmsSpill *spill, FmsFormation *formation, Size bytes)
 	begin_run(spill, run, 0, spill->cutoff);
 	fms_formation_spill(formation, spill->writer, bytes);
 	written = fms_run_finish(spill->writer);
+	spill->rows += written;
 	cutoff = spill->cutoff ? fms_cutoff_record(spill->cutoff) : NULL;
 	if (cutoff)
 		fms_formation_set_cutoff(formation, cutoff);
 	insert_run(spill, run, spill->nruns);
 	fms_count(spill->counters, FMS_COUNT_RUNS, 1);
+	spill->blocks += run->nblocks;
 	fms_count(spill->counters, FMS_COUNT_BLOCKS, run->nblocks);
 	note_facts(spill);
 	choose_for_run(spill);
@@ -563,8 +567,10 @@ fms_spill_adopt(FmsSpill *spill, const FmsPart *part,
 		fms_run_move(runs[i], distance);
 		fms_first_keys_adopt(spill->first_keys, first_keys,
 							 &runs[i]->first_keys);
+		spill->blocks += runs[i]->nblocks;
 		insert_run(spill, runs[i], spill->nruns);
 	}
+	spill->rows += part->count;
 	spill->compressed |= part->compressed;
 	pfree(runs);
 	fms_first_key_file_close(first_keys);
@@ -590,6 +596,15 @@ merging_us(const FmsSpill *spill)
 						   fms_merge_load_us(spill->merge));
 }
 
+/* Ends the last merge, if it has begun. */
+static void
+stop(FmsSpill *spill)
+{
+	spill->merges_us = merging_us(spill);
+	if (spill->merge)
+		end_merge(spill);
+}
+
 void
 fms_spill_start(FmsSpill *spill, const FmsPosition *from)
 {
@@ -597,10 +612,8 @@ fms_spill_start(FmsSpill *spill, const FmsPosition *from)
 	instr_time	start;
 
 	Assert(spill->writer == NULL);
-	spill->merges_us = merging_us(spill);
+	stop(spill);
 	start = fms_clock_now();
-	if (spill->merge)
-		end_merge(spill);
 	announce_merge(spill, 0, spill->nruns, false, from);
 	begin_merge(spill, 0, spill->nruns, false, from);
 	spill->merges_us += fms_clock_since_us(start);
@@ -628,6 +641,8 @@ fms_spill_next(FmsSpill *spill)
 	MemoryContext caller = MemoryContextSwitchTo(spill->context);
 	MinimalTuple tuple;
 
+	if (unlikely(spill->merge == NULL))
+		fms_spill_start(spill, NULL);
 	if (likely(!fms_sampler_due(&spill->stepping)))
 		tuple = fms_merge_next_tuple(spill->merge);
 	else
@@ -642,6 +657,82 @@ fms_spill_tell(FmsSpill *spill, FmsPosition *positions)
 	MemoryContext caller = MemoryContextSwitchTo(spill->context);
 
 	fms_merge_tell(spill->merge, positions);
+	MemoryContextSwitchTo(caller);
+}
+
+/*
+ * Is it worth while to begin the merge again near its record number `to`?  It
+ * then reads up to two blocks of each run in vain, and passing over a first
+ * key takes about as long as merging a row.
+ */
+static bool
+can_skip(const FmsSpill *spill, uint64 at, uint64 to)
+{
+	uint64		rows_a_block = spill->rows / Max(spill->blocks, 1) + 1;
+
+	return spill->sizing->mode->order != FMS_ORDER_NONE &&
+		to >= at + 2 * spill->nruns * rows_a_block &&
+		to - at >= to / rows_a_block;
+}
+
+/*
+ * After `at` records, begins the merge again without records of the runs that
+ * are among the first `rows`.  Returns their number.
+ */
+static uint64
+start_near(FmsSpill *spill, uint64 at, uint64 rows)
+{
+	int			n = spill->nruns;
+	FmsPosition *from = palloc0((n + 1) * sizeof(FmsPosition));
+	const FmsFirstKeys **first_keys = palloc(n * sizeof(FmsFirstKeys *));
+	uint32	   *last_rows = palloc(n * sizeof(uint32));
+	uint64		blocks = 0;
+	uint64		skipped;
+	int			i;
+
+	for (i = 0; i < n; i++)
+	{
+		first_keys[i] = &spill->runs[i]->first_keys;
+		last_rows[i] = spill->runs[i]->last_rows;
+	}
+	/* the readers of first keys take its memory */
+	stop(spill);
+	skipped = fms_read_order_skip(spill->first_keys,
+								  spill->sizing->mode->order, n, first_keys,
+								  last_rows, rows, from);
+	fms_spill_start(spill, from);
+	for (i = 0; i < n; i++)
+		blocks += from[i].block;
+	/* after a merge up to `at`, about as large a part as of the rows */
+	fms_count(spill->counters, FMS_COUNT_BLOCKS_SKIPPED, (double) blocks *
+			  (Max(skipped, at) - at) / Max(skipped, 1));
+	pfree(last_rows);
+	pfree(first_keys);
+	pfree(from);
+	return skipped;
+}
+
+void
+fms_spill_move(FmsSpill *spill, uint64 at, uint64 to)
+{
+	MemoryContext caller = MemoryContextSwitchTo(spill->context);
+	/* rows in memory count as if all came first */
+	uint64		in_memory = spill->in_memory_run ?
+		fms_formation_count(spill->in_memory_run) : 0;
+
+	if (to < at)
+	{
+		stop(spill);
+		at = 0;
+	}
+	if (can_skip(spill, at + in_memory, to))
+		at = start_near(spill, at, to - in_memory);
+	for (; at < to; at++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (fms_spill_next(spill) == NULL)
+			elog(ERROR, "the merge ended before tuple " UINT64_FORMAT, at);
+	}
 	MemoryContextSwitchTo(caller);
 }
 

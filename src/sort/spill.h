@@ -79,13 +79,16 @@ extern int	fms_spill_positions(const FmsSpill *spill);
 
 /*
  * Begins the last merge, or begins it again: at the first record, or where
- * fms_spill_tell() found it.
+ * fms_spill_tell() found it.  A merge that has not begun does so by itself.
  */
 extern void fms_spill_start(FmsSpill *spill, const FmsPosition *from);
 
 /* See fms_merge_next_tuple(), fms_merge_tell(). */
 extern MinimalTuple fms_spill_next(FmsSpill *spill);
 extern void fms_spill_tell(FmsSpill *spill, FmsPosition *positions);
+
+/* Moves the merge from its record number `at` to `to`, in either direction. */
+extern void fms_spill_move(FmsSpill *spill, uint64 at, uint64 to);
 
 /* Brings counters up to date that do not change as they are counted. */
 extern void fms_spill_count(FmsSpill *spill);

@@ -250,6 +250,9 @@ is( answer('REFRESH MATERIALIZED VIEW seen;
 same($_, '(SELECT * FROM t ORDER BY k, id LIMIT 300 OFFSET 10) l', 'k, id',
 	"LIMIT $_")
   foreach '', $both, "SET work_mem = '64kB';";
+same($_, '(SELECT * FROM t ORDER BY k, id LIMIT 300 OFFSET 50000) l', 'k, id',
+	"OFFSET $_")
+  foreach '', $both, "SET work_mem = '64kB';";
 
 # ---- numbers that count once -----------------------------------------------------
 

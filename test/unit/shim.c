@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/compat.h"
+#include "device/free_memory.h"
 #include "miscadmin.h"
 #include "portability/instr_time.h"
 #include "storage/buffile.h"
@@ -134,6 +135,13 @@ shim_below(uint32 below)
 }
 
 /* ---- memory ---- */
+
+/* As without /proc; a test may have its own. */
+FmsFreeMemory __attribute__((weak))
+fms_free_memory(void)
+{
+	return (FmsFreeMemory) {0};
+}
 
 MemoryContext CurrentMemoryContext = NULL;
 MemoryContext TopMemoryContext = NULL;

@@ -451,7 +451,7 @@ note_first_keys(FmsFirstKeyStore *store, FmsFirstKeys *first_keys, Size count,
 		uint64		word = pg_hton64(first + i * step);
 
 		memcpy(fms_record_key(record), &word, sizeof(word));
-		fms_first_keys_note(store, first_keys, record, 1);
+		fms_first_keys_note(store, first_keys, record, 1, 0);
 	}
 	pfree(record);
 	fms_first_keys_finish(store, first_keys);
