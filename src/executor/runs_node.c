@@ -69,11 +69,15 @@ static void
 form_and_hand_over(FmsRunsState *state)
 {
 	PlanState  *child = outerPlanState(state);
-	EState	   *estate = state->css.ss.ps.state;
-	MemoryContext caller = MemoryContextSwitchTo(estate->es_query_cxt);
+	PlanState  *node = &state->css.ss.ps;
+	MemoryContext per_tuple_memory =
+		node->ps_ExprContext->ecxt_per_tuple_memory;
+	MemoryContext caller =
+		MemoryContextSwitchTo(node->state->es_query_cxt);
 	FmsSort    *sort = fms_sort_join(ExecGetResultType(child), &state->spec,
 									 state->handle, ParallelWorkerNumber,
-									 palloc0(sizeof(FmsCounters)));
+									 palloc0(sizeof(FmsCounters)),
+									 per_tuple_memory);
 
 	MemoryContextSwitchTo(caller);
 	put_tuples(child, sort);
