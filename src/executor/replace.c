@@ -51,6 +51,7 @@ typedef struct FmsAncestry
 {
 	bool		below_extension;	/* below another extension's node */
 	bool		below_gather;
+	const Plan *parent;			/* NULL: none */
 	FmsSorts   *sorts;			/* counts them */
 } FmsAncestry;
 
@@ -179,6 +180,7 @@ replaced(Plan *plan, FmsAncestry above)
 		return plan;
 	check_stack_depth();
 
+	below.parent = plan;
 	below.below_extension |= IsA(plan, CustomScan);
 	below.below_gather |= IsA(plan, Gather) || IsA(plan, GatherMerge);
 	if (is_parallel_sort(plan, above))
@@ -186,6 +188,7 @@ replaced(Plan *plan, FmsAncestry above)
 		above.sorts->replaced++;
 		lefttree = replaced(plan->lefttree->lefttree, below);
 		return fms_plan_from_gather_merge((GatherMerge *) plan, lefttree,
+										  above.parent,
 										  &above.sorts->next_node_id);
 	}
 	lefttree = replaced(plan->lefttree, below);
@@ -203,7 +206,7 @@ replaced(Plan *plan, FmsAncestry above)
 	else if (is_sort(plan))
 	{
 		above.sorts->replaced++;
-		return fms_plan_from_sort((Sort *) plan, lefttree,
+		return fms_plan_from_sort((Sort *) plan, lefttree, above.parent,
 								  above.below_gather);
 	}
 	if (above.sorts->replaced == before)

@@ -47,17 +47,18 @@ extern void fms_plan_register(void);
 
 /*
  * A node that does what a Sort or Incremental Sort would do above `child`.
- * It shares the Sort's lists.  below_gather: parallel workers may run it, and
- * report what they did.
+ * It shares the Sort's lists.  parent: whose rows the sort's become, or NULL.
+ * below_gather: parallel workers may run it, and report what they did.
  */
 extern Plan *fms_plan_from_sort(const Sort *sort, Plan *child,
-								bool below_gather);
+								const Plan *parent, bool below_gather);
 
 /*
  * What does a Gather Merge's work above a Sort of `child`: the FMSort, above a
- * Gather of nodes that form runs.  Takes ids for new nodes from *next_node_id.
+ * Gather of nodes that form runs.  parent: as above.  Takes ids for new nodes from *next_node_id.
  */
 extern Plan *fms_plan_from_gather_merge(const GatherMerge *merge, Plan *child,
+										const Plan *parent,
 										int *next_node_id);
 
 /* Is it an FMSort? */
