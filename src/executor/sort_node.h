@@ -55,7 +55,8 @@ extern Plan *fms_plan_from_sort(const Sort *sort, Plan *child,
 
 /*
  * What does a Gather Merge's work above a Sort of `child`: the FMSort, above a
- * Gather of nodes that form runs.  parent: as above.  Takes ids for new nodes from *next_node_id.
+ * Gather of nodes that form runs.  parent: as above.  Takes ids for new nodes
+ * from *next_node_id.
  */
 extern Plan *fms_plan_from_gather_merge(const GatherMerge *merge, Plan *child,
 										const Plan *parent,
