@@ -19,6 +19,10 @@
  * have no other window function, which might count these rows, and evaluate
  * nothing volatile for them.
  *
+ * Likewise a CustomScan "FMSort Merge" in place of a Merge Append: lefttree is
+ * its first child, to which the target list refers; custom_plans are the
+ * others, and custom_private is the Merge Append without its children.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
@@ -32,6 +36,7 @@
 
 #include "executor/settings.h"
 #include "executor/sort_node.h"
+#include "shards/shards.h"
 
 /*
  * Number of the format of custom_private, and of the meaning of FmsCounters: a
@@ -52,11 +57,30 @@ static const CustomScanMethods runs_methods = {
 	.CreateCustomScanState = fms_runs_create_state
 };
 
+static const CustomScanMethods merge_methods = {
+	.CustomName = FMS_MERGE_NAME,
+	.CreateCustomScanState = fms_merge_create_state
+};
+
 void
 fms_plan_register(void)
 {
 	RegisterCustomScanMethods(&plan_methods);
 	RegisterCustomScanMethods(&runs_methods);
+	RegisterCustomScanMethods(&merge_methods);
+}
+
+/* A node in the place of `plan`, above `child`. */
+static CustomScan *
+node_in_place(const Plan *plan, Plan *child, const CustomScanMethods *methods)
+{
+	CustomScan *node = makeNode(CustomScan);
+
+	node->scan.plan = *plan;
+	node->scan.plan.type = T_CustomScan;
+	node->scan.plan.lefttree = child;
+	node->methods = methods;
+	return node;
 }
 
 /* A copy of the Sort that has only its keys. */
@@ -170,12 +194,9 @@ Plan *
 fms_plan_from_sort(const Sort *sort, Plan *child, const Plan *parent,
 				   bool below_gather)
 {
-	CustomScan *node = makeNode(CustomScan);
+	CustomScan *node = node_in_place(&sort->plan, child, &plan_methods);
 	FmsGroupLimit limit = limit_of(parent, sort);
 
-	node->scan.plan = sort->plan;
-	node->scan.plan.type = T_CustomScan;
-	node->scan.plan.lefttree = child;
 	node->scan.plan.parallel_aware = below_gather;
 	/* like an Incremental Sort, a node of presorted input has only a group */
 	node->flags = IsA(sort, IncrementalSort) ? 0 :
@@ -184,7 +205,20 @@ fms_plan_from_sort(const Sort *sort, Plan *child, const Plan *parent,
 		list_make2(list_make4_int(FMS_PLAN_VERSION, limit.counts,
 								  limit.columns, limit.wanted),
 				   keys_of(sort));
-	node->methods = &plan_methods;
+	return &node->scan.plan;
+}
+
+Plan *
+fms_plan_from_merge_append(const MergeAppend *merge, List *children)
+{
+	CustomScan *node = node_in_place(&merge->plan, linitial(children),
+									 &merge_methods);
+	MergeAppend *bare = makeNode(MergeAppend);
+
+	*bare = *merge;
+	bare->mergeplans = NIL;
+	node->custom_plans = list_copy_tail(children, 1);
+	node->custom_private = list_make1(bare);
 	return &node->scan.plan;
 }
 

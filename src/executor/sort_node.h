@@ -42,7 +42,7 @@ extern const char *fms_replace_why_not(const PlanState *planstate,
 
 /* ---- plan.c: the node in a plan tree ---- */
 
-/* Makes the node known to the server, once a process. */
+/* Makes our nodes known to the server, once a process. */
 extern void fms_plan_register(void);
 
 /*
@@ -62,7 +62,14 @@ extern Plan *fms_plan_from_gather_merge(const GatherMerge *merge, Plan *child,
 										const Plan *parent,
 										int *next_node_id);
 
-/* Is it an FMSort? */
+/*
+ * An FMSort Merge node (shards/) that does what a Merge Append would do above
+ * these children.  It shares the Merge Append's lists.
+ */
+extern Plan *fms_plan_from_merge_append(const MergeAppend *merge,
+										List *children);
+
+/* Is it an FMSort node? */
 extern bool fms_plan_is_ours(const Plan *plan);
 
 /* Does it form the runs of an FMSort above? */
