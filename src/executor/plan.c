@@ -150,7 +150,7 @@ read_window(const WindowAgg *window, const Sort *sort, FmsGroupLimit *limit)
 	limit->counts = function == F_ROW_NUMBER ? FMS_GROUP_ROWS :
 		function == F_RANK_ ? FMS_GROUP_RANKS :
 		function == F_DENSE_RANK_ ? FMS_GROUP_DENSE_RANKS : FMS_GROUP_ALL;
-	return wanted <= INT_MAX &&
+	return wanted <= PG_INT32_MAX &&
 		are_sorted(sort, 0, window->partNumCols, window->partColIdx,
 				   window->partOperators, window->partCollations) &&
 		(function == F_ROW_NUMBER ||
