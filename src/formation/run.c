@@ -216,6 +216,16 @@ fms_run_contiguous_blocks(const FmsRun *run, uint32 number)
 }
 
 void
+fms_run_move(FmsRun *run, uint64 distance)
+{
+	FmsExtent  *extents = run->nextents > 1 ? run->extents : &run->extent;
+	uint32		i;
+
+	for (i = 0; i < run->nextents; i++)
+		extents[i].address += distance;
+}
+
+void
 fms_run_forget(FmsRun *run)
 {
 	if (run->nextents > 1)
