@@ -8,7 +8,7 @@
  *	  every call		next tuple of FmsSort
  *
  * The slot that is returned points into the sort's memory, which stays
- * unchanged until the next call, or has the value of a word (keys/word.h).
+ * unchanged until the next call, or has the value of an only column.
  *
  * Presorted input (Incremental Sort) is sorted group by group (groups.c) with
  * one FmsSort.  The node adds up the counters of all groups.
@@ -58,6 +58,7 @@ typedef struct FmsWorkers
 typedef struct FmsSortState
 {
 	CustomScanState css;		/* must be first */
+	List	   *targetlist;		/* the plan's, between create and begin */
 	FmsKeySpec	spec;
 	FmsGroups  *groups;			/* NULL: the input is in no order */
 	int			presorted;		/* columns */
@@ -79,6 +80,28 @@ typedef struct FmsSortState
 	FmsWorkers *reported;		/* leader: copy of it, or NULL */
 } FmsSortState;
 
+/*
+ * The row type of the node's target list: its child's, unless their columns
+ * have other names.
+ */
+static TupleDesc
+result_type(TupleDesc child, List *targetlist)
+{
+	ListCell   *cell;
+
+	foreach(cell, targetlist)
+	{
+		const TargetEntry *entry = lfirst(cell);
+		const Form_pg_attribute column =
+			TupleDescAttr(child, foreach_current_index(cell));
+
+		if (entry->resname &&
+			strcmp(entry->resname, NameStr(column->attname)) != 0)
+			return ExecTypeFromTL(targetlist);
+	}
+	return child;
+}
+
 static void
 begin_node(CustomScanState *css, EState *estate, int eflags)
 {
@@ -87,6 +110,7 @@ begin_node(CustomScanState *css, EState *estate, int eflags)
 	const TupleTableSlotOps *operations;
 	TupleDesc	desc;
 
+	plan->scan.plan.targetlist = state->targetlist;
 	state->presorted = fms_plan_read(plan, &state->spec);
 	state->eflags = eflags & FLAGS_OF_SORTS;
 	outerPlanState(css) = ExecInitNode(outerPlan(plan), estate,
@@ -94,14 +118,14 @@ begin_node(CustomScanState *css, EState *estate, int eflags)
 	desc = ExecGetResultType(outerPlanState(css));
 
 	/*
-	 * The executor has made a virtual scan slot; ours holds minimal tuples,
-	 * or the values of words.  Nothing is projected, so parents see that
-	 * slot: the child's tuples have the constants of the target list, too.
+	 * The slot holds minimal tuples, or the value of an only column, which
+	 * may be a word.  Nothing is projected, so parents see that slot: the
+	 * child's tuples have the constants of the target list, too.
 	 */
-	operations = fms_keys_are_words(desc, &state->spec) ?
+	operations = desc->natts == 1 && TupleDescAttr(desc, 0)->attbyval ?
 		&TTSOpsVirtual : &TTSOpsMinimalTuple;
 	fms_init_scan_slot(estate, &css->ss, desc, operations);
-	css->ss.ps.ps_ProjInfo = NULL;
+	css->ss.ps.ps_ResultTupleDesc = result_type(desc, state->targetlist);
 	css->ss.ps.resultops = operations;
 	css->ss.ps.resultopsfixed = true;
 	css->ss.ps.resultopsset = true;
@@ -212,6 +236,8 @@ prepare_sort(FmsSortState *state)
 	Plan	   *plan = state->css.ss.ps.plan;
 	uint64		earlier = fms_counter(&state->earlier, FMS_COUNT_TUPLES);
 	uint64		bound = state->loaded_bound;
+	MemoryContext scratch =
+		state->css.ss.ps.ps_ExprContext->ecxt_per_tuple_memory;
 	MemoryContext caller;
 	FmsOptions	options;
 
@@ -239,7 +265,8 @@ prepare_sort(FmsSortState *state)
 	caller = MemoryContextSwitchTo(estate->es_query_cxt);
 	state->counters = fms_progress_begin();
 	state->sort = fms_sort_begin(ExecGetResultType(outerPlanState(state)),
-								 &state->spec, &options, state->counters);
+								 &state->spec, &options, state->counters,
+								 scratch);
 	MemoryContextSwitchTo(caller);
 }
 
@@ -326,7 +353,7 @@ finish_sort(FmsSortState *state)
 
 /* ---- running ---- */
 
-/* Stores the sort's tuple; of a word only the value, for the parent's use. */
+/* Stores the sort's tuple; of an only by-value column the value. */
 static inline TupleTableSlot *
 store_tuple(TupleTableSlot *slot, MinimalTuple tuple)
 {
@@ -541,5 +568,12 @@ fms_node_create_state(CustomScan *plan)
 												   T_CustomScanState);
 
 	state->css.methods = &exec_methods;
+
+	/*
+	 * Of a target list, the executor would make a projection and two slots
+	 * that the node does not use.  begin_node() puts it back.
+	 */
+	state->targetlist = plan->scan.plan.targetlist;
+	plan->scan.plan.targetlist = NIL;
 	return (Node *) state;
 }

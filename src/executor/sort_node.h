@@ -54,7 +54,7 @@ extern Plan *fms_plan_from_sort(const Sort *sort, Plan *child,
 extern bool fms_plan_is_ours(const Plan *plan);
 
 /*
- * Sets *spec to the node's sort keys, in the current context.  Returns the
+ * Sets *spec to the node's sort keys, which belong to the plan.  Returns the
  * number of leading columns that the input is in order of.  Raises an error if
  * another version of the library made the plan.
  */

@@ -27,10 +27,10 @@
 #define SHRINK_MIN_ROWS		1024
 
 FmsFormation *
-fms_formation_create(FmsKeys *keys)
+fms_formation_create(FmsKeys *keys, MemoryContext scratch)
 {
 	FmsFormation *formation = fms_keys_word_type(keys) ?
-		fms_words_create(keys) : fms_tuples_create(keys);
+		fms_words_create(keys) : fms_tuples_create(scratch);
 
 	formation->context = CurrentMemoryContext;
 	formation->keys = keys;
@@ -220,6 +220,12 @@ fms_formation_clear(FmsFormation *formation)
 {
 	forget(formation);
 	formation->nulls = 0;
+}
+
+void
+fms_formation_end(FmsFormation *formation)
+{
+	fms_arena_end(&formation->arena);
 }
 
 void

@@ -17,8 +17,12 @@
 
 typedef struct FmsFormation FmsFormation;
 
-/* An empty formation, which is freed with the current memory context. */
-extern FmsFormation *fms_formation_create(FmsKeys *keys);
+/*
+ * An empty formation, which is freed with the current memory context.
+ * scratch: a context for values in progress, which the formation resets.
+ */
+extern FmsFormation *fms_formation_create(FmsKeys *keys,
+										  MemoryContext scratch);
 
 /*
  * Adds the slot's tuple.  Returns false, with nothing changed, if the tuples
@@ -84,5 +88,8 @@ extern void fms_formation_clear(FmsFormation *formation);
 
 /* Frees the memory, with the tuples in it; nulls stay counted. */
 extern void fms_formation_give_back(FmsFormation *formation);
+
+/* The sort ends: keeps memory that is not large for the transaction's next. */
+extern void fms_formation_end(FmsFormation *formation);
 
 #endif							/* FMS_FORMATION_H */

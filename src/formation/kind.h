@@ -58,7 +58,7 @@ struct FmsFormation
 };
 
 /* Each allocates a formation of its kind, zeroed but for its own fields. */
-extern FmsFormation *fms_tuples_create(const FmsKeys *keys);
+extern FmsFormation *fms_tuples_create(MemoryContext scratch);
 extern FmsFormation *fms_words_create(const FmsKeys *keys);
 
 static inline FmsArenaBytes

@@ -8,7 +8,6 @@
  *	  from a huge page on		begins where a huge page can, and asks for
  *								huge pages
  *
- * malloc() keeps what is freed, so the next small sort gets no new pages.
  * Growing a mapping copies nothing and never needs the memory twice.
  *
  * A huge page costs one page fault instead of 512 and fewer TLB entries.  But
@@ -17,8 +16,8 @@
  * steps and times the huge ones: if they take longer than small pages would,
  * the rest are small pages.
  *
- * Memory: the owner frees the piece.  On an error the reset callback of the
- * owner's context calls fms_piece_unmap().
+ * Memory: the owner frees the piece, on an error in the reset callback of its
+ * context.
  *
  *-------------------------------------------------------------------------
  */
@@ -65,21 +64,10 @@
 /* Bytes of small pages that one system call gets. */
 #define STEP_BYTES			((Size) 256 * 1024)
 
-/* Makes the piece an empty one; its memory has been freed. */
-static void
-clear(FmsPiece *piece)
-{
-	piece->base = NULL;
-	piece->size_bytes = piece->reached_bytes = 0;
-	piece->mapped = piece->huge = false;
-	piece->patience_us = PATIENCE_US;
-}
-
 void
-fms_piece_init(FmsPiece *piece, MemoryContext context)
+fms_piece_init(FmsPiece *piece)
 {
-	piece->context = context;
-	clear(piece);
+	*piece = (FmsPiece) {.patience_us = PATIENCE_US};
 }
 
 /*
@@ -119,7 +107,7 @@ has_room(const FmsPiece *piece, Size size_bytes)
 static bool
 resize_small(FmsPiece *piece, Size used_bytes, Size size_bytes)
 {
-	char	   *base = MemoryContextAllocExtended(piece->context, size_bytes,
+	char	   *base = MemoryContextAllocExtended(TopMemoryContext, size_bytes,
 												  MCXT_ALLOC_NO_OOM);
 
 	if (base == NULL)
@@ -187,7 +175,7 @@ map(FmsPiece *piece, Size used_bytes, Size size_bytes)
 {
 	FmsPiece	small = *piece;
 
-	clear(piece);
+	fms_piece_init(piece);
 	if (!resize_mapped(piece, size_bytes))
 	{
 		*piece = small;
@@ -255,19 +243,14 @@ fms_piece_reach(FmsPiece *piece, Size upto_bytes)
 }
 
 void
-fms_piece_unmap(FmsPiece *piece)
-{
-	if (piece->mapped)
-		munmap(piece->base, fms_whole_pages(piece->size_bytes));
-	clear(piece);
-}
-
-void
 fms_piece_free(FmsPiece *piece)
 {
 	if (piece->mapped)
+	{
 		fms_huge_page_empty(piece->base, piece->reached_bytes);
+		munmap(piece->base, fms_whole_pages(piece->size_bytes));
+	}
 	else if (piece->base)
 		pfree(piece->base);
-	fms_piece_unmap(piece);
+	fms_piece_init(piece);
 }

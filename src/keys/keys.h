@@ -22,6 +22,7 @@ typedef struct FmsKeySpec
 	Oid		   *operators;		/* "<" or ">" of a btree operator family */
 	Oid		   *collations;
 	bool	   *nulls_first;
+	double		tuples;			/* as the planner expects, or 0 */
 } FmsKeySpec;
 
 typedef struct FmsKeys FmsKeys;
@@ -41,9 +42,6 @@ extern FmsKeys *fms_keys_create(TupleDesc desc, const FmsKeySpec *spec);
 
 /* Do the first FMS_PREFIX_BYTES of every key decide alone? */
 extern bool fms_keys_prefix_decides(const FmsKeys *keys);
-
-/* Will the rows of a sort of such tuples be words?  May ERROR. */
-extern bool fms_keys_are_words(TupleDesc desc, const FmsKeySpec *spec);
 
 /* How the rows are words, or NULL if they are not.  Belongs to the keys. */
 extern const FmsWordType *fms_keys_word_type(const FmsKeys *keys);

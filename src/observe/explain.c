@@ -72,9 +72,6 @@ fms_explain_keys(PlanState *planstate, const FmsKeySpec *spec,
 {
 	List	   *context = set_deparse_context_plan(es->deparse_cxt,
 												  planstate->plan, ancestors);
-	/* not the node's own list: there a constant looks like a column */
-	List	   *child_columns =
-		((const CustomScan *) planstate->plan)->custom_scan_tlist;
 	bool		prefix = fms_explain_relations(es) > 1 || es->verbose;
 	List	   *keys = NIL;
 	List	   *presorted_keys = NIL;
@@ -82,7 +79,7 @@ fms_explain_keys(PlanState *planstate, const FmsKeySpec *spec,
 
 	for (i = 0; i < spec->ncolumns; i++)
 	{
-		TargetEntry *entry = get_tle_by_resno(child_columns,
+		TargetEntry *entry = get_tle_by_resno(planstate->plan->targetlist,
 											  spec->attnos[i]);
 		char	   *expression;
 		StringInfoData text;

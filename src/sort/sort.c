@@ -53,6 +53,12 @@
 /* The least work_mem. */
 #define MEMORY_MIN_BYTES	((Size) 64 * 1024)
 
+/*
+ * The writer of the first run may exceed work_mem by so many bytes: within the
+ * least work_mem, it would make sorts spill that PostgreSQL keeps in memory.
+ */
+#define WRITER_EXTRA_BYTES	((Size) 64 * 1024)
+
 struct FmsSort
 {
 	MemoryContext context;
@@ -67,7 +73,7 @@ struct FmsSort
 	TimestampTz started;
 	FmsPhase	phase;
 	FmsKeys    *keys;
-	FmsSizing	sizing;
+	FmsSizing	sizing;			/* mode NULL: not chosen yet */
 
 	FmsSampler	putting;		/* divides loading between us and the input */
 	double		writing_us;		/* all time in make_room() */
@@ -174,13 +180,16 @@ start(FmsSort *sort)
 	sort->mark_position = 0;
 	sort->mark_at_end = false;
 	fms_formation_set_bound(sort->formation, sort->options.bound);
-	sort->budget_bytes = fms_sizing_formation_bytes(&sort->sizing, 0);
+	/* a small sort needs no sizing: make_room() chooses it */
+	sort->sizing.mode = NULL;
+	sort->budget_bytes = sort->options.memory_bytes / 2;
 	fms_sampler_begin(&sort->putting, measured_us(sort));
 }
 
 FmsSort *
 fms_sort_begin(TupleDesc desc, const FmsKeySpec *spec,
-			   const FmsOptions *options, FmsCounters *counters)
+			   const FmsOptions *options, FmsCounters *counters,
+			   MemoryContext scratch)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
 												  "fmsort",
@@ -192,9 +201,7 @@ fms_sort_begin(TupleDesc desc, const FmsKeySpec *spec,
 	sort->options = *options;
 	sort->counters = counters;
 	sort->keys = fms_keys_create(desc, spec);
-	sort->formation = fms_formation_create(sort->keys);
-	sort->sizing = fms_sizing_choose(mode_of(options->mode), options);
-	sort->options.device = NULL;	/* need not stay */
+	sort->formation = fms_formation_create(sort->keys, scratch);
 	start(sort);
 	MemoryContextSwitchTo(caller);
 	return sort;
@@ -212,8 +219,6 @@ fms_sort_reset(FmsSort *sort, uint64 bound, uint64 earlier_tuples)
 		sort->history = NULL;
 		fms_spill_end(sort->spill);
 		sort->spill = NULL;
-		sort->sizing = fms_sizing_choose(mode_of(sort->options.mode),
-										 &sort->options);
 	}
 	fms_formation_clear(sort->formation);
 	sort->options.bound = bound;
@@ -268,7 +273,18 @@ static void
 make_room(FmsSort *sort)
 {
 	instr_time	start = fms_clock_now();
+	MemoryContext caller;
 
+	if (sort->sizing.mode == NULL)
+	{
+		sort->sizing = fms_sizing_choose(mode_of(sort->options.mode),
+										 &sort->options);
+		sort->budget_bytes = Min(sort->options.memory_bytes,
+								 fms_sizing_formation_bytes(&sort->sizing, 0) +
+								 WRITER_EXTRA_BYTES);
+		return;
+	}
+	caller = MemoryContextSwitchTo(sort->context);
 	write_run(sort, fms_sizing_run_bytes(
 				  &sort->sizing, sort->runs,
 				  fms_formation_memory_bytes(sort->formation)));
@@ -281,20 +297,18 @@ make_room(FmsSort *sort)
 	}
 	sort->budget_bytes =
 		fms_sizing_formation_bytes(&sort->sizing, fms_spill_runs(sort->spill));
+	MemoryContextSwitchTo(caller);
 	sort->writing_us += fms_clock_since_us(start);
 }
 
 static pg_attribute_always_inline void
 put(FmsSort *sort, TupleTableSlot *slot)
 {
-	MemoryContext caller = MemoryContextSwitchTo(sort->context);
-
 	Assert(sort->phase == FMS_PHASE_LOADING);
 	while (!fms_formation_put(sort->formation, slot, sort->budget_bytes))
 		make_room(sort);
 	if (sort->tuples++ % PUBLISH_TUPLES == 0)
 		publish(sort);
-	MemoryContextSwitchTo(caller);
 }
 
 static pg_noinline void
@@ -316,8 +330,9 @@ fms_sort_put(FmsSort *sort, TupleTableSlot *slot)
 		put_timed(sort, slot);
 }
 
+/* loading_us: since the sort has begun. */
 static void
-finish_in_memory(FmsSort *sort)
+finish_in_memory(FmsSort *sort, double loading_us)
 {
 	uint64		held = fms_formation_count(sort->formation);
 	uint64		bound = sort->options.bound;
@@ -328,12 +343,14 @@ finish_in_memory(FmsSort *sort)
 	if (held > 0 && held < put)
 		sort->input_bytes *= (double) put / held;
 	fms_formation_finish(sort->formation);
+	/* sorting few takes no longer than reading the clock */
+	if (held > FMS_SAMPLER_FIRST)
+		loading_us = fms_clock_since_us(sort->putting.begun);
 	sort->count = fms_formation_count(sort->formation);
 	fms_count_set(sort->counters, FMS_COUNT_METHOD,
 				  bound > 0 && bound < sort->tuples ? FMS_METHOD_TOP_N :
 				  FMS_METHOD_IN_MEMORY);
-	fms_count_set_us(sort->counters, FMS_COUNT_FORMATION_NS,
-					 fms_clock_since_us(sort->putting.begun));
+	fms_count_set_us(sort->counters, FMS_COUNT_FORMATION_NS, loading_us);
 	set_phase(sort, FMS_PHASE_IN_MEMORY);
 }
 
@@ -411,7 +428,7 @@ fms_sort_perform(FmsSort *sort)
 	if (sort->spill)
 		finish_spilling(sort);
 	else
-		finish_in_memory(sort);
+		finish_in_memory(sort, loading_us);
 	fms_count_set(sort->counters, FMS_COUNT_ROWS_REFUSED, sort->tuples -
 				  sort->count - fms_formation_nulls(sort->formation));
 	/* runs may have more */
@@ -560,6 +577,7 @@ fms_sort_end(FmsSort *sort)
 
 	if (spilled)
 		fms_spill_end(sort->spill);
+	fms_formation_end(sort->formation);
 	MemoryContextDelete(sort->context);
 #ifdef __GLIBC__
 	/* malloc() would keep it for as long as the session lives */

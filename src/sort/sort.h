@@ -23,11 +23,13 @@ typedef struct FmsSort FmsSort;
  * Begins a sort.  Its memory is a child of the current context; its files
  * belong to the current resource owner.  The options need not have the device,
  * which is looked up before the first run is written.  counters: set to zero,
- * and must stay until the sort ends.
+ * and must stay until the sort ends.  scratch: a context for values in
+ * progress, which the sort resets; it must stay, too.
  */
 extern FmsSort *fms_sort_begin(TupleDesc desc, const FmsKeySpec *spec,
 							   const FmsOptions *options,
-							   FmsCounters *counters);
+							   FmsCounters *counters,
+							   MemoryContext scratch);
 
 /*
  * Forgets all tuples and counters, for another sort of the same columns under

@@ -134,6 +134,16 @@ shim_below(uint32 below)
 	return shim_random() % below;
 }
 
+/* ---- transactions ---- */
+
+XactCallback shim_end_transaction = NULL;
+
+void
+RegisterXactCallback(XactCallback callback, void *arg)
+{
+	shim_end_transaction = callback;
+}
+
 /* ---- memory ---- */
 
 /* As without /proc; a test may have its own. */

@@ -227,8 +227,11 @@ make_runs(uint32 range, bool chains, bool long_keys, Size share_bytes)
 		fms_first_keys_finish(store, &first_keys[run]);
 		/* the run's last blocks are given back */
 		if (gives_back && n > 0 && shim_below(4) == 0)
+		{
 			for (i = shim_below(n); n > i;)
 				first_keys[run].nblocks -= first[--n].nblocks;
+			last_rows[run] = n > 0 ? first[n - 1].rows : 0;
+		}
 		nblocks += n;
 	}
 	qsort(blocks, nblocks, sizeof(Block), compare_blocks);
