@@ -3,7 +3,7 @@
  * run.c
  *	  A sorted run in a temporary file, and the writer of runs.
  *
- *	  records ---------------------------> open block --> write buffer
+ *	  records ---> as they are, or packed -> open block --> write buffer
  *	  records --> compressed chunk --LZ4-->     |
  *											first key --> block read order
  *
@@ -31,6 +31,7 @@
 #include "formation/run.h"
 #include "tape/block.h"
 #include "tape/compressed_chunk.h"
+#include "tape/packed_record.h"
 #include "tape/write_buffer.h"
 
 /* Size of one write, at most: larger writes are not faster on any device. */
@@ -55,6 +56,9 @@ struct FmsRunWriter
 	uint64		next_address;	/* after the last block */
 	FmsCompressor *compressor;	/* NULL: no run has been compressed */
 	bool		compressing;	/* the open run, so far */
+	bool		packs;			/* runs may have packed records */
+	bool		packing;		/* the open run, so far */
+	const FmsWordType *words;	/* of the records, or NULL */
 	const FmsRecord *last;		/* by last keys: the record appended last, in
 								 * the open block or last_key */
 	FmsRecordBuffer last_key;	/* its key, if the record cannot be read */
@@ -83,7 +87,7 @@ fms_run_writer_bytes(Size output_bytes, uint32 block_bytes)
 
 FmsRunWriter *
 fms_run_writer_create(FmsIo *io, FmsTape *tape, FmsFirstKeyStore *first_keys,
-					  FmsOrderBy order, FmsCounters *counters,
+					  FmsOrderBy order, FmsCounters *counters, bool packs,
 					  uint32 block_bytes, Size output_bytes)
 {
 	FmsRunWriter *writer = palloc0(sizeof(FmsRunWriter));
@@ -91,10 +95,14 @@ fms_run_writer_create(FmsIo *io, FmsTape *tape, FmsFirstKeyStore *first_keys,
 	Size		buffer_bytes = choose_buffers(output_bytes, block_bytes,
 											  &nbuffers);
 
+	/* nobody keeps the key of a packed record */
+	Assert(!packs || order != FMS_ORDER_BY_LAST_KEYS);
 	writer->tape = tape;
 	writer->first_keys = first_keys;
 	writer->order = order;
 	writer->counters = counters;
+	writer->packs = packs;
+	writer->words = fms_keys_word_type(first_keys->keys);
 	writer->block_bytes = block_bytes;
 	writer->buffer = fms_write_buffer_create(io, tape, block_bytes,
 											 buffer_bytes, nbuffers);
@@ -145,6 +153,7 @@ fms_run_begin(FmsRunWriter *writer, FmsRun *run, uint32 id, uint32 level,
 			fms_compressor_create(fms_compressed_chunk_capacity(
 				writer->block_bytes));
 	writer->compressing = compressed;
+	writer->packing = writer->packs && !compressed;
 
 	memset(run, 0, sizeof(*run));
 	run->id = id;
@@ -300,7 +309,7 @@ append_chain(FmsRunWriter *writer, const FmsRecord *record)
 		if (left == 0)
 			break;
 		close_block(writer);
-		open_block(writer, FMS_BLOCK_MAGIC);
+		open_block(writer, FMS_BLOCK_PLAIN_MAGIC);
 		writer->block->continued_bytes =
 			Min(left, fms_block_room(writer->block_bytes));
 	}
@@ -391,7 +400,7 @@ end_chunk(FmsRunWriter *writer)
 static inline void
 append_to_block(FmsRunWriter *writer, const FmsRecord *record, uint32 bytes)
 {
-	if (!make_space(writer, bytes, record, FMS_BLOCK_MAGIC))
+	if (!make_space(writer, bytes, record, FMS_BLOCK_PLAIN_MAGIC))
 		return;
 	writer->block->records++;
 	if (bytes <= block_space(writer))
@@ -406,6 +415,36 @@ append_to_block(FmsRunWriter *writer, const FmsRecord *record, uint32 bytes)
 		if (writer->order == FMS_ORDER_BY_LAST_KEYS)
 			keep_last_key(writer, record);
 	}
+}
+
+/*
+ * Appends the record to a packed block, unless it is beyond the cutoff.
+ * False: from here on, the run has plain blocks.
+ */
+static inline bool
+append_packed(FmsRunWriter *writer, const FmsRecord *record)
+{
+	uint32		used = 0;
+
+	writer->packing = fms_record_can_be_packed(record) &&
+		(writer->block || fms_packing_pays(record));
+	if (!writer->packing)
+		return false;
+	while (writer->block == NULL ||
+		   (used = fms_packed_append(writer->words,
+									 (char *) (writer->block + 1),
+									 fms_block_room(writer->block->used_bytes),
+									 fms_block_room(writer->block_bytes),
+									 record)) == 0)
+	{
+		/* no open block has that much room */
+		if (!make_space(writer, writer->block_bytes, record,
+						FMS_BLOCK_PACKED_MAGIC))
+			return true;
+	}
+	writer->block->used_bytes = sizeof(FmsBlockHeader) + used;
+	writer->block->records++;
+	return true;
 }
 
 void
@@ -427,6 +466,8 @@ fms_run_append(FmsRunWriter *writer, const FmsRecord *record)
 		if (writer->compressing)
 			return;
 	}
+	else if (writer->packing && append_packed(writer, record))
+		return;
 	append_to_block(writer, record, bytes);
 }
 

@@ -68,14 +68,14 @@ extern Size fms_run_writer_bytes(Size output_bytes, uint32 block_bytes);
 
 /*
  * Creates a writer, in the current context, which writes one run after
- * another.  `order`: which key of a block the merge's read order needs.  May
- * ERROR.
+ * another.  `order`: which key of a block the merge's read order needs.
+ * `packs`: runs may have packed records; not by last keys.  May ERROR.
  */
 extern FmsRunWriter *fms_run_writer_create(FmsIo *io, FmsTape *tape,
 										   FmsFirstKeyStore *first_keys,
 										   FmsOrderBy order,
 										   FmsCounters *counters,
-										   uint32 block_bytes,
+										   bool packs, uint32 block_bytes,
 										   Size output_bytes);
 
 /* Flushes, and frees the buffers until the next run is written. */

@@ -15,6 +15,7 @@
 
 #include "postgres.h"
 
+#include "executor/tuptable.h"
 #include "utils/sortsupport.h"
 
 #include "keys/encode.h"
@@ -116,6 +117,8 @@ struct FmsKeys
 	FmsWordType *words;			/* NULL: rows are not words */
 	MemoryContext context;		/* current at creation */
 	FmsRecordBuffer first_key;		/* the first key made last */
+	bool		cheap;			/* no column has sort keys of ICU */
+	TupleTableSlot *slot;		/* of fms_keys_encode_tuple(), or NULL */
 	FmsColumn	columns[FLEXIBLE_ARRAY_MEMBER];
 };
 

@@ -152,6 +152,7 @@ fms_keys_create(TupleDesc desc, const FmsKeySpec *spec)
 	keys->context = CurrentMemoryContext;
 	keys->desc = desc;
 	keys->ncolumns = spec->ncolumns;
+	keys->cheap = true;
 	keys->first_key_desc = CreateTemplateTupleDesc(spec->ncolumns);
 
 	for (i = 0; i < spec->ncolumns; i++)
@@ -173,6 +174,7 @@ fms_keys_create(TupleDesc desc, const FmsKeySpec *spec)
 			continue;
 		integers += column->bits > 0;
 		keys->nencoded++;
+		keys->cheap &= column->sort_keys.collator == NULL;
 		key_bytes += 1 + type->bytes;
 		if (decided)
 			keys->undecided = keys->nencoded;
@@ -202,6 +204,12 @@ const FmsWordType *
 fms_keys_word_type(const FmsKeys *keys)
 {
 	return keys->words;
+}
+
+bool
+fms_keys_are_cheap(const FmsKeys *keys)
+{
+	return keys->cheap;
 }
 
 /*
@@ -293,4 +301,31 @@ fms_keys_encode(FmsKeys *keys, TupleTableSlot *slot, FmsKeyImage *image)
 	image->record.key_bytes = fms_key_room(writer.at - image->bytes);
 	image->record.flags = !writer.truncated &&
 		keys->nencoded == keys->ncolumns ? FMS_RECORD_EXACT : 0;
+}
+
+/* The descriptor is a copy, which no resource owner has to know. */
+static void
+make_slot(FmsKeys *keys)
+{
+	MemoryContext caller = MemoryContextSwitchTo(keys->context);
+
+	keys->slot =
+		MakeSingleTupleTableSlot(CreateTupleDescCopyConstr(keys->desc),
+								 &TTSOpsMinimalTuple);
+	MemoryContextSwitchTo(caller);
+}
+
+void
+fms_keys_encode_tuple(FmsKeys *keys, MinimalTuple tuple, Size tuple_bytes,
+					  FmsKeyImage *image)
+{
+	if (unlikely(keys->slot == NULL))
+		make_slot(keys);
+	tuple->t_len = tuple_bytes;
+	ExecStoreMinimalTuple(tuple, keys->slot, false);
+	fms_keys_encode(keys, keys->slot, image);
+	if (!(image->record.flags & FMS_RECORD_EXACT))
+		image->record.flags = fms_keys_column_flags(keys, keys->slot,
+													(const char *) tuple,
+													tuple_bytes);
 }

@@ -51,6 +51,16 @@ extern void fms_keys_encode(FmsKeys *keys, TupleTableSlot *slot,
 							FmsKeyImage *image);
 
 /*
+ * Makes the key and the flags again that the record of a tuple had.  Sets the
+ * tuple's t_len to tuple_bytes.
+ */
+extern void fms_keys_encode_tuple(FmsKeys *keys, MinimalTuple tuple,
+								  Size tuple_bytes, FmsKeyImage *image);
+
+/* Does making a key again cost little?  Sort keys of ICU do not. */
+extern bool fms_keys_are_cheap(const FmsKeys *keys);
+
+/*
  * Flags (record.h) with the offset of the first column that the key leaves
  * undecided; for keys that are not exact.  `tuple` has the layout of a
  * MinimalTuple.

@@ -178,6 +178,9 @@ open_files(FmsSpill *spill, const FmsOptions *options)
 	const FmsSizing *sizing = spill->sizing;
 	FmsCounters *counters = spill->counters;
 	uint32		block_bytes = sizing->block_bytes;
+	/* comparisons by mode or block size are of plain blocks */
+	bool		packs = options->mode == FMS_MODE_FMSORT &&
+		!sizing->block_was_set && fms_keys_are_cheap(spill->keys);
 
 	fms_io_open(&spill->io, options->io_method);
 	fms_spill_policy_begin(&spill->facts, options, block_bytes,
@@ -189,7 +192,8 @@ open_files(FmsSpill *spill, const FmsOptions *options)
 	spill->writer = fms_run_writer_create(&spill->io, spill->tape,
 										  spill->first_keys,
 										  sizing->mode->order, counters,
-										  block_bytes, sizing->output_bytes);
+										  packs, block_bytes,
+										  sizing->output_bytes);
 	fms_count_set(counters, FMS_COUNT_BLOCK_BYTES, block_bytes);
 	fms_count_set(counters, FMS_COUNT_IO_METHOD,
 				  spill->io.method == &fms_io_uring_method ? FMS_IO_URING :

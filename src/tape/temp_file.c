@@ -37,7 +37,7 @@
 #include "base/compat.h"
 #include "tape/temp_file.h"
 
-/* Bounds of a reservation, which is an eighth of the file. */
+/* Bounds of a reservation, which is 1/32 of the file. */
 #define RESERVE_MIN_BYTES	((uint64) 64 * 1024)
 #define RESERVE_MAX_BYTES	((uint64) 8 * 1024 * 1024)
 
@@ -109,7 +109,7 @@ fms_temp_file_reserve(FmsTempFile *file, uint64 upto_bytes)
 	static const PGAlignedXLogBlock zeroes;
 	uint64		charged = file->charged_bytes;
 	uint64		more = Max(RESERVE_MIN_BYTES,
-						   Min(RESERVE_MAX_BYTES, charged / 8));
+						   Min(RESERVE_MAX_BYTES, charged / 32));
 	uint64		page;
 
 	StaticAssertStmt(sizeof(zeroes) >= FMS_IO_ALIGN_BYTES,

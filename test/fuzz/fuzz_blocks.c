@@ -1,5 +1,6 @@
 /* links: order/ merge/ merge/modes/ */
 /* links: formation/cutoff formation/run tape/compressed_chunk */
+/* links: tape/packed_record keys/word */
 /* links: tape/write_buffer */
 /* links: tape/block tape/tape tape/temp_file tape/space io/ */
 /*
@@ -11,7 +12,8 @@
  *	                                            |
  *	 read, byte by byte <-- merge.c, merge/modes, pool.c, tape.c
  *
- * Some runs are compressed: then what is changed is mostly LZ4's.
+ * Some runs are compressed: then what is changed is mostly LZ4's.  Others have
+ * packed records.
  *
  * A change may be sealed again, as if it had been written: without that no
  * fuzzer would get past the checksum, and with fmsort.checksums off nothing
@@ -43,6 +45,7 @@
 #define MAX_RUNS	6
 #define MAX_RECORDS 300
 #define MAX_TUPLE	3000
+#define KEY_OFFSET	MAXALIGN(SizeofMinimalTupleHeader)
 #define MAX_CHANGES 8
 
 int			LLVMFuzzerTestOneInput(const uint8 *bytes, size_t length);
@@ -176,6 +179,24 @@ fms_keys_prefix_decides(const FmsKeys *keys)
 	return false;
 }
 
+const FmsWordType *
+fms_keys_word_type(const FmsKeys *keys)
+{
+	return NULL;
+}
+
+/* The tuple's bytes behind its header are the key. */
+void
+fms_keys_encode_tuple(FmsKeys *keys, MinimalTuple tuple, Size tuple_bytes,
+					  FmsKeyImage *image)
+{
+	memset(image, 0, sizeof(*image));
+	image->record.key_bytes = FMS_PREFIX_BYTES;
+	image->record.flags = FMS_RECORD_EXACT;
+	memcpy(image->bytes, (char *) tuple + KEY_OFFSET,
+		   Min(sizeof(uint64), tuple_bytes - KEY_OFFSET));
+}
+
 const FmsRecord *
 fms_keys_make_first_key(FmsKeys *keys, const FmsRecord *record)
 {
@@ -230,7 +251,7 @@ write_run(FmsRunWriter *writer, FmsRun *run, int id)
 	static union
 	{
 		FmsRecord	record;
-		char		bytes[2 * sizeof(uint64) + SizeofMinimalTupleHeader +
+		char		bytes[3 * sizeof(uint64) + KEY_OFFSET +
 						  MAX_TUPLE + MAXIMUM_ALIGNOF];
 	}			space;
 	int			n = shim_below(MAX_RECORDS);
@@ -241,16 +262,18 @@ write_run(FmsRunWriter *writer, FmsRun *run, int id)
 	for (i = 0; i < n; i++)
 	{
 		uint64		ordered;
-		uint32		tuple = shim_below(16) ? shim_below(64) :
-			shim_below(MAX_TUPLE);
+		uint32		tuple = sizeof(uint64) +
+			(shim_below(16) ? shim_below(64) : shim_below(MAX_TUPLE));
 
 		key += shim_below(4);
 		ordered = pg_hton64(key);
 		memset(&space, 0, sizeof(space));
-		space.record.tuple_bytes = SizeofMinimalTupleHeader + tuple;
+		space.record.tuple_bytes = KEY_OFFSET + tuple;
 		space.record.key_bytes = fms_key_room(sizeof(key));
 		space.record.flags = FMS_RECORD_EXACT;
 		memcpy(fms_record_key(&space.record), &ordered, sizeof(ordered));
+		memcpy((char *) fms_record_tuple(&space.record) + KEY_OFFSET, &ordered,
+			   sizeof(ordered));
 		fms_run_append(writer, &space.record);
 		nrecords++;
 		sum_of_keys += key;
@@ -276,6 +299,7 @@ write_runs(bool checksums, Size share_bytes)
 	plan.first_keys = fms_first_keys_create(NULL, counters, share_bytes);
 	writer = fms_run_writer_create(&io, plan.tape, plan.first_keys,
 								   plan.mode->order, counters,
+								   plan.mode->order != FMS_ORDER_BY_LAST_KEYS,
 								   plan.block_bytes, 65536);
 	nruns = 1 + shim_below(MAX_RUNS);
 	nrecords = 0;

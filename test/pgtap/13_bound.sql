@@ -34,7 +34,6 @@ BEGIN
     PERFORM set_config('fmsort.debug_cutoff',
         CASE setting WHEN 'off' THEN 'off' ELSE 'on' END, true),
       set_config('fmsort.mode', CASE setting WHEN 'stock' THEN 'off'
-        WHEN 'off' THEN 'fmsort'
         ELSE coalesce(substring(name from 'mode (\w+)'), 'fmsort') END, true),
       fmsort_last_sort_clear();
     EXECUTE format('SELECT count(*) || '' '' || md5(string_agg(q::text, '' ''))
