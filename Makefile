@@ -263,6 +263,7 @@ BENCH_paired = tuplesort/paired
 BENCH_small = small/sorts
 BENCH_pgbench = small/pgbench
 BENCH_temp-space = temp-space
+BENCH_tpch = tpch/plans
 
 bench-tuplesort: ## whole queries beside PostgreSQL's sort, an hour or two
 bench-zoo: ## the same on slowed devices, as root, half an hour
@@ -276,6 +277,7 @@ bench-paired: ## an older fmsort (OLD=COMMIT) beside this one, an hour
 bench-small: ## processor time of sorts from 3 to 1.5 million rows, 20 minutes
 bench-pgbench: ## processor time of small sorts under pgbench, 10 minutes
 bench-temp-space: ## temporary space beside PostgreSQL's sort, a minute
+bench-tpch: ## TPC-H's queries whose plans fmsort.parallel changes, 10 minutes
 
 bench-%: FORCE
 	@test/bench/$(or $(BENCH_$*),$(error there is no benchmark '$*'))

@@ -26,6 +26,7 @@ static int	io_method_setting = FMS_IO_AUTO;
 static int	direct_io_setting = FMS_DIRECT_AUTO;
 static int	compression_setting = FMS_COMPRESS_AUTO;
 static bool checksums_setting = false;
+static bool parallel_setting = true;
 static bool materialize_setting = false;
 static int	log_min_duration_setting = -1;
 
@@ -132,6 +133,12 @@ fms_settings_define(void)
 							 &checksums_setting, false,
 							 PGC_USERSET, GUC_EXPLAIN,
 							 NULL, NULL, NULL);
+	DefineCustomBoolVariable("fmsort.parallel",
+							 "Whether the processes of a parallel plan sort together.",
+							 "Workers write sorted runs, and their leader merges them; the planner then counts no cost for passing rows on. Otherwise each process sorts for itself, below a Gather Merge.",
+							 &parallel_setting, true,
+							 PGC_USERSET, GUC_EXPLAIN,
+							 NULL, NULL, NULL);
 	DefineCustomIntVariable("fmsort.log_min_duration",
 							"Sorts that take longer than this are logged, each in one line.",
 							"A sort's own time counts, without its input's and its parent's. 0 logs all sorts, -1 none.",
@@ -151,6 +158,12 @@ FmsModeChoice
 fms_settings_mode(void)
 {
 	return mode_setting;
+}
+
+bool
+fms_settings_parallel(void)
+{
+	return parallel_setting;
 }
 
 int
