@@ -256,6 +256,7 @@ BENCH_papers = papers/run
 BENCH_calibrate = calibrate/agree
 BENCH_auto = devices/auto
 BENCH_zoo = devices/zoo
+BENCH_stripes = devices/stripes
 BENCH_progress = progress/watch
 BENCH_stat = stat/paired
 BENCH_cancel = cancel/moments
@@ -263,10 +264,13 @@ BENCH_paired = tuplesort/paired
 BENCH_small = small/sorts
 BENCH_pgbench = small/pgbench
 BENCH_temp-space = temp-space
+BENCH_less = less
+BENCH_parallel = parallel
 BENCH_tpch = tpch/plans
 
 bench-tuplesort: ## whole queries beside PostgreSQL's sort, an hour or two
 bench-zoo: ## the same on slowed devices, as root, half an hour
+bench-stripes: ## two temporary tablespaces on slow devices beside one, as root
 bench-auto: ## automatic settings beside the best of a grid, 20 minutes
 bench-papers: ## the papers' experiments, hours
 bench-calibrate: ## fmsort_calibrate() beside fio
@@ -277,6 +281,8 @@ bench-paired: ## an older fmsort (OLD=COMMIT) beside this one, an hour
 bench-small: ## processor time of sorts from 3 to 1.5 million rows, 20 minutes
 bench-pgbench: ## processor time of small sorts under pgbench, 10 minutes
 bench-temp-space: ## temporary space beside PostgreSQL's sort, a minute
+bench-parallel: ## parallel sorts beside one process and PostgreSQL's, an hour
+bench-less: ## sorts that do less than sort everything, half an hour
 bench-tpch: ## TPC-H's queries whose plans fmsort.parallel changes, 10 minutes
 
 bench-%: FORCE

@@ -94,6 +94,48 @@ LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 COMMENT ON FUNCTION fmsort_recommend(text, bigint, int) IS
 'What the automatic settings do under that work_mem with an input of that many bytes in rows of that size: runs and merge passes (0: it is sorted in memory), block size (bytes), assist blocks (null: none are needed), and the least work_mem (kB) for one pass and for a sort in memory (null: no work_mem is as large). Errors: an argument that is out of range.';
 
+DROP FUNCTION fmsort_last_sort();
+
+CREATE FUNCTION fmsort_last_sort(
+	OUT sort int,
+	OUT sort_method text,
+	OUT sort_space_used_kb bigint,
+	OUT sort_space_type text,
+	OUT merge_mode text,
+	OUT runs bigint,
+	OUT merge_passes int,
+	OUT blocks bigint,
+	OUT block_size int,
+	OUT assist_blocks int,
+	OUT io_method text,
+	OUT direct_io boolean,
+	OUT run_formation_ms double precision,
+	OUT input_ms double precision,
+	OUT block_order_ms double precision,
+	OUT merge_ms double precision,
+	OUT blocked_ms double precision,
+	OUT tuples bigint,
+	OUT rows_refused bigint,
+	OUT rows_skipped bigint,
+	OUT blocks_skipped bigint,
+	OUT bytes_spilled bigint,
+	OUT reads bigint,
+	OUT read_batches bigint,
+	OUT writes bigint,
+	OUT bytes_read bigint,
+	OUT bytes_written bigint,
+	OUT compression double precision,
+	OUT work_mem_kb bigint,
+	OUT one_pass_work_mem_kb bigint,
+	OUT in_memory_work_mem_kb bigint,
+	OUT why text)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'fmsort_last_sort'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION fmsort_last_sort() IS
+'One row for each sort that fmsort ran in the last statement of this session that sorted (its last 64 sorts): method, space (kB), merge mode, runs formed, merge passes, blocks written by run formation and their size (bytes), assist blocks, I/O, times (milliseconds; input and merge times are estimated from samples), tuples, those refused because a LIMIT does not need them, tuples and blocks skipped because of an OFFSET or MOVE, bytes and I/O requests, how many times smaller compression made what was written (1: nothing was compressed); work_mem (kB), the least work_mem with which it would have taken one pass or stayed in memory, and why it did what it did. No row if nothing was sorted. Raises no errors.';
+
 DROP VIEW fmsort_stat;
 DROP FUNCTION fmsort_stat();
 
@@ -121,6 +163,9 @@ CREATE FUNCTION fmsort_stat(
 	OUT blocked_ms double precision,
 	OUT spills_avoided bigint,
 	OUT bytes_kept bigint,
+	OUT rows_refused bigint,
+	OUT rows_skipped bigint,
+	OUT blocks_skipped bigint,
 	OUT io_uring_refused bigint,
 	OUT direct_io_refused bigint,
 	OUT block_size_lowered bigint,
@@ -141,7 +186,8 @@ SELECT s.datid, d.datname, s.sorts, s.sorts_in_memory, s.sorts_top_n,
 	s.bytes_written, s.runs, s.merge_passes, s.sorts_multi_pass, s.blocks,
 	s.reads, s.read_batches, s.writes, s.run_formation_ms, s.input_ms,
 	s.block_order_ms, s.merge_ms, s.blocked_ms, s.spills_avoided,
-	s.bytes_kept, s.io_uring_refused, s.direct_io_refused,
+	s.bytes_kept, s.rows_refused, s.rows_skipped, s.blocks_skipped,
+	s.io_uring_refused, s.direct_io_refused,
 	s.block_size_lowered, s.left_to_server, s.left_to_extensions,
 	s.fallbacks, s.stats_since
 FROM @extschema@.fmsort_stat() s

@@ -6,6 +6,7 @@
  * create_upper_paths_hook	shows the planner parallel sorts at their cost
  * ExecutorStart_hook	replaces the Sorts of the plan, and shows the new nodes
  *						their LIMIT; in parallel workers ExecutorRun_hook does
+ * ExecutorRun_hook		lets the topmost FMSort pass over the rows of a MOVE
  * ExecutorRun_hook,
  * ProcessUtility_hook	tell the client's statements apart, for
  *						fmsort_last_sort(): what runs inside another
@@ -119,6 +120,36 @@ enter_statement(void)
 }
 
 static void
+run(FMS_EXECUTOR_RUN_PARAMS)
+{
+	if (previous_run)
+		previous_run(FMS_EXECUTOR_RUN_ARGS);
+	else
+		standard_ExecutorRun(FMS_EXECUTOR_RUN_ARGS);
+}
+
+/*
+ * Runs a query whose `count` rows are forgotten: a cursor's MOVE, or the rows
+ * before that of a FETCH ABSOLUTE or RELATIVE.  The first row fills the sort,
+ * and the cursor will stand on the last one.
+ */
+static void
+run_move(FMS_EXECUTOR_RUN_PARAMS)
+{
+	uint64		moved = 1;
+	uint64		wanted = count;
+
+	count = 1;
+	run(FMS_EXECUTOR_RUN_ARGS);
+	if (query->estate->es_processed == 0)
+		return;
+	moved += fms_node_skip(query->planstate, wanted - 2);
+	count = wanted - moved;
+	run(FMS_EXECUTOR_RUN_ARGS);
+	query->estate->es_processed += moved;
+}
+
+static void
 run_query(FMS_EXECUTOR_RUN_PARAMS)
 {
 	enter_statement();
@@ -126,10 +157,12 @@ run_query(FMS_EXECUTOR_RUN_PARAMS)
 		fms_bound_set(query, count);
 	PG_TRY();
 	{
-		if (previous_run)
-			previous_run(FMS_EXECUTOR_RUN_ARGS);
+		if (query->dest->mydest == DestNone && count > 2 &&
+			ScanDirectionIsForward(direction) &&
+			fms_plan_is_ours(query->planstate->plan))
+			run_move(FMS_EXECUTOR_RUN_ARGS);
 		else
-			standard_ExecutorRun(FMS_EXECUTOR_RUN_ARGS);
+			run(FMS_EXECUTOR_RUN_ARGS);
 	}
 	PG_FINALLY();
 	{

@@ -8,6 +8,8 @@ CLUSTER_DIR=
 CLUSTER_USER=
 # A program to start in the server's place, such as one that wraps it.
 CLUSTER_POSTGRES=
+# A command, with arguments, to start the server under.
+CLUSTER_UNDER=()
 
 # The server does not run as root: pick who runs it, and own its directory.
 pick_server_user() {
@@ -80,6 +82,12 @@ cluster_create() {
         as_server_user "$bin/pg_ctl" start --wait --silent \
             -p "${CLUSTER_POSTGRES:-$bin/postgres}" \
             --pgdata="$CLUSTER_DIR/data" --log="$CLUSTER_DIR/server.log"
+}
+
+cluster_restart() {
+    as_server_user "${CLUSTER_UNDER[@]}" "$(pg_config --bindir)/pg_ctl" \
+        restart --wait --silent --pgdata="$CLUSTER_DIR/data" \
+        --log="$CLUSTER_DIR/server.log"
 }
 
 # cluster_start ['name = value'...]

@@ -6,6 +6,7 @@
 #   --short   only those that say in front "# Every version: WHY"
 
 . "$FMSORT_ROOT/script/lib/filesystems.sh"
+. "$FMSORT_ROOT/script/lib/memory_cgroup.sh"
 
 # What the tests put beside fmsort, made of test/faults.
 FAULTS=(faulty_io.so jumping_clock.so neighbour.so reaper refuse)
@@ -62,6 +63,7 @@ run() {
     cluster_make_dir
     PATH=$(pg_config --bindir):$PATH
     filesystems_mount >>"$FMSORT_LOG" 2>&1
+    memory_cgroup_give
     tap=$CLUSTER_DIR/tap
     make_copy "$tap"
     await prove_as_server_user "$tap" "${files[@]}" || status=$?

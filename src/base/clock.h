@@ -27,7 +27,7 @@
 #include "portability/instr_time.h"
 
 /* Number of calls before the first sample. */
-#define FMS_SAMPLER_FIRST		7
+#define FMS_SAMPLER_FIRST		127
 
 /* Mean distance of samples. */
 #define FMS_SAMPLER_REACH		64

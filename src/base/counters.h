@@ -50,6 +50,8 @@ typedef enum FmsPhase
 typedef enum FmsDirectReason
 {
 	FMS_DIRECT_AS_SET,			/* the setting says so */
+	FMS_DIRECT_SYNC,			/* cached: the kernel can read ahead only
+								 * there */
 	FMS_DIRECT_ROOM,			/* cached: memory has room for the spill */
 	FMS_DIRECT_NO_ROOM,			/* direct: it has not */
 	FMS_DIRECT_HALF,			/* direct: half of a spill that memory does
@@ -58,7 +60,8 @@ typedef enum FmsDirectReason
 } FmsDirectReason;
 
 /* Does the reason choose the page cache?  AS_SET chooses nothing. */
-#define FMS_DIRECT_REASON_CACHES(reason)	((reason) == FMS_DIRECT_ROOM)
+#define FMS_DIRECT_REASON_CACHES(reason) \
+	((reason) == FMS_DIRECT_SYNC || (reason) == FMS_DIRECT_ROOM)
 
 /* Why the latest run is compressed, or is not. */
 typedef enum FmsCompressReason
@@ -106,8 +109,18 @@ typedef enum FmsCompressReason
 	/* of presorted input, else 0 */ \
 	COUNTER(GROUPS, IF_KNOWN, SUM, METHOD, "Groups", NULL) \
 	COUNTER(EARLIER_TUPLES, NUMBER, LAST, NONE, NULL, NULL) \
+	/* of a parallel sort: put into workers, while they form runs */ \
+	COUNTER(WORKERS_TUPLES, NUMBER, LAST, NONE, NULL, NULL) \
 	COUNTER(LAST_GROUP, NUMBER, LAST, NONE, NULL, NULL) \
 	COUNTER(TUPLES, NUMBER, SUM, LOG, "Rows", "tuples") \
+	/* what was not done: rows beyond a bound; rows, and blocks of the */ \
+	/* last merge, before the first row wanted */ \
+	COUNTER(ROWS_REFUSED, NUMBER, SUM, LESS, "Rows Refused", \
+			"rows_refused") \
+	COUNTER(ROWS_SKIPPED, NUMBER, SUM, LESS, "Rows Skipped", \
+			"rows_skipped") \
+	COUNTER(BLOCKS_SKIPPED, NUMBER, SUM, LESS, "Blocks Skipped", \
+			"blocks_skipped") \
 	/* bytes of tuples and entries: in memory when the input ended; if */ \
 	/* memory had held them all; merged from memory, not written */ \
 	COUNTER(MEMORY_BYTES, NUMBER, MAX, NONE, NULL, NULL) \
@@ -152,7 +165,8 @@ typedef enum FmsCompressReason
 	COUNTER(CACHED_BYTES, NUMBER, SUM, NONE, NULL, NULL) \
 	COUNTER(SPILLED_BYTES, NUMBER, SUM, NONE, NULL, "bytes_spilled") \
 	COUNTER(READ_BYTES, NUMBER, SUM, NONE, NULL, "bytes_read") \
-	COUNTER(WRITTEN_BYTES, NUMBER, SUM, NONE, NULL, "bytes_written") \
+	COUNTER(WRITTEN_BYTES, NUMBER, SUM, NONE, "Bytes Written", \
+			"bytes_written") \
 	COUNTER(READS, NUMBER, SUM, NONE, NULL, "reads") \
 	COUNTER(READ_BATCHES, NUMBER, SUM, NONE, NULL, "read_batches") \
 	COUNTER(WRITES, NUMBER, SUM, NONE, NULL, "writes") \
@@ -207,6 +221,13 @@ static inline void
 fms_count(FmsCounters *counters, FmsCounter counter, uint64 n)
 {
 	((uint64 *) counters)[1 + counter] += n;
+}
+
+/* Several processes may do that at once, if none does anything else. */
+static inline void
+fms_count_atomically(FmsCounters *counters, FmsCounter counter, uint64 n)
+{
+	pg_atomic_fetch_add_u64((pg_atomic_uint64 *) counters + 1 + counter, n);
 }
 
 static inline void

@@ -104,18 +104,37 @@ fms_device_enough_depth(const FmsDevice *device, uint32 block_bytes)
 }
 
 double
-fms_device_round_trip_mb(const FmsDevice *device, uint32 block_bytes,
-						 bool async_reads)
+fms_device_round_trip_mb(const FmsDevice *device, uint32 block_bytes)
 {
-	uint32		depth = async_reads ? FMS_DEVICE_DEPTH_MAX : 1;
 	double		write_mb = device->write_mb;
-	double		read_mb = fms_device_read_mb(device, block_bytes, depth);
+	double		read_mb = fms_device_read_mb(device, block_bytes,
+											 FMS_DEVICE_DEPTH_MAX);
 
 	if (write_mb <= 0)
 		return 0;
 	if (read_mb <= 0)
 		read_mb = write_mb;
 	return 1 / (1 / write_mb + 1 / read_mb);
+}
+
+/* Rate of n devices and another one. */
+static double
+stripe_mb(double mb, double other_mb, int n)
+{
+	return Min(mb / n, other_mb) * (n + 1);
+}
+
+void
+fms_device_add_stripe(FmsDevice *device, const FmsDevice *other, int n)
+{
+	device->known = device->known && other->known;
+	device->write_mb = stripe_mb(device->write_mb, other->write_mb, n);
+	for (int i = 0; i < FMS_DEVICE_BLOCKS; i++)
+	{
+		for (int j = 0; j < FMS_DEVICE_DEPTHS; j++)
+			device->read_mb[i][j] = stripe_mb(device->read_mb[i][j],
+											  other->read_mb[i][j], n);
+	}
 }
 
 /*

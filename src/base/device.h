@@ -56,10 +56,17 @@ extern uint32 fms_device_enough_depth(const FmsDevice *device,
 
 /*
  * MB/s of writing and reading back in blocks of block_bytes, one after the
- * other; 0: unknown.  async_reads: several reads are in flight at once.
+ * other; 0: unknown.
  */
 extern double fms_device_round_trip_mb(const FmsDevice *device,
-									   uint32 block_bytes, bool async_reads);
+									   uint32 block_bytes);
+
+/*
+ * Adds another device: stripes lie on it, too, beside the n devices before.
+ * As fast as the slowest one, as many times; unknown if one is.
+ */
+extern void fms_device_add_stripe(FmsDevice *device, const FmsDevice *other,
+								  int n);
 
 /* Direct writes of a sort. */
 typedef struct FmsSeen

@@ -14,6 +14,7 @@
 #include "c.h"
 
 #include "base/device.h"
+#include "base/shared_files.h"
 
 /* How the merge phase reads blocks (merge/modes/); off: PostgreSQL's sort. */
 #define FMS_MODES(MODE) \
@@ -87,12 +88,21 @@ typedef struct FmsOptions
 	FmsCompressChoice compression;	/* of blocks on disk */
 	bool		checksums;		/* of blocks on disk */
 	bool		materialize;	/* write the result, too: for comparison */
+	bool		cutoff;			/* refuse tuples by what the runs have */
+	bool		skips;			/* fms_sort_skip() passes over tuples */
 	uint32		assist_blocks;	/* l; 0 = automatic */
 	uint32		block_bytes;	/* 0 = automatic, else a multiple of 512 */
 	Size		memory_bytes;	/* work_mem */
 	double		expected_bytes; /* planner's estimate of the input, or 0 */
 
 	const FmsDevice *device;	/* under temporary files; NULL: unknown */
+
+	/* parallel sorts */
+	int			workers;		/* processes that may form runs beside the one
+								 * that merges */
+	uint32		agreed_block_bytes; /* the blocks of all of them; 0: the sort
+									 * chooses */
+	const FmsSharedFiles *files;	/* NULL: files of the sort's own */
 
 	/* what will be asked of the sort */
 	uint64		bound;			/* tuples wanted, or 0: all */

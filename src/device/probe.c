@@ -104,7 +104,7 @@ open_tape(FmsProbe *probe, Oid tablespace, bool direct)
 	{
 		/* nobody reads these counters */
 		probe->tape = fms_tape_open(&probe->io, FMS_IO_ALIGN_BYTES, false,
-									palloc0(FMS_COUNTERS_BYTES));
+									NULL, palloc0(FMS_COUNTERS_BYTES));
 	}
 	PG_FINALLY();
 	{
@@ -238,7 +238,8 @@ collect(FmsProbe *probe, uint32 depth)
 
 	for (uint32 i = 0; i < depth; i++)
 	{
-		if (probe->requests[i].state != FMS_IO_DONE)
+		if (probe->requests[i].state != FMS_IO_DONE &&
+			probe->requests[i].state != FMS_IO_ANNOUNCED)
 			continue;
 		fms_tape_wait(probe->tape, &probe->requests[i]);
 		n++;

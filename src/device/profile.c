@@ -57,6 +57,7 @@
 
 #include "base/compat.h"
 #include "device/profile.h"
+#include "tape/tape.h"
 
 /*
  * A measurement that omitted points replaces a profile if it has this fraction
@@ -76,10 +77,10 @@ typedef struct Reading
 	FmsDevice	device;
 } Reading;
 
-/* The remembered profile. */
-static bool remembered = false;
+/* The remembered device, under these tablespaces; none: nothing. */
 static bool changed = false;	/* invalidated since it was set to false */
-static Oid	remembered_tablespace;
+static int	remembered = 0;
+static Oid	remembered_tablespaces[FMS_TAPE_STRIPES_MAX];
 static FmsDevice remembered_device;
 static Oid	profile_relation = InvalidOid;
 static Oid	rate_relation = InvalidOid;
@@ -246,39 +247,50 @@ read_profile(Reading *reading)
 		 read_rows(rate_relation, reading, read_rate_row));
 }
 
-/* The tablespace of the next temporary file. */
-static Oid
-current_tablespace(void)
+/*
+ * Reads the device that n tablespaces make together, with stripes in each.
+ * False: a table is locked.
+ */
+static bool
+read_devices(const Oid *tablespaces, int n, FmsDevice *device)
 {
-	Oid			first = InvalidOid;
+	for (int i = 0; i < n; i++)
+	{
+		Reading		reading = {.tablespace = tablespaces[i]};
 
-	PrepareTempTablespaces();
-	(void) GetTempTablespaces(&first, 1);
-	return OidIsValid(first) ? first : MyDatabaseTableSpace;
+		if (!read_profile(&reading))
+			return false;
+		if (i == 0)
+			*device = reading.device;
+		else
+			fms_device_add_stripe(device, &reading.device, i);
+	}
+	return true;
 }
 
 void
 fms_profile_device(FmsDevice *device)
 {
 	static bool registered = false;
-	Oid			tablespace = current_tablespace();
+	Oid			tablespaces[FMS_TAPE_STRIPES_MAX];
+	int			n = fms_temp_file_tablespaces(tablespaces,
+											  FMS_TAPE_STRIPES_MAX);
 
 	if (!registered)
 		CacheRegisterRelcacheCallback(forget_relation, (Datum) 0);
 	registered = true;
-	if (!remembered || changed || remembered_tablespace != tablespace)
+	if (remembered != n || changed ||
+		memcmp(remembered_tablespaces, tablespaces, n * sizeof(Oid)) != 0)
 	{
-		Reading		reading = {.tablespace = tablespace};
 		MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
 													  "fmsort profile",
 													  ALLOCSET_SMALL_SIZES);
 		MemoryContext caller = MemoryContextSwitchTo(context);
 
-		changed = remembered = false;
+		changed = false;
 		find_tables();
-		remembered = read_profile(&reading);
-		remembered_tablespace = tablespace;
-		remembered_device = reading.device;
+		remembered = read_devices(tablespaces, n, &remembered_device) ? n : 0;
+		memcpy(remembered_tablespaces, tablespaces, n * sizeof(Oid));
 		MemoryContextSwitchTo(caller);
 		MemoryContextDelete(context);
 	}
@@ -292,7 +304,10 @@ fms_profile_tablespace(const char *name)
 	AclResult	right;
 
 	if (name == NULL)
-		return current_tablespace();
+	{
+		(void) fms_temp_file_tablespaces(&tablespace, 1);
+		return tablespace;
+	}
 	tablespace = get_tablespace_oid(name, false);
 	if (tablespace == GLOBALTABLESPACE_OID)
 		ereport(ERROR,

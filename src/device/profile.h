@@ -32,8 +32,9 @@ extern bool fms_profile_store(const FmsProfileFacts *facts,
 							  const FmsProbePoint *points, int npoints);
 
 /*
- * The device under the session's next temporary files.  All zero if there is
- * no profile, or if it cannot be read now.  Waits for no lock and keeps none.
+ * The device under the session's next tape: of several tablespaces, what they
+ * make together.  All zero if one has no profile, or if it cannot be read now.
+ * Waits for no lock and keeps none.
  */
 extern void fms_profile_device(FmsDevice *device);
 

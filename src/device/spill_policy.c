@@ -35,6 +35,9 @@
 /* A spill this many times the room gains little from caching a part. */
 #define EXPECTED_MULTIPLE		4
 
+/* Blocks that the kernel reads ahead count as one of this size. */
+#define READ_AHEAD_BYTES		((uint32) 256 * 1024)
+
 /* One sort's fair share of the machine's available memory: 1/16. */
 #define SHARE_FRACTION			16
 /* A spill takes all available memory but 1/4. */
@@ -87,9 +90,10 @@ assess(const FmsSpillFacts *facts)
 	uint64		share = Min(most, memory->machine_bytes / SHARE_FRACTION);
 	Situation	now;
 
-	now.device_mb = fms_device_round_trip_mb(&facts->device,
-											 facts->block_bytes,
-											 facts->async_reads);
+	now.device_mb =
+		fms_device_round_trip_mb(&facts->device,
+								 facts->async_reads ? facts->block_bytes :
+								 Max(facts->block_bytes, READ_AHEAD_BYTES));
 	now.very_slow = is_very_slow(now.device_mb);
 	now.slow = now.device_mb > 0 && now.device_mb < SLOW_MB;
 	now.memory_bytes = left_of(most, Max(facts->cached_bytes,
@@ -113,7 +117,7 @@ set_direct(FmsSpillChoice *choice, bool direct, FmsDirectReason reason)
 	choice->direct_reason = reason;
 }
 
-/* Rows 1 to 8. */
+/* Rows 1 to 9. */
 static void
 choose_direct(const FmsSpillFacts *facts, const Situation *now,
 			  const FmsSpillChoice *previous, FmsSpillChoice *choice)
@@ -128,6 +132,8 @@ choose_direct(const FmsSpillFacts *facts, const Situation *now,
 				   FMS_DIRECT_AS_SET);
 	else if (facts->direct_fixed || stays_direct)
 		set_direct(choice, previous->direct, previous->direct_reason);
+	else if (!facts->async_reads)
+		set_direct(choice, false, FMS_DIRECT_SYNC);
 	else if (now->device_mb > FAST_MB)
 		set_direct(choice, true, FMS_DIRECT_FAST);
 	else if (!now->slow && expected / EXPECTED_MULTIPLE >

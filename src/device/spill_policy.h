@@ -74,15 +74,16 @@ extern void fms_spill_policy_observe(FmsSpillFacts *facts, bool direct,
  *	2 direct_fixed				as before	as before
  *	3 the last run was direct	direct		as before
  *	  but for HALF, and did not show that the device is very slow
- *	4 the device is fast		direct		FAST
- *	5 it is not slow, and four	direct		NO_ROOM
+ *	4 reads are synchronous		cached		SYNC
+ *	5 the device is fast		direct		FAST
+ *	6 it is not slow, and four	direct		NO_ROOM
  *	  times the room are less than expected
- *	6 memory does not hold the	direct		HALF
+ *	7 memory does not hold the	direct		HALF
  *	  expected spill and its input; up to half of the expected spill, and
  *	  not if the device is very slow
- *	7 the page cache has less	direct		NO_ROOM
+ *	8 the page cache has less	direct		NO_ROOM
  *	  than 4 MB of room or, if the device is slow, of memory
- *	8 otherwise					cached		ROOM
+ *	9 otherwise					cached		ROOM
  *
  *	  compression if			next run	reason
  *	a the setting is on or off	as set		AS_SET

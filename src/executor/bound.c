@@ -32,7 +32,7 @@
  * node `planstate` returns.
  */
 static void
-pass_on(PlanState *planstate, const LimitState *limit, uint64 tuples)
+pass_on(PlanState *planstate, LimitState *limit, uint64 tuples)
 {
 	PlanState **children = NULL;
 	int			n = 0;

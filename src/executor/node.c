@@ -8,7 +8,7 @@
  *	  every call		next tuple of FmsSort
  *
  * The slot that is returned points into the sort's memory, which stays
- * unchanged until the next call, or has the value of a word (keys/word.h).
+ * unchanged until the next call, or has the value of an only column.
  *
  * Presorted input (Incremental Sort) is sorted group by group (groups.c) with
  * one FmsSort.  The node adds up the counters of all groups.
@@ -58,12 +58,14 @@ typedef struct FmsWorkers
 typedef struct FmsSortState
 {
 	CustomScanState css;		/* must be first */
+	List	   *targetlist;		/* the plan's, between create and begin */
 	FmsKeySpec	spec;
 	FmsGroups  *groups;			/* NULL: the input is in no order */
 	int			presorted;		/* columns */
+	PlanState  *gather;			/* child, if it forms runs; else NULL */
 
 	int			eflags;			/* what the parents may ask for */
-	const LimitState *limit;	/* NULL: see bound */
+	LimitState *limit;			/* NULL: see bound */
 	uint64		bound;			/* tuples, or 0: all */
 
 	FmsSort    *sort;			/* NULL: never loaded */
@@ -79,6 +81,28 @@ typedef struct FmsSortState
 	FmsWorkers *reported;		/* leader: copy of it, or NULL */
 } FmsSortState;
 
+/*
+ * The row type of the node's target list: its child's, unless their columns
+ * have other names.
+ */
+static TupleDesc
+result_type(TupleDesc child, List *targetlist)
+{
+	ListCell   *cell;
+
+	foreach(cell, targetlist)
+	{
+		const TargetEntry *entry = lfirst(cell);
+		const Form_pg_attribute column =
+			TupleDescAttr(child, foreach_current_index(cell));
+
+		if (entry->resname &&
+			strcmp(entry->resname, NameStr(column->attname)) != 0)
+			return ExecTypeFromTL(targetlist);
+	}
+	return child;
+}
+
 static void
 begin_node(CustomScanState *css, EState *estate, int eflags)
 {
@@ -87,21 +111,24 @@ begin_node(CustomScanState *css, EState *estate, int eflags)
 	const TupleTableSlotOps *operations;
 	TupleDesc	desc;
 
+	plan->scan.plan.targetlist = state->targetlist;
 	state->presorted = fms_plan_read(plan, &state->spec);
 	state->eflags = eflags & FLAGS_OF_SORTS;
 	outerPlanState(css) = ExecInitNode(outerPlan(plan), estate,
 									   eflags & ~FLAGS_OF_SORTS);
+	if (fms_runs_are_below(outerPlanState(css)))
+		state->gather = outerPlanState(css);
 	desc = ExecGetResultType(outerPlanState(css));
 
 	/*
-	 * The executor has made a virtual scan slot; ours holds minimal tuples,
-	 * or the values of words.  Nothing is projected, so parents see that
-	 * slot: the child's tuples have the constants of the target list, too.
+	 * The slot holds minimal tuples, or the value of an only column, which
+	 * may be a word.  Nothing is projected, so parents see that slot: the
+	 * child's tuples have the constants of the target list, too.
 	 */
-	operations = fms_keys_are_words(desc, &state->spec) ?
+	operations = desc->natts == 1 && TupleDescAttr(desc, 0)->attbyval ?
 		&TTSOpsVirtual : &TTSOpsMinimalTuple;
 	fms_init_scan_slot(estate, &css->ss, desc, operations);
-	css->ss.ps.ps_ProjInfo = NULL;
+	css->ss.ps.ps_ResultTupleDesc = result_type(desc, state->targetlist);
 	css->ss.ps.resultops = operations;
 	css->ss.ps.resultopsfixed = true;
 	css->ss.ps.resultopsset = true;
@@ -143,11 +170,10 @@ report(const FmsSortState *state)
 		count_node(state, &shared->counters[ParallelWorkerNumber]);
 }
 
-/* ---- the bound ---- */
+/* ---- the bound and the offset ---- */
 
 void
-fms_node_set_bound(PlanState *planstate, const LimitState *limit,
-				   uint64 tuples)
+fms_node_set_bound(PlanState *planstate, LimitState *limit, uint64 tuples)
 {
 	FmsSortState *state = (FmsSortState *) planstate;
 
@@ -172,6 +198,37 @@ current_bound(const FmsSortState *state)
 	return limit->count + limit->offset;
 }
 
+uint64
+fms_node_skip(PlanState *planstate, uint64 rows)
+{
+	FmsSortState *state = (FmsSortState *) planstate;
+
+	Assert(fms_plan_is_ours(planstate->plan));
+	/* its tuple may be in a block that goes */
+	ExecClearTuple(state->css.ss.ss_ScanTupleSlot);
+	return state->loaded ? fms_sort_skip(state->sort, rows) : 0;
+}
+
+/*
+ * Passes over the rows of an OFFSET and counts them for the Limit, which does
+ * nothing else with them: it is in LIMIT_RESCAN from when it has computed its
+ * offset, without an error, until it has its first row.  A node in between may
+ * evaluate functions for each row; this node does not.
+ */
+static void
+skip_offset(FmsSortState *state)
+{
+	LimitState *limit = state->limit;
+	uint64		skipped;
+
+	if (limit == NULL || outerPlanState(limit) != &state->css.ss.ps ||
+		limit->lstate != LIMIT_RESCAN || limit->position >= limit->offset)
+		return;
+	skipped = fms_sort_skip(state->sort, limit->offset - limit->position);
+	limit->position += skipped;
+	state->returned += skipped;
+}
+
 /* ---- loading ---- */
 
 /* Makes the sort ready for tuples; the first time creates it. */
@@ -182,6 +239,8 @@ prepare_sort(FmsSortState *state)
 	Plan	   *plan = state->css.ss.ps.plan;
 	uint64		earlier = fms_counter(&state->earlier, FMS_COUNT_TUPLES);
 	uint64		bound = state->loaded_bound;
+	MemoryContext scratch =
+		state->css.ss.ps.ps_ExprContext->ecxt_per_tuple_memory;
 	MemoryContext caller;
 	FmsOptions	options;
 
@@ -201,15 +260,18 @@ prepare_sort(FmsSortState *state)
 		options.mode = FMS_MODE_FMSORT;
 	options.backward = (state->eflags & EXEC_FLAG_BACKWARD) != 0;
 	options.marks = (state->eflags & EXEC_FLAG_MARK) != 0;
-	options.expected_tuples = outerPlan(plan)->plan_rows;
+	options.expected_tuples = plan->plan_rows;
 	options.presorted = state->groups != NULL;
 	options.earlier_tuples = earlier;
 	options.bound = bound;
+	if (state->gather)
+		options.workers = ((Gather *) state->gather->plan)->num_workers;
 
 	caller = MemoryContextSwitchTo(estate->es_query_cxt);
 	state->counters = fms_progress_begin();
 	state->sort = fms_sort_begin(ExecGetResultType(outerPlanState(state)),
-								 &state->spec, &options, state->counters);
+								 &state->spec, &options, state->counters,
+								 scratch);
 	MemoryContextSwitchTo(caller);
 }
 
@@ -252,12 +314,17 @@ load(FmsSortState *state)
 	prepare_sort(state);
 	state->started = true;
 	estate->es_direction = ForwardScanDirection;
+	if (state->gather)
+		fms_runs_begin(state->gather, state->sort, state->counters);
 	put_tuples(state);
+	if (state->gather)
+		fms_runs_end(state->gather);
 	fms_sort_perform(state->sort);
 	estate->es_direction = direction;
 	state->loaded = true;
 	if (state->groups && state->input_done)
 		fms_count_set(state->counters, FMS_COUNT_LAST_GROUP, 1);
+	skip_offset(state);
 	/* a LIMIT may end a worker before its node ends */
 	report(state);
 }
@@ -295,7 +362,7 @@ finish_sort(FmsSortState *state)
 
 /* ---- running ---- */
 
-/* Stores the sort's tuple; of a word only the value, for the parent's use. */
+/* Stores the sort's tuple; of an only by-value column the value. */
 static inline TupleTableSlot *
 store_tuple(TupleTableSlot *slot, MinimalTuple tuple)
 {
@@ -362,6 +429,8 @@ rescan_node(CustomScanState *css)
 	{
 		ExecClearTuple(css->ss.ss_ScanTupleSlot);
 		fms_sort_rewind(state->sort);
+		/* the Limit has computed its offset again */
+		skip_offset(state);
 		return;
 	}
 	finish_sort(state);
@@ -508,5 +577,12 @@ fms_node_create_state(CustomScan *plan)
 												   T_CustomScanState);
 
 	state->css.methods = &exec_methods;
+
+	/*
+	 * Of a target list, the executor would make a projection and two slots
+	 * that the node does not use.  begin_node() puts it back.
+	 */
+	state->targetlist = plan->scan.plan.targetlist;
+	plan->scan.plan.targetlist = NIL;
 	return (Node *) state;
 }

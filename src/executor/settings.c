@@ -28,6 +28,8 @@ static int	compression_setting = FMS_COMPRESS_AUTO;
 static bool checksums_setting = false;
 static bool parallel_setting = true;
 static bool materialize_setting = false;
+static bool cutoff_setting = true;
+static bool skip_setting = true;
 static int	log_min_duration_setting = -1;
 
 #define SETTING_VALUE(choice, name)	{name, choice, false},
@@ -134,8 +136,8 @@ fms_settings_define(void)
 							 PGC_USERSET, GUC_EXPLAIN,
 							 NULL, NULL, NULL);
 	DefineCustomBoolVariable("fmsort.parallel",
-							 "Whether the processes of a parallel plan sort together.",
-							 "Workers write sorted runs, and their leader merges them; the planner then counts no cost for passing rows on. Otherwise each process sorts for itself, below a Gather Merge.",
+							 "Whether a sort in parallel workers is merged in the leader.",
+							 "The workers then write sorted runs to temporary files, which the leader merges. Otherwise each worker sorts, and Gather Merge gets its rows one by one.",
 							 &parallel_setting, true,
 							 PGC_USERSET, GUC_EXPLAIN,
 							 NULL, NULL, NULL);
@@ -145,10 +147,22 @@ fms_settings_define(void)
 							&log_min_duration_setting, -1, -1, INT_MAX,
 							PGC_SUSET, GUC_UNIT_MS,
 							NULL, NULL, NULL);
+	DefineCustomBoolVariable("fmsort.debug_cutoff",
+							 "Whether sorts that spill refuse rows beyond a LIMIT.",
+							 "\"off\" is there to compare with.",
+							 &cutoff_setting, true,
+							 PGC_SUSET, GUC_NOT_IN_SAMPLE | GUC_EXPLAIN,
+							 NULL, NULL, NULL);
 	DefineCustomBoolVariable("fmsort.debug_materialize",
 							 "Whether sorts that spill write their result to disk before they return it.",
 							 "It doubles what they write and read: for comparison only.",
 							 &materialize_setting, false,
+							 PGC_SUSET, GUC_NOT_IN_SAMPLE | GUC_EXPLAIN,
+							 NULL, NULL, NULL);
+	DefineCustomBoolVariable("fmsort.debug_skip",
+							 "Whether sorts pass over the rows of an OFFSET or a MOVE.",
+							 "\"off\" is there to compare with.",
+							 &skip_setting, true,
 							 PGC_SUSET, GUC_NOT_IN_SAMPLE | GUC_EXPLAIN,
 							 NULL, NULL, NULL);
 	MarkGUCPrefixReserved("fmsort");
@@ -181,9 +195,14 @@ fms_settings_snapshot(FmsOptions *options, double expected_bytes)
 	options->compression = compression_setting;
 	options->checksums = checksums_setting;
 	options->materialize = materialize_setting;
+	options->cutoff = cutoff_setting;
+	options->skips = skip_setting;
 	options->assist_blocks = assist_blocks_setting;
 	options->block_bytes = block_size_setting;
 	options->memory_bytes = (Size) work_mem * 1024;
 	options->expected_bytes = expected_bytes;
 	options->device = NULL;
+	options->workers = 0;
+	options->agreed_block_bytes = 0;
+	options->files = NULL;
 }

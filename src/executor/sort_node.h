@@ -17,9 +17,11 @@
 #include "nodes/plannodes.h"
 
 #include "keys/keys.h"
+#include "sort/sort.h"
 
-/* The node's name, in EXPLAIN and to the server. */
+/* The nodes' names, in EXPLAIN and to the server. */
 #define FMS_NODE_NAME "FMSort"
+#define FMS_RUNS_NODE_NAME "FMSort Runs"
 
 /* ---- replace.c: which Sorts become FMSort nodes ---- */
 
@@ -61,14 +63,28 @@ extern void fms_plan_register(void);
 extern Plan *fms_plan_from_sort(const Sort *sort, Plan *child,
 								bool below_gather);
 
+/*
+ * What does a Gather Merge's work above a Sort of `child`: the FMSort, above a
+ * Gather of nodes that form runs.  Takes ids for new nodes from *next_node_id.
+ */
+extern Plan *fms_plan_from_gather_merge(const GatherMerge *merge, Plan *child,
+										int *next_node_id);
+
+/* Is it an FMSort? */
 extern bool fms_plan_is_ours(const Plan *plan);
 
+/* Does it form the runs of an FMSort above? */
+extern bool fms_plan_forms_runs(const Plan *plan);
+
 /*
- * Sets *spec to the node's sort keys, in the current context.  Returns the
+ * Sets *spec to the node's sort keys, which belong to the plan.  Returns the
  * number of leading columns that the input is in order of.  Raises an error if
  * another version of the library made the plan.
  */
 extern int	fms_plan_read(const CustomScan *plan, FmsKeySpec *spec);
+
+/* Raises that error. */
+extern void fms_plan_report_version(void) __attribute__((noreturn));
 
 /* ---- node.c: the node at run time ---- */
 
@@ -79,8 +95,30 @@ extern Node *fms_node_create_state(CustomScan *plan);
  * No more tuples will be asked for than this LIMIT needs when the first one
  * is, or, if limit is NULL, than `tuples` (0: all).
  */
-extern void fms_node_set_bound(PlanState *planstate, const LimitState *limit,
+extern void fms_node_set_bound(PlanState *planstate, LimitState *limit,
 							   uint64 tuples);
+
+/* Passes over up to `rows` tuples that are loaded; returns their number. */
+extern uint64 fms_node_skip(PlanState *planstate, uint64 rows);
+
+/* ---- runs_node.c: what the participants of a parallel sort run ---- */
+
+/* Makes the state of a node that is about to begin. */
+extern Node *fms_runs_create_state(CustomScan *plan);
+
+/* Is it a Gather of nodes that form runs? */
+extern bool fms_runs_are_below(const PlanState *gather);
+
+/*
+ * In the leader, before the Gather is asked: it shall form runs for the sort,
+ * which has these counters.  Without shared memory for that, the Gather will
+ * start no worker.
+ */
+extern void fms_runs_begin(PlanState *gather, FmsSort *sort,
+						   FmsCounters *counters);
+
+/* The Gather has ended: adds what the workers have left to the sort. */
+extern void fms_runs_end(PlanState *gather);
 
 /* ---- bound.c: how the bound of a LIMIT reaches the sorts below it ---- */
 

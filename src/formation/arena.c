@@ -16,10 +16,16 @@
  * memory again.
  *
  * Memory: the pieces are freed with the arena or when its context is reset.
+ * The pieces of a sort that has ended are kept for the next sort of the
+ * transaction, which gets no new pages then and copies nothing:
+ *
+ *	  sort 1  (8 kB, 16 kB, 32 kB, 64 kB) --end--> kept --> sort 2
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
+
+#include "access/xact.h"
 
 #include "base/clock.h"
 #include "formation/arena.h"
@@ -27,21 +33,49 @@
 /* Initial size of both pieces together. */
 #define START_BYTES		((Size) 8 * 1024)
 
+/* Bytes that are kept, at most; after the transaction, too */
+#define KEPT_MAX_BYTES	((Size) 4 * 1024 * 1024)
+#define KEPT_LONG_BYTES	((Size) 64 * 1024)
+
+/* Resizing fewer bytes takes less time than reading the clock. */
+#define TIMED_MIN_BYTES	((Size) 64 * 1024)
+
+/* Empty, or what is kept. */
+static FmsPiece kept_index;
+static FmsPiece kept_data;
+
+static Size
+kept_bytes(void)
+{
+	return kept_index.size_bytes + kept_data.size_bytes;
+}
+
+static void
+free_kept(void)
+{
+	fms_piece_free(&kept_index);
+	fms_piece_free(&kept_data);
+}
+
+static void
+shrink_kept(XactEvent event, void *arg)
+{
+	if (kept_bytes() > KEPT_LONG_BYTES)
+		free_kept();
+}
+
 static void
 give_back(void *arg)
 {
-	FmsArena   *arena = arg;
-
-	fms_piece_unmap(&arena->index);
-	fms_piece_unmap(&arena->data);
+	fms_arena_free(arg);
 }
 
 void
 fms_arena_init(FmsArena *arena)
 {
 	memset(arena, 0, sizeof(*arena));
-	fms_piece_init(&arena->index, CurrentMemoryContext);
-	fms_piece_init(&arena->data, CurrentMemoryContext);
+	fms_piece_init(&arena->index);
+	fms_piece_init(&arena->data);
 	arena->on_reset.func = give_back;
 	arena->on_reset.arg = arena;
 	MemoryContextRegisterResetCallback(CurrentMemoryContext,
@@ -54,6 +88,38 @@ fms_arena_free(FmsArena *arena)
 	fms_piece_free(&arena->index);
 	fms_piece_free(&arena->data);
 	arena->refused = false;
+}
+
+void
+fms_arena_end(FmsArena *arena)
+{
+	static bool is_registered = false;
+
+	if (!is_registered)
+		RegisterXactCallback(shrink_kept, NULL);
+	is_registered = true;
+	if (fms_arena_size(arena) > KEPT_MAX_BYTES ||
+		fms_arena_size(arena) <= kept_bytes())
+		return;
+	free_kept();
+	kept_index = arena->index;
+	kept_data = arena->data;
+	fms_piece_init(&arena->index);
+	fms_piece_init(&arena->data);
+}
+
+/* Gives an empty arena the kept pieces, or frees those that are too large. */
+static void
+take_kept(FmsArena *arena, Size limit_bytes)
+{
+	if (kept_bytes() > limit_bytes)
+		free_kept();
+	if (kept_bytes() == 0)
+		return;
+	arena->index = kept_index;
+	arena->data = kept_data;
+	fms_piece_init(&kept_index);
+	fms_piece_init(&kept_data);
 }
 
 /*
@@ -103,6 +169,8 @@ make_room(FmsArena *arena, FmsArenaBytes used, FmsArenaBytes needed,
 	Size		needed_bytes = needed.index + needed.data;
 	Size		size;
 
+	if (fms_arena_size(arena) == 0)
+		take_kept(arena, limit_bytes);
 	if (needed.index <= arena->index.size_bytes &&
 		needed.data <= arena->data.size_bytes)
 		return true;
@@ -121,7 +189,8 @@ bool
 fms_arena_make_room(FmsArena *arena, FmsArenaBytes used, FmsArenaBytes more,
 					Size limit_bytes)
 {
-	instr_time	start = fms_clock_now();
+	bool		is_timed = fms_arena_size(arena) >= TIMED_MIN_BYTES;
+	instr_time	start = is_timed ? fms_clock_now() : (instr_time) {0};
 	FmsArenaBytes needed = {used.index + more.index, used.data + more.data};
 	bool		made = make_room(arena, used, needed, limit_bytes);
 
@@ -130,7 +199,8 @@ fms_arena_make_room(FmsArena *arena, FmsArenaBytes used, FmsArenaBytes more,
 		fms_piece_reach(&arena->index, needed.index);
 		fms_piece_reach(&arena->data, needed.data);
 	}
-	arena->make_room_us += fms_clock_since_us(start);
+	if (is_timed)
+		arena->make_room_us += fms_clock_since_us(start);
 	return made;
 }
 

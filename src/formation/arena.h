@@ -38,6 +38,12 @@ extern void fms_arena_init(FmsArena *arena);
 /* Frees the memory; the arena is empty then. */
 extern void fms_arena_free(FmsArena *arena);
 
+/*
+ * The owner ends: memory that is not large is kept for the next arena of the
+ * transaction.
+ */
+extern void fms_arena_end(FmsArena *arena);
+
 /* Slow path of fms_arena_extend(). */
 extern bool fms_arena_make_room(FmsArena *arena, FmsArenaBytes used,
 								FmsArenaBytes more, Size limit_bytes);

@@ -9,7 +9,8 @@
  *
  * Top-N.  If only n rows are wanted, memory holds up to about 2 n, then the n
  * smallest are kept.  The largest of these is the cutoff; rows that do not
- * sort before the cutoff are dropped.
+ * sort before the cutoff are dropped.  If memory does not hold n rows, the
+ * runs give a cutoff (cutoff.c).
  *
  * Memory: the arena.  After an ERROR the rows are undefined.
  *
@@ -26,10 +27,10 @@
 #define SHRINK_MIN_ROWS		1024
 
 FmsFormation *
-fms_formation_create(FmsKeys *keys)
+fms_formation_create(FmsKeys *keys, MemoryContext scratch)
 {
 	FmsFormation *formation = fms_keys_word_type(keys) ?
-		fms_words_create(keys) : fms_tuples_create(keys);
+		fms_words_create(keys) : fms_tuples_create(scratch);
 
 	formation->context = CurrentMemoryContext;
 	formation->keys = keys;
@@ -75,20 +76,25 @@ fms_formation_memory_bytes(const FmsFormation *formation)
 	return formation->records_bytes + formation->count * FMS_ROW_INDEX_BYTES;
 }
 
-/* Keeps the first `bound` rows, and copies the last of them as the cutoff. */
-static void
-cut(FmsFormation *formation)
+void
+fms_formation_set_cutoff(FmsFormation *formation, const FmsRecord *record)
 {
-	const FmsRecord *last;
-	Size		bytes;
+	Size		bytes = fms_record_bytes(record);
 
-	formation->count = formation->bound;
-	last = fms_formation_get(formation, formation->count - 1);
-	bytes = fms_record_bytes(last);
 	fms_interrupts_memmove(fms_record_buffer_reserve(&formation->cutoff,
 													 formation->context,
 													 bytes),
-						   last, bytes);
+						   record, bytes);
+}
+
+/* Keeps the first `bound` rows; the last of them is the cutoff. */
+static void
+cut(FmsFormation *formation)
+{
+	formation->count = formation->bound;
+	fms_formation_set_cutoff(formation,
+							 fms_formation_get(formation,
+											   formation->count - 1));
 }
 
 /* Keeps the first `bound` rows. */
@@ -214,6 +220,12 @@ fms_formation_clear(FmsFormation *formation)
 {
 	forget(formation);
 	formation->nulls = 0;
+}
+
+void
+fms_formation_end(FmsFormation *formation)
+{
+	fms_arena_end(&formation->arena);
 }
 
 void

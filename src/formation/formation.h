@@ -17,8 +17,12 @@
 
 typedef struct FmsFormation FmsFormation;
 
-/* An empty formation, which is freed with the current memory context. */
-extern FmsFormation *fms_formation_create(FmsKeys *keys);
+/*
+ * An empty formation, which is freed with the current memory context.
+ * scratch: a context for values in progress, which the formation resets.
+ */
+extern FmsFormation *fms_formation_create(FmsKeys *keys,
+										  MemoryContext scratch);
 
 /*
  * Adds the slot's tuple.  Returns false, with nothing changed, if the tuples
@@ -54,6 +58,10 @@ extern Size fms_formation_refused_at(const FmsFormation *formation);
  */
 extern void fms_formation_set_bound(FmsFormation *formation, uint64 bound);
 
+/* From now on, drops tuples not less than the record or first key. */
+extern void fms_formation_set_cutoff(FmsFormation *formation,
+									 const FmsRecord *record);
+
 /*
  * Sorts the tuples, stably; get() returns them by their positions, valid until
  * the next call.
@@ -80,5 +88,8 @@ extern void fms_formation_clear(FmsFormation *formation);
 
 /* Frees the memory, with the tuples in it; nulls stay counted. */
 extern void fms_formation_give_back(FmsFormation *formation);
+
+/* The sort ends: keeps memory that is not large for the transaction's next. */
+extern void fms_formation_end(FmsFormation *formation);
 
 #endif							/* FMS_FORMATION_H */

@@ -52,13 +52,13 @@ struct FmsFormation
 	Size		records_bytes;	/* of the arena's data */
 	uint64		nulls;			/* rows that are counted only */
 	uint64		bound;			/* rows wanted; 0: all */
-	FmsRecordBuffer cutoff;		/* the last of the rows wanted; no record: not
-								 * known yet */
+	FmsRecordBuffer cutoff;		/* the rows wanted do not exceed it; no
+								 * record: not known yet */
 	double		shrink_us;		/* total time in shrink() */
 };
 
 /* Each allocates a formation of its kind, zeroed but for its own fields. */
-extern FmsFormation *fms_tuples_create(const FmsKeys *keys);
+extern FmsFormation *fms_tuples_create(MemoryContext scratch);
 extern FmsFormation *fms_words_create(const FmsKeys *keys);
 
 static inline FmsArenaBytes

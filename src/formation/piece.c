@@ -8,7 +8,6 @@
  *	  from a huge page on		begins where a huge page can, and asks for
  *								huge pages
  *
- * malloc() keeps what is freed, so the next small sort gets no new pages.
  * Growing a mapping copies nothing and never needs the memory twice.
  *
  * A huge page costs one page fault instead of 512 and fewer TLB entries.  But
@@ -17,8 +16,8 @@
  * steps and times the huge ones: if they take longer than small pages would,
  * the rest are small pages.
  *
- * Memory: the owner frees the piece.  On an error the reset callback of the
- * owner's context calls fms_piece_unmap().
+ * Memory: the owner frees the piece, on an error in the reset callback of its
+ * context.
  *
  *-------------------------------------------------------------------------
  */
@@ -27,6 +26,7 @@
 #include "utils/memutils.h"
 
 #include "base/clock.h"
+#include "device/free_memory.h"
 #include "formation/piece.h"
 #include "io/huge_page.h"
 
@@ -48,6 +48,13 @@
 #define MARGIN_MAX_BYTES	((Size) 8 * 1024 * 1024)
 
 /*
+ * A piece that is to have more bytes than this grows only if memory has room
+ * for it, with a quarter to spare.  The limit of a control group does not
+ * refuse memory: the kernel ends a process of the group.
+ */
+#define CROWDED_FROM_BYTES	((Size) 64 * 1024 * 1024)
+
+/*
  * Huge pages may take SMALL_PAGES_US each, measured for 512 small pages, and
  * PATIENCE_US in all.
  */
@@ -57,21 +64,10 @@
 /* Bytes of small pages that one system call gets. */
 #define STEP_BYTES			((Size) 256 * 1024)
 
-/* Makes the piece an empty one; its memory has been freed. */
-static void
-clear(FmsPiece *piece)
-{
-	piece->base = NULL;
-	piece->size_bytes = piece->reached_bytes = 0;
-	piece->mapped = piece->huge = false;
-	piece->patience_us = PATIENCE_US;
-}
-
 void
-fms_piece_init(FmsPiece *piece, MemoryContext context)
+fms_piece_init(FmsPiece *piece)
 {
-	piece->context = context;
-	clear(piece);
+	*piece = (FmsPiece) {.patience_us = PATIENCE_US};
 }
 
 /*
@@ -92,11 +88,26 @@ is_available(Size more_bytes, Size size_bytes)
 	return true;
 }
 
+/* Has memory room for the pages that a piece of size_bytes has yet to get? */
+static bool
+has_room(const FmsPiece *piece, Size size_bytes)
+{
+	FmsFreeMemory memory;
+
+	if (size_bytes <= CROWDED_FROM_BYTES)
+		return true;
+	memory = fms_free_memory();
+	/* nothing is known without /proc */
+	return memory.machine_bytes == 0 ||
+		size_bytes - piece->reached_bytes <=
+		memory.available_bytes - memory.available_bytes / 4;
+}
+
 /* Resizes a palloc'd or empty piece. */
 static bool
 resize_small(FmsPiece *piece, Size used_bytes, Size size_bytes)
 {
-	char	   *base = MemoryContextAllocExtended(piece->context, size_bytes,
+	char	   *base = MemoryContextAllocExtended(TopMemoryContext, size_bytes,
 												  MCXT_ALLOC_NO_OOM);
 
 	if (base == NULL)
@@ -164,7 +175,7 @@ map(FmsPiece *piece, Size used_bytes, Size size_bytes)
 {
 	FmsPiece	small = *piece;
 
-	clear(piece);
+	fms_piece_init(piece);
 	if (!resize_mapped(piece, size_bytes))
 	{
 		*piece = small;
@@ -187,8 +198,9 @@ fms_piece_resize(FmsPiece *piece, Size used_bytes, Size size_bytes)
 	if (size_bytes == piece->size_bytes)
 		return true;
 	if (size_bytes > Max(piece->size_bytes, UNCHECKED_BYTES) &&
-		!is_available(size_bytes - (piece->mapped ? piece->size_bytes : 0),
-					  size_bytes))
+		!(is_available(size_bytes - (piece->mapped ? piece->size_bytes : 0),
+					   size_bytes) &&
+		  has_room(piece, size_bytes)))
 		return false;
 	if (piece->mapped)
 		return resize_mapped(piece, size_bytes);
@@ -231,19 +243,14 @@ fms_piece_reach(FmsPiece *piece, Size upto_bytes)
 }
 
 void
-fms_piece_unmap(FmsPiece *piece)
-{
-	if (piece->mapped)
-		munmap(piece->base, fms_whole_pages(piece->size_bytes));
-	clear(piece);
-}
-
-void
 fms_piece_free(FmsPiece *piece)
 {
 	if (piece->mapped)
+	{
 		fms_huge_page_empty(piece->base, piece->reached_bytes);
+		munmap(piece->base, fms_whole_pages(piece->size_bytes));
+	}
 	else if (piece->base)
 		pfree(piece->base);
-	fms_piece_unmap(piece);
+	fms_piece_init(piece);
 }

@@ -18,7 +18,6 @@
  */
 typedef struct FmsPiece
 {
-	MemoryContext context;		/* of a small piece */
 	char	   *base;			/* NULL: nothing allocated */
 	Size		size_bytes;
 	Size		reached_bytes;	/* from base on, known to have pages */
@@ -28,8 +27,8 @@ typedef struct FmsPiece
 								 * ones may take; < 0: they took longer */
 } FmsPiece;
 
-/* Makes an empty piece.  Small sizes are palloc'd in the context. */
-extern void fms_piece_init(FmsPiece *piece, MemoryContext context);
+/* Makes an empty piece.  Small sizes are palloc'd in TopMemoryContext. */
+extern void fms_piece_init(FmsPiece *piece);
 
 /*
  * Changes the size; the first used_bytes keep their values.  Returns false,
@@ -47,8 +46,5 @@ extern void fms_piece_reach(FmsPiece *piece, Size upto_bytes);
 
 /* Frees the memory; the piece is empty then. */
 extern void fms_piece_free(FmsPiece *piece);
-
-/* The same in the context's reset callback: small pieces go with it. */
-extern void fms_piece_unmap(FmsPiece *piece);
 
 #endif							/* FMS_PIECE_H */

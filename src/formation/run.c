@@ -3,7 +3,7 @@
  * run.c
  *	  A sorted run in a temporary file, and the writer of runs.
  *
- *	  records ---------------------------> open block --> write buffer
+ *	  records ---> as they are, or packed -> open block --> write buffer
  *	  records --> compressed chunk --LZ4-->     |
  *											first key --> block read order
  *
@@ -31,6 +31,7 @@
 #include "formation/run.h"
 #include "tape/block.h"
 #include "tape/compressed_chunk.h"
+#include "tape/packed_record.h"
 #include "tape/write_buffer.h"
 
 /* Size of one write, at most: larger writes are not faster on any device. */
@@ -48,9 +49,16 @@ struct FmsRunWriter
 	uint32		block_bytes;
 	FmsBlockHeader *block;		/* open block in the buffer, or NULL */
 	FmsRun	   *run;			/* open run, or NULL */
+	uint64		records;		/* in its closed blocks */
+	uint64		noted;			/* before its last first key */
+	FmsCutoff  *cutoff;			/* of its records, or NULL */
+	bool		over;			/* the others are beyond the cutoff */
 	uint64		next_address;	/* after the last block */
 	FmsCompressor *compressor;	/* NULL: no run has been compressed */
 	bool		compressing;	/* the open run, so far */
+	bool		packs;			/* runs may have packed records */
+	bool		packing;		/* the open run, so far */
+	const FmsWordType *words;	/* of the records, or NULL */
 	const FmsRecord *last;		/* by last keys: the record appended last, in
 								 * the open block or last_key */
 	FmsRecordBuffer last_key;	/* its key, if the record cannot be read */
@@ -79,7 +87,7 @@ fms_run_writer_bytes(Size output_bytes, uint32 block_bytes)
 
 FmsRunWriter *
 fms_run_writer_create(FmsIo *io, FmsTape *tape, FmsFirstKeyStore *first_keys,
-					  FmsOrderBy order, FmsCounters *counters,
+					  FmsOrderBy order, FmsCounters *counters, bool packs,
 					  uint32 block_bytes, Size output_bytes)
 {
 	FmsRunWriter *writer = palloc0(sizeof(FmsRunWriter));
@@ -87,10 +95,14 @@ fms_run_writer_create(FmsIo *io, FmsTape *tape, FmsFirstKeyStore *first_keys,
 	Size		buffer_bytes = choose_buffers(output_bytes, block_bytes,
 											  &nbuffers);
 
+	/* nobody keeps the key of a packed record */
+	Assert(!packs || order != FMS_ORDER_BY_LAST_KEYS);
 	writer->tape = tape;
 	writer->first_keys = first_keys;
 	writer->order = order;
 	writer->counters = counters;
+	writer->packs = packs;
+	writer->words = fms_keys_word_type(first_keys->keys);
 	writer->block_bytes = block_bytes;
 	writer->buffer = fms_write_buffer_create(io, tape, block_bytes,
 											 buffer_bytes, nbuffers);
@@ -132,7 +144,7 @@ fms_run_writer_destroy(FmsRunWriter *writer)
 
 void
 fms_run_begin(FmsRunWriter *writer, FmsRun *run, uint32 id, uint32 level,
-			  bool compressed)
+			  bool compressed, FmsCutoff *cutoff)
 {
 	Assert(writer->run == NULL);
 
@@ -141,11 +153,16 @@ fms_run_begin(FmsRunWriter *writer, FmsRun *run, uint32 id, uint32 level,
 			fms_compressor_create(fms_compressed_chunk_capacity(
 				writer->block_bytes));
 	writer->compressing = compressed;
+	writer->packing = writer->packs && !compressed;
 
 	memset(run, 0, sizeof(*run));
 	run->id = id;
 	run->level = level;
 	writer->run = run;
+	writer->records = 0;
+	writer->noted = 0;
+	writer->cutoff = cutoff;
+	writer->over = false;
 }
 
 /*
@@ -192,6 +209,16 @@ fms_run_contiguous_blocks(const FmsRun *run, uint32 number)
 
 	(void) find_extent(run, number, &end);
 	return end - number;
+}
+
+void
+fms_run_move(FmsRun *run, uint64 distance)
+{
+	FmsExtent  *extents = run->nextents > 1 ? run->extents : &run->extent;
+	uint32		i;
+
+	for (i = 0; i < run->nextents; i++)
+		extents[i].address += distance;
 }
 
 void
@@ -256,6 +283,7 @@ close_block(FmsRunWriter *writer)
 		   writer->block_bytes - block->used_bytes);
 	fms_checksum_set(&block->checksum, writer->block_bytes,
 					 writer->tape->salt, writer->tape->checksums);
+	writer->records += block->records;
 	fms_write_buffer_done(writer->buffer);
 	writer->block = NULL;
 }
@@ -290,7 +318,7 @@ append_chain(FmsRunWriter *writer, const FmsRecord *record)
 		if (left == 0)
 			break;
 		close_block(writer);
-		open_block(writer, FMS_BLOCK_MAGIC);
+		open_block(writer, FMS_BLOCK_PLAIN_MAGIC);
 		writer->block->continued_bytes =
 			Min(left, fms_block_room(writer->block_bytes));
 	}
@@ -309,7 +337,9 @@ note_first_key(FmsRunWriter *writer, const FmsRecord *record)
 		writer->run->nblocks > 0 ? writer->last : record;
 
 	fms_first_keys_note(writer->first_keys, &writer->run->first_keys, key,
-						likely(bytes <= room) ? 1 : (bytes + room - 1) / room);
+						likely(bytes <= room) ? 1 : (bytes + room - 1) / room,
+						writer->records - writer->noted);
+	writer->noted = writer->records;
 }
 
 /* By last keys: copies the key of the record appended last. */
@@ -328,19 +358,26 @@ keep_last_key(FmsRunWriter *writer, const FmsRecord *record)
 
 /*
  * Opens a block unless the open one has this magic and room for `bytes`, which
- * begin with the record.
+ * begin with the record.  Returns false if the record is beyond the cutoff.
  */
-static inline void
+static inline bool
 make_space(FmsRunWriter *writer, uint32 bytes, const FmsRecord *record,
 		   uint32 magic)
 {
 	if (likely(writer->block && writer->block->magic == magic &&
 			   block_space(writer) >= bytes))
-		return;
-	note_first_key(writer, record);
+		return true;
+	/* a block without a record ends the chain of one */
+	if (writer->cutoff && writer->block && !writer->over)
+		writer->over = !fms_cutoff_note(writer->cutoff, record,
+										Max(1, writer->block->records));
+	if (writer->over)
+		return false;
 	if (writer->block)
 		close_block(writer);
+	note_first_key(writer, record);
 	open_block(writer, magic);
+	return true;
 }
 
 /* Writes the chunk being filled, if any, into a block. */
@@ -356,7 +393,8 @@ end_chunk(FmsRunWriter *writer)
 	if (chunk == NULL)
 		return;
 	bytes = fms_compressed_chunk_size(chunk);
-	make_space(writer, bytes, first, FMS_BLOCK_COMPRESSED_MAGIC);
+	if (!make_space(writer, bytes, first, FMS_BLOCK_COMPRESSED_MAGIC))
+		return;
 	copy_to_block(writer, (const char *) chunk, bytes);
 	writer->block->records += chunk->records;
 	writer->record_bytes += chunk->record_bytes;
@@ -371,7 +409,8 @@ end_chunk(FmsRunWriter *writer)
 static inline void
 append_to_block(FmsRunWriter *writer, const FmsRecord *record, uint32 bytes)
 {
-	make_space(writer, bytes, record, FMS_BLOCK_MAGIC);
+	if (!make_space(writer, bytes, record, FMS_BLOCK_PLAIN_MAGIC))
+		return;
 	writer->block->records++;
 	if (bytes <= block_space(writer))
 	{
@@ -387,12 +426,44 @@ append_to_block(FmsRunWriter *writer, const FmsRecord *record, uint32 bytes)
 	}
 }
 
+/*
+ * Appends the record to a packed block, unless it is beyond the cutoff.
+ * False: from here on, the run has plain blocks.
+ */
+static inline bool
+append_packed(FmsRunWriter *writer, const FmsRecord *record)
+{
+	uint32		used = 0;
+
+	writer->packing = fms_record_can_be_packed(record) &&
+		(writer->block || fms_packing_pays(record));
+	if (!writer->packing)
+		return false;
+	while (writer->block == NULL ||
+		   (used = fms_packed_append(writer->words,
+									 (char *) (writer->block + 1),
+									 fms_block_room(writer->block->used_bytes),
+									 fms_block_room(writer->block_bytes),
+									 record)) == 0)
+	{
+		/* no open block has that much room */
+		if (!make_space(writer, writer->block_bytes, record,
+						FMS_BLOCK_PACKED_MAGIC))
+			return true;
+	}
+	writer->block->used_bytes = sizeof(FmsBlockHeader) + used;
+	writer->block->records++;
+	return true;
+}
+
 void
 fms_run_append(FmsRunWriter *writer, const FmsRecord *record)
 {
 	FmsRun	   *run = writer->run;
 	uint32		bytes = fms_record_bytes(record);
 
+	if (unlikely(writer->over))
+		return;
 	run->largest_bytes = Max(run->largest_bytes, bytes);
 	if (unlikely(writer->compressing))
 	{
@@ -404,17 +475,21 @@ fms_run_append(FmsRunWriter *writer, const FmsRecord *record)
 		if (writer->compressing)
 			return;
 	}
+	else if (writer->packing && append_packed(writer, record))
+		return;
 	append_to_block(writer, record, bytes);
 }
 
-void
+uint64
 fms_run_finish(FmsRunWriter *writer)
 {
 	if (writer->compressing)
 		end_chunk(writer);
 	if (writer->block)
 		close_block(writer);
+	writer->run->last_rows = writer->records - writer->noted;
 	fms_write_buffer_end_page(writer->buffer);
 	fms_first_keys_finish(writer->first_keys, &writer->run->first_keys);
 	writer->run = NULL;
+	return writer->records;
 }

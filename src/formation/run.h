@@ -10,6 +10,7 @@
 
 #include "postgres.h"
 
+#include "formation/cutoff.h"
 #include "order/first_key_store.h"
 #include "order/read_order.h"
 #include "tape/tape.h"
@@ -35,6 +36,7 @@ typedef struct FmsRun
 	uint32		nblocks;
 	uint32		level;			/* passes that its tuples have been through */
 	uint32		largest_bytes;	/* of any record; sizes assembly buffers */
+	uint32		last_rows;		/* records from its last first key on */
 } FmsRun;
 
 /*
@@ -53,6 +55,9 @@ extern uint64 fms_run_block_address(const FmsRun *run, uint32 number,
 /* Number of contiguous blocks from block `number` on. */
 extern uint32 fms_run_contiguous_blocks(const FmsRun *run, uint32 number);
 
+/* Adds `distance` to the addresses of the run's blocks. */
+extern void fms_run_move(FmsRun *run, uint64 distance);
+
 /* Frees the list of extents, but neither the FmsRun nor its first keys. */
 extern void fms_run_forget(FmsRun *run);
 
@@ -66,14 +71,14 @@ extern Size fms_run_writer_bytes(Size output_bytes, uint32 block_bytes);
 
 /*
  * Creates a writer, in the current context, which writes one run after
- * another.  `order`: which key of a block the merge's read order needs.  May
- * ERROR.
+ * another.  `order`: which key of a block the merge's read order needs.
+ * `packs`: runs may have packed records; not by last keys.  May ERROR.
  */
 extern FmsRunWriter *fms_run_writer_create(FmsIo *io, FmsTape *tape,
 										   FmsFirstKeyStore *first_keys,
 										   FmsOrderBy order,
 										   FmsCounters *counters,
-										   uint32 block_bytes,
+										   bool packs, uint32 block_bytes,
 										   Size output_bytes);
 
 /* Flushes, and frees the buffers until the next run is written. */
@@ -84,16 +89,17 @@ extern void fms_run_writer_destroy(FmsRunWriter *writer);
 
 /*
  * Begins an empty run in *run.  Compressed: its blocks hold compressed chunks
- * until a record is too large for a chunk.  Current context; may ERROR.
+ * until a record is too large for a chunk.  cutoff, or NULL: notes the run's
+ * records and may end it.  Current context; may ERROR.
  */
 extern void fms_run_begin(FmsRunWriter *writer, FmsRun *run, uint32 id,
-						  uint32 level, bool compressed);
+						  uint32 level, bool compressed, FmsCutoff *cutoff);
 
-/* Appends a record that is not less than the previous one. */
+/* Appends a record not less than the last one, unless beyond the cutoff. */
 extern void fms_run_append(FmsRunWriter *writer, const FmsRecord *record);
 
-/* Ends the run, which can be read after fms_run_flush(). */
-extern void fms_run_finish(FmsRunWriter *writer);
+/* Ends the run, which fms_run_flush() makes readable.  Returns its records. */
+extern uint64 fms_run_finish(FmsRunWriter *writer);
 
 /* Bytes of records that the writer has compressed, and of their chunks. */
 extern void fms_run_compressed(const FmsRunWriter *writer,

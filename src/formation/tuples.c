@@ -16,7 +16,7 @@
  *	  before:  [e0 e1 e2 e3 e4 ..]  [r0 r1 r2 r3 r4 ..]
  *	  after:   [e2 e3 e4 ..]        [r2 r3 r4 ..]		0 and 1: a run
  *
- * Memory: the arena, and a scratch context for keys and tuples in progress.
+ * Memory: the arena, and the caller's scratch context for values in progress.
  *
  *-------------------------------------------------------------------------
  */
@@ -83,30 +83,77 @@ prefetch_records(const char *records, const FmsEntry *entries, Size i,
 	}
 }
 
-/*
- * The slot's tuple as bytes with the layout of a MinimalTuple, except for the
- * first FMS_TUPLE_SKIPPED_BYTES: a heap tuple need not be converted.  Tuples
- * of other slots are formed in the current context.
- */
-static const char *
-tuple_bytes(TupleTableSlot *slot, Size *bytes)
+/* A slot's tuple, of which the first FMS_TUPLE_SKIPPED_BYTES do not matter. */
+typedef struct FmsSource
 {
+	const char *tuple;			/* has the layout of a MinimalTuple; NULL: the
+								 * tuple has to be formed */
+	Size		bytes;			/* length of the tuple */
+	Size		values_at;		/* offset of the values, if it is NULL */
+	bool		has_nulls;		/* likewise */
+} FmsSource;
+
+/* The tuple of a slot that has only values. */
+static FmsSource
+values_of(const TupleTableSlot *slot)
+{
+	TupleDesc	desc = slot->tts_tupleDescriptor;
+	FmsSource	source = {NULL};
+	int			i;
+
+	for (i = 0; i < desc->natts; i++)
+		source.has_nulls |= slot->tts_isnull[i];
+	source.values_at = MAXALIGN(SizeofMinimalTupleHeader +
+								(source.has_nulls ? BITMAPLEN(desc->natts) :
+								 0));
+	source.bytes = source.values_at +
+		heap_compute_data_size(desc, slot->tts_values, slot->tts_isnull);
+	return source;
+}
+
+/* The tuple of a slot; a heap tuple need not be converted. */
+static FmsSource
+source_of(TupleTableSlot *slot)
+{
+	FmsSource	source = {NULL};
 	bool		made;
 
+	if (TTS_IS_VIRTUAL(slot))
+		return values_of(slot);
 	if (TTS_IS_BUFFERTUPLE(slot) || TTS_IS_HEAPTUPLE(slot))
 	{
 		HeapTuple	tuple = ExecFetchSlotHeapTuple(slot, false, &made);
 
-		*bytes = tuple->t_len - MINIMAL_TUPLE_OFFSET;
-		return (const char *) tuple->t_data + MINIMAL_TUPLE_OFFSET;
+		source.bytes = tuple->t_len - MINIMAL_TUPLE_OFFSET;
+		source.tuple = (const char *) tuple->t_data + MINIMAL_TUPLE_OFFSET;
 	}
 	else
 	{
 		MinimalTuple tuple = ExecFetchSlotMinimalTuple(slot, &made);
 
-		*bytes = tuple->t_len;
-		return (const char *) tuple;
+		source.bytes = tuple->t_len;
+		source.tuple = (const char *) tuple;
 	}
+	return source;
+}
+
+/* Forms the tuple of a slot that has only values, in its record. */
+static const char *
+form_tuple(const TupleTableSlot *slot, const FmsSource *source,
+		   FmsRecord *record)
+{
+	MinimalTuple tuple = fms_record_tuple(record);
+	char	   *bytes = (char *) tuple;
+
+	memset(bytes + FMS_TUPLE_SKIPPED_BYTES, 0,
+		   source->bytes - FMS_TUPLE_SKIPPED_BYTES);
+	tuple->t_infomask2 = slot->tts_tupleDescriptor->natts;
+	tuple->t_hoff = source->values_at + MINIMAL_TUPLE_OFFSET;
+	heap_fill_tuple(slot->tts_tupleDescriptor, slot->tts_values,
+					slot->tts_isnull, bytes + source->values_at,
+					source->bytes - source->values_at, &tuple->t_infomask,
+					source->has_nulls ? tuple->t_bits : NULL);
+	return bytes;
 }
 
 /* Puts entries in order of arrival and closes the gaps between records. */
@@ -154,12 +201,11 @@ is_beyond_cutoff(const FmsFormation *formation, const FmsKeyImage *image)
 static void
 drop_if_beyond_cutoff(FmsFormation *formation)
 {
-	const FmsEntry *entry = &entries_of(formation)[formation->count - 1];
-	const FmsRecord *record = record_of(formation, entry);
+	const FmsRecord *record =
+		record_of(formation, &entries_of(formation)[formation->count - 1]);
 
-	if (entry->prefix == fms_record_prefix(formation->cutoff.record) &&
-		fms_keys_compare_rest(formation->keys, record,
-							  formation->cutoff.record) >= 0)
+	if (fms_keys_compare(formation->keys, record,
+						 formation->cutoff.record) >= 0)
 	{
 		formation->records_bytes -= fms_record_bytes(record);
 		formation->count--;
@@ -175,21 +221,23 @@ add_tuple(FmsFormation *formation, TupleTableSlot *slot,
 		  const FmsKeyImage *image, Size budget_bytes)
 {
 	uint16		flags = image->record.flags;
-	Size		length;
-	const char *tuple = tuple_bytes(slot, &length);
-	Size		size = fms_record_size(image->record.key_bytes, length);
+	FmsSource	source = source_of(slot);
+	Size		size = fms_record_size(image->record.key_bytes, source.bytes);
 	FmsRecord  *record;
 
 	if (!fms_formation_make_room(formation, size, budget_bytes))
 		return false;
-	if (!(flags & FMS_RECORD_EXACT))
-		flags = fms_keys_column_flags(formation->keys, slot, tuple, length);
 	record = (FmsRecord *) (formation->arena.data.base +
 							formation->records_bytes);
 	fms_record_write(record, image->bytes, image->record.key_bytes, flags,
-					 tuple, length);
+					 source.tuple, source.bytes);
+	if (source.tuple == NULL)
+		source.tuple = form_tuple(slot, &source, record);
+	if (!(flags & FMS_RECORD_EXACT))
+		record->flags = fms_keys_column_flags(formation->keys, slot,
+											  source.tuple, source.bytes);
 	entries_of(formation)[formation->count++] =
-		fms_entry_make(record, formation->records_bytes);
+		fms_entry_make(&image->record, formation->records_bytes);
 	formation->records_bytes += size;
 	return true;
 }
@@ -329,13 +377,11 @@ static const FmsFormationKind tuples_kind = {
 };
 
 FmsFormation *
-fms_tuples_create(const FmsKeys *keys)
+fms_tuples_create(MemoryContext scratch)
 {
 	FmsTuples  *tuples = palloc0(sizeof(FmsTuples));
 
 	tuples->formation.kind = &tuples_kind;
-	tuples->scratch = AllocSetContextCreate(CurrentMemoryContext,
-											"fmsort scratch",
-											ALLOCSET_DEFAULT_SIZES);
+	tuples->scratch = scratch;
 	return &tuples->formation;
 }

@@ -68,7 +68,7 @@ fms_io_open(FmsIo *io, FmsIoChoice choice)
 	else if (is_to_explain())
 		ereport(LOG,
 				(errmsg("fmsort uses synchronous I/O because io_uring is not available: %m"),
-				 errhint("Sorts work, but cannot read ahead. Set fmsort.io_method to \"sync\" to silence this message.")));
+				 errhint("Sorts work, and read through the page cache. Set fmsort.io_method to \"sync\" to silence this message.")));
 }
 
 /* Waits for all requests.  Returns false if the method is broken. */
@@ -104,12 +104,15 @@ fms_io_close(FmsIo *io)
 static void
 begin(FmsIo *io, FmsIoRequest *request)
 {
+	bool		announced = request->state == FMS_IO_ANNOUNCED;
+
 	Assert(request->state != FMS_IO_IN_FLIGHT);
 	Assert(request->length_bytes > 0);
 	request->io = io;
 	request->state = FMS_IO_IN_FLIGHT;
 	io->in_flight++;
-	if (request->group)
+	/* the group counts an announced request already */
+	if (request->group && !announced)
 		(*request->group)++;
 }
 
@@ -128,6 +131,17 @@ fms_io_carry_out(FmsIo *io, FmsIoRequest *request)
 {
 	begin(io, request);
 	fms_io_complete(request, fms_io_transfer(request));
+}
+
+void
+fms_io_finish_cached(FmsIo *io, FmsIoRequest *request)
+{
+	Assert(request->state == FMS_IO_ANNOUNCED);
+	if (fms_io_transfer_cached(request))
+	{
+		begin(io, request);
+		fms_io_complete(request, request->length_bytes);
+	}
 }
 
 void

@@ -8,6 +8,10 @@
  * requests out: io_uring.c, or io_sync.c, the reference implementation.
  *
  *	  IDLE --submit--> IN_FLIGHT --kernel--> DONE --(caller)--> IDLE
+ *				  +--> ANNOUNCED --finish--> DONE
+ *
+ * A method without asynchronous reads only announces a read through the page
+ * cache: the kernel begins to read, and the caller finishes the request.
  *
  *	  io.c			channels: opening, closing, submitting, waiting
  *	  request.c		requests: carrying out, completing
@@ -37,6 +41,8 @@
 typedef enum FmsIoState
 {
 	FMS_IO_IDLE,				/* the caller's, buffer included */
+	FMS_IO_ANNOUNCED,			/* the caller's, who finishes the request; the
+								 * kernel reads into the page cache */
 	FMS_IO_IN_FLIGHT,			/* the kernel's: do not touch the buffer */
 	FMS_IO_DONE					/* the caller's, who looks at the result */
 } FmsIoState;
@@ -53,6 +59,7 @@ struct FmsIoRequest
 	/* what to do: set before submitting */
 	int			fd;				/* may be closed once submitted */
 	bool		is_write;
+	bool		cached;			/* read through the page cache */
 	uint16		file;			/* number of the tape's file, for the tape */
 	uint32		length_bytes;
 	uint32		operation_bytes;	/* of each operation but the last; 0: one
@@ -108,14 +115,15 @@ fms_io_batch(uint32 depth)
 typedef struct FmsIoMethod
 {
 	const char *name;			/* as the device profile has it */
-	bool		submit_blocks;	/* submit() completes every request */
+	bool		submit_blocks;	/* submit() completes or announces every
+								 * request */
 
 	/* Prepares the method for another channel.  0, or -errno. */
 	int			(*open) (void);
 
 	/*
 	 * Starts n requests and calls fms_io_complete() once for each of them, now
-	 * or later; also for those that could not be started.
+	 * or later; also for those that could not be started.  Or announces it.
 	 */
 	void		(*submit) (FmsIoRequest **requests, int n);
 
@@ -175,6 +183,12 @@ extern void fms_io_submit(FmsIo *io, FmsIoRequest **requests, int n);
 /* Carries the request out now, without the method; it is DONE afterwards. */
 extern void fms_io_carry_out(FmsIo *io, FmsIoRequest *request);
 
+/*
+ * Finishes an announced request if the page cache has all of it.  Its
+ * descriptor must be set again.
+ */
+extern void fms_io_finish_cached(FmsIo *io, FmsIoRequest *request);
+
 /* Completes the requests that have finished, without blocking. */
 extern void fms_io_poll(FmsIo *io);
 
@@ -214,6 +228,12 @@ extern int	fms_io_transfer(const FmsIoRequest *request);
 
 /* For methods: completes the request. */
 extern void fms_io_complete(FmsIoRequest *request, int result);
+
+/* For methods: has the kernel read ahead, and makes the request ANNOUNCED. */
+extern void fms_io_announce(FmsIoRequest *request);
+
+/* Can the request be read without waiting?  Then it has been. */
+extern bool fms_io_transfer_cached(const FmsIoRequest *request);
 
 /* ---- direct I/O: io_direct.c ---- */
 

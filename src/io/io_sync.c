@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * io_sync.c
- *	  The synchronous I/O method: submit carries requests out.
+ *	  The synchronous I/O method: submit carries requests out, but has the
+ *	  kernel read ahead what is read through the page cache.
  *
  * For systems without io_uring, and the reference for a method's contract.
  * Nothing is ever in flight, so there is nothing to poll or to wait for.
@@ -18,7 +19,12 @@ sync_submit(FmsIoRequest **requests, int n)
 	int			i;
 
 	for (i = 0; i < n; i++)
-		fms_io_complete(requests[i], fms_io_transfer(requests[i]));
+	{
+		if (requests[i]->cached && !requests[i]->is_write)
+			fms_io_announce(requests[i]);
+		else
+			fms_io_complete(requests[i], fms_io_transfer(requests[i]));
+	}
 }
 
 const FmsIoMethod fms_io_sync_method = {

@@ -9,6 +9,8 @@
  */
 #include "postgres.h"
 
+#include <fcntl.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "io/io.h"
@@ -23,6 +25,26 @@ fms_io_complete(FmsIoRequest *request, int result)
 	request->io->in_flight--;
 	if (request->group)
 		(*request->group)--;
+}
+
+void
+fms_io_announce(FmsIoRequest *request)
+{
+	Assert(request->state == FMS_IO_IN_FLIGHT && !request->is_write);
+	/* if this fails, nothing is read ahead */
+	(void) posix_fadvise(request->fd, (off_t) request->offset_bytes,
+						 (off_t) request->length_bytes, POSIX_FADV_WILLNEED);
+	request->state = FMS_IO_ANNOUNCED;
+	request->io->in_flight--;
+}
+
+bool
+fms_io_transfer_cached(const FmsIoRequest *request)
+{
+	struct iovec piece = {request->buffer, request->length_bytes};
+
+	return preadv2(request->fd, &piece, 1, (off_t) request->offset_bytes,
+				   RWF_NOWAIT) == (ssize_t) request->length_bytes;
 }
 
 /*

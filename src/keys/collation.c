@@ -122,6 +122,7 @@ fms_sort_keys_of(Oid collation)
 		return keys;
 	keys.collator = collator;
 	keys.exact = keys_are_exact(collator);
+	keys.max_bytes = keys.exact ? FMS_SORT_KEY_MAX : FMS_SORT_KEY_TRUSTED;
 	keys.deterministic = pg_newlocale_from_collation(collation)->deterministic;
 	return keys;
 }

@@ -86,8 +86,7 @@ encode_sort_key(FmsKeyWriter *writer, const char *text, Size length,
 {
 	char		key[FMS_SORT_KEY_MAX] = {0};
 	Size		room = writer->end - writer->at;
-	Size		limit = Min(room, sort_keys->exact ? FMS_SORT_KEY_MAX :
-							FMS_SORT_KEY_TRUSTED);
+	Size		limit = Min(room, sort_keys->max_bytes);
 	Size		key_bytes = fms_sort_key_make(sort_keys, text, length, key,
 											  limit);
 
@@ -216,11 +215,13 @@ encode_numeric(FmsKeyWriter *writer, Datum value, const FmsSortKeys *sort_keys)
 }
 
 static const FmsKeyType key_types[] = {
-	/* function, encoder, bytes, kind */
+	/* function, encoder, bytes, kind; the usual types first */
 	{F_BTINT2CMP, encode_int16, 2, FMS_KEY_SIGNED},
 	{F_BTINT4CMP, encode_int32, 4, FMS_KEY_SIGNED},
 	{F_DATE_CMP, encode_int32, 4, FMS_KEY_SIGNED},
 	{F_BTINT8CMP, encode_int64, 8, FMS_KEY_SIGNED},
+	{F_BTTEXTCMP, encode_text, 0, FMS_KEY_COLLATED},
+	{F_NUMERIC_CMP, encode_numeric, 0, FMS_KEY_OTHER},
 	{F_TIME_CMP, encode_int64, 8, FMS_KEY_SIGNED},
 	{F_TIMESTAMP_CMP, encode_int64, 8, FMS_KEY_SIGNED},
 	{F_TIMESTAMPTZ_CMP, encode_int64, 8, FMS_KEY_SIGNED},
@@ -239,15 +240,13 @@ static const FmsKeyType key_types[] = {
 	{F_TIMETZ_CMP, encode_timetz, 12, FMS_KEY_OTHER},
 	{F_INTERVAL_CMP, encode_interval, 10, FMS_KEY_OTHER},
 	{F_BTNAMECMP, encode_name, 0, FMS_KEY_COLLATED},
-	{F_BTTEXTCMP, encode_text, 0, FMS_KEY_COLLATED},
 	{F_BTTEXT_PATTERN_CMP, encode_text, 0, FMS_KEY_OTHER},
 	{F_BPCHARCMP, encode_bpchar, 0, FMS_KEY_COLLATED},
 	{F_BTBPCHAR_PATTERN_CMP, encode_bpchar, 0, FMS_KEY_OTHER},
 	{F_BYTEACMP, encode_bytea, 0, FMS_KEY_OTHER},
 	{F_BITCMP, encode_bits, 0, FMS_KEY_OTHER},
 	{F_VARBITCMP, encode_bits, 0, FMS_KEY_OTHER},
-	{F_NETWORK_CMP, encode_inet, 0, FMS_KEY_OTHER},
-	{F_NUMERIC_CMP, encode_numeric, 0, FMS_KEY_OTHER}
+	{F_NETWORK_CMP, encode_inet, 0, FMS_KEY_OTHER}
 };
 
 const FmsKeyType *

@@ -77,9 +77,12 @@ init_column(FmsKeys *keys, const FmsKeySpec *spec, int i)
 	return type;
 }
 
-/* Sets how the column is encoded.  Returns false if it is not. */
+/*
+ * Sets how the column is encoded, for as many tuples as expected (0: unknown).
+ * Returns false if it is not.
+ */
 static bool
-init_encoding(FmsColumn *column, const FmsKeyType *type)
+init_encoding(FmsColumn *column, const FmsKeyType *type, double tuples)
 {
 	Oid			collation = column->comparator.ssup_collation;
 
@@ -90,6 +93,14 @@ init_encoding(FmsColumn *column, const FmsKeyType *type)
 		column->sort_keys = fms_sort_keys_of(collation);
 		if (column->sort_keys.collator == NULL)
 			return false;
+		if (tuples > 0 && tuples < FMS_SORT_KEY_TEXTS)
+			column->sort_keys.max_bytes = FMS_SORT_KEY_TRUSTED;
+	}
+	if (type->kind == FMS_KEY_SIGNED || type->kind == FMS_KEY_UNSIGNED)
+	{
+		column->bits = 8 * type->bytes;
+		column->flip = (column->invert ? PG_UINT64_MAX : 0) ^
+			(uint64) (type->kind == FMS_KEY_SIGNED) << (column->bits - 1);
 	}
 	column->encode = type->encode;
 	column->is_bytes = column->sort_keys.collator == NULL &&
@@ -110,31 +121,19 @@ type_makes_words(TupleDesc desc, const FmsKeySpec *spec,
 		(type->kind == FMS_KEY_SIGNED || type->kind == FMS_KEY_UNSIGNED);
 }
 
-bool
-fms_keys_are_words(TupleDesc desc, const FmsKeySpec *spec)
-{
-	bool		descending;
-
-	return desc->natts == 1 &&
-		type_makes_words(desc, spec, find_type(desc, spec, 0, &descending));
-}
-
 /* Sets the words of a sort whose only column has this type. */
 static void
 init_words(FmsKeys *keys, const FmsKeyType *type)
 {
-	FmsWordType *words = palloc0(sizeof(FmsWordType));
 	Datum		value = (Datum) 0;
-	bool		isnull = false;
-	MinimalTuple tuple = fms_form_minimal_tuple(keys->desc, &value, &isnull);
+	bool		isnull = true;
 
-	fms_word_type_init(words, type->bytes, type->kind == FMS_KEY_SIGNED,
-					   keys->columns[0].invert != 0, tuple);
-	pfree(tuple);
-	isnull = true;
-	words->null_tuple = fms_form_minimal_tuple(keys->desc, &value, &isnull);
-	words->nulls_first = keys->columns[0].comparator.ssup_nulls_first;
-	keys->words = words;
+	keys->words = palloc0(sizeof(FmsWordType));
+	keys->words->null_tuple = fms_form_minimal_tuple(keys->desc, &value,
+													 &isnull);
+	fms_word_type_init(keys->words, type->bytes, type->kind == FMS_KEY_SIGNED,
+					   keys->columns[0].invert != 0);
+	keys->words->nulls_first = keys->columns[0].comparator.ssup_nulls_first;
 }
 
 FmsKeys *
@@ -143,6 +142,7 @@ fms_keys_create(TupleDesc desc, const FmsKeySpec *spec)
 	FmsKeys    *keys;
 	int			key_bytes = 0;	/* as far as they do not vary */
 	bool		decided = true;
+	int			integers = 0;
 	int			i;
 
 	Assert(spec->ncolumns > 0);
@@ -152,6 +152,7 @@ fms_keys_create(TupleDesc desc, const FmsKeySpec *spec)
 	keys->context = CurrentMemoryContext;
 	keys->desc = desc;
 	keys->ncolumns = spec->ncolumns;
+	keys->cheap = true;
 	keys->first_key_desc = CreateTemplateTupleDesc(spec->ncolumns);
 
 	for (i = 0; i < spec->ncolumns; i++)
@@ -168,10 +169,12 @@ fms_keys_create(TupleDesc desc, const FmsKeySpec *spec)
 		if (!decided)
 			PrepareSortSupportFromOrderingOp(spec->operators[i],
 											 &column->comparator);
-		if (!init_encoding(column, type) || keys->nencoded < i ||
+		if (!init_encoding(column, type, spec->tuples) || keys->nencoded < i ||
 			key_bytes >= FMS_KEY_MAX_BYTES)
 			continue;
+		integers += column->bits > 0;
 		keys->nencoded++;
+		keys->cheap &= column->sort_keys.collator == NULL;
 		key_bytes += 1 + type->bytes;
 		if (decided)
 			keys->undecided = keys->nencoded;
@@ -187,6 +190,7 @@ fms_keys_create(TupleDesc desc, const FmsKeySpec *spec)
 	}
 	keys->prefix_decides = keys->undecided == keys->ncolumns &&
 		key_bytes <= FMS_PREFIX_BYTES;
+	keys->are_integers = keys->prefix_decides && integers == keys->ncolumns;
 	return keys;
 }
 
@@ -202,6 +206,63 @@ fms_keys_word_type(const FmsKeys *keys)
 	return keys->words;
 }
 
+bool
+fms_keys_are_cheap(const FmsKeys *keys)
+{
+	return keys->cheap;
+}
+
+/*
+ * A column of the slot.  If a heap tuple has one sort column, the columns
+ * before it need not be taken apart.
+ */
+static inline Datum
+column_value(const FmsKeys *keys, int i, TupleTableSlot *slot, bool *isnull)
+{
+	AttrNumber	attno = keys->columns[i].attno;
+
+	if (keys->ncolumns == 1 && attno > slot->tts_nvalid &&
+		TTS_IS_BUFFERTUPLE(slot))
+		return heap_getattr(((HeapTupleTableSlot *) slot)->tuple, attno,
+							slot->tts_tupleDescriptor, isnull);
+	return slot_getattr(slot, attno, isnull);
+}
+
+/*
+ * Makes the key of integers within a prefix.  It never leaves the registers:
+ * the processor would wait for bytes that are written one at a time.
+ */
+static void
+encode_integers(const FmsKeys *keys, TupleTableSlot *slot, FmsKeyImage *image)
+{
+	uint128		key = 0;
+	int			bits = 0;
+	uint64		words[2];
+	int			i;
+
+	for (i = 0; i < keys->ncolumns; i++)
+	{
+		const FmsColumn *column = &keys->columns[i];
+		bool		isnull;
+		uint64		value = column_value(keys, i, slot, &isnull);
+
+		key = key << 8 | (isnull ? column->null_byte : FMS_VALUE_BYTE);
+		bits += 8;
+		if (isnull)
+			continue;
+		value = (value ^ column->flip) & PG_UINT64_MAX >> (64 - column->bits);
+		key = key << column->bits | value;
+		bits += column->bits;
+	}
+	key <<= 8 * sizeof(words) - bits;
+	words[0] = pg_hton64((uint64) (key >> 64));
+	words[1] = pg_hton64((uint64) key);
+	memcpy(image->bytes, words, sizeof(words));
+	image->record.tuple_bytes = 0;
+	image->record.key_bytes = fms_key_room(bits / 8);
+	image->record.flags = FMS_RECORD_EXACT;
+}
+
 void
 fms_keys_encode(FmsKeys *keys, TupleTableSlot *slot, FmsKeyImage *image)
 {
@@ -211,13 +272,18 @@ fms_keys_encode(FmsKeys *keys, TupleTableSlot *slot, FmsKeyImage *image)
 	};
 	int			i;
 
+	if (keys->are_integers)
+	{
+		encode_integers(keys, slot, image);
+		return;
+	}
 	memset(image->bytes, 0, sizeof(image->bytes));
 
 	for (i = 0; i < keys->nencoded && !writer.truncated; i++)
 	{
 		const FmsColumn *column = &keys->columns[i];
 		bool		isnull;
-		Datum		value = slot_getattr(slot, column->attno, &isnull);
+		Datum		value = column_value(keys, i, slot, &isnull);
 
 		/* the null byte is not inverted: nulls_first is independent of DESC */
 		writer.invert = 0;
@@ -235,4 +301,31 @@ fms_keys_encode(FmsKeys *keys, TupleTableSlot *slot, FmsKeyImage *image)
 	image->record.key_bytes = fms_key_room(writer.at - image->bytes);
 	image->record.flags = !writer.truncated &&
 		keys->nencoded == keys->ncolumns ? FMS_RECORD_EXACT : 0;
+}
+
+/* The descriptor is a copy, which no resource owner has to know. */
+static void
+make_slot(FmsKeys *keys)
+{
+	MemoryContext caller = MemoryContextSwitchTo(keys->context);
+
+	keys->slot =
+		MakeSingleTupleTableSlot(CreateTupleDescCopyConstr(keys->desc),
+								 &TTSOpsMinimalTuple);
+	MemoryContextSwitchTo(caller);
+}
+
+void
+fms_keys_encode_tuple(FmsKeys *keys, MinimalTuple tuple, Size tuple_bytes,
+					  FmsKeyImage *image)
+{
+	if (unlikely(keys->slot == NULL))
+		make_slot(keys);
+	tuple->t_len = tuple_bytes;
+	ExecStoreMinimalTuple(tuple, keys->slot, false);
+	fms_keys_encode(keys, keys->slot, image);
+	if (!(image->record.flags & FMS_RECORD_EXACT))
+		image->record.flags = fms_keys_column_flags(keys, keys->slot,
+													(const char *) tuple,
+													tuple_bytes);
 }

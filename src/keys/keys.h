@@ -22,6 +22,7 @@ typedef struct FmsKeySpec
 	Oid		   *operators;		/* "<" or ">" of a btree operator family */
 	Oid		   *collations;
 	bool	   *nulls_first;
+	double		tuples;			/* as the planner expects, or 0 */
 } FmsKeySpec;
 
 typedef struct FmsKeys FmsKeys;
@@ -42,15 +43,22 @@ extern FmsKeys *fms_keys_create(TupleDesc desc, const FmsKeySpec *spec);
 /* Do the first FMS_PREFIX_BYTES of every key decide alone? */
 extern bool fms_keys_prefix_decides(const FmsKeys *keys);
 
-/* Will the rows of a sort of such tuples be words?  May ERROR. */
-extern bool fms_keys_are_words(TupleDesc desc, const FmsKeySpec *spec);
-
 /* How the rows are words, or NULL if they are not.  Belongs to the keys. */
 extern const FmsWordType *fms_keys_word_type(const FmsKeys *keys);
 
 /* Makes the key of a slot's tuple.  May detoast, hence allocate and ERROR. */
 extern void fms_keys_encode(FmsKeys *keys, TupleTableSlot *slot,
 							FmsKeyImage *image);
+
+/*
+ * Makes the key and the flags again that the record of a tuple had.  Sets the
+ * tuple's t_len to tuple_bytes.
+ */
+extern void fms_keys_encode_tuple(FmsKeys *keys, MinimalTuple tuple,
+								  Size tuple_bytes, FmsKeyImage *image);
+
+/* Does making a key again cost little?  Sort keys of ICU do not. */
+extern bool fms_keys_are_cheap(const FmsKeys *keys);
 
 /*
  * Flags (record.h) with the offset of the first column that the key leaves
@@ -67,6 +75,18 @@ extern uint16 fms_keys_column_flags(FmsKeys *keys, TupleTableSlot *slot,
  */
 extern int	fms_keys_compare_rest(FmsKeys *keys, const FmsRecord *a,
 								  const FmsRecord *b);
+
+/* Compares any two records, or first keys, likewise. */
+static inline int
+fms_keys_compare(FmsKeys *keys, const FmsRecord *a, const FmsRecord *b)
+{
+	uint64		a_prefix = fms_record_prefix(a);
+	uint64		b_prefix = fms_record_prefix(b);
+
+	if (a_prefix != b_prefix)
+		return a_prefix < b_prefix ? -1 : 1;
+	return fms_keys_compare_rest(keys, a, b);
+}
 
 /*
  * The same for records with equal keys that are not exact.  equal: number of

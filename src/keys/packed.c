@@ -4,22 +4,22 @@
  *	  Entries packed into one word each and sorted by radix.
  *
  * An entry has 80 bits of the key and 48 bits of the record's offset, few of
- * which vary in a set of entries.  A word holds those:
+ * which vary in a set of entries.  A word holds those, in up to PARTS_MAX
+ * parts of the key.  A date and an integer:
  *
- *	  entry     | 7FFFF3A1 00000000 0000 | 000000A2F3C8 |	128 bits
- *	  word      | (key - low) >> shift | offset / 8 |		 64 bits
+ *	  entry     | 01 800011A4 01 8000B3C2 | 000000A2F3C8 |	128 bits
+ *	  varying   |       ^^^^        ^^^^^ |
+ *	  word      | 11A4 | 0B3C2 | offset / 8 |				 64 bits
  *
  * The words are distinct and order like the entries.  They take half of the
  * entries' memory; the other half is the room for a radix sort:
  *
  *	  entries   | e0    | e1    | e2    | e3    |
  *	  packed    |w0 |w1 |w2 |w3 |    (room)     |
- *	  dealt     |               |w2 |w0 |w3 |w1 |	by the last digit
- *	  dealt     |w0 |w2 |w1 |w3 |				|	by the first: sorted
+ *	  sorted    |               |w0 |w2 |w1 |w3 |
  *	  unpacked  | e0    | e2    | e1    | e3    |
  *
- * Dealing keeps the order of equal digits.  So entries in order of arrival
- * are dealt by the bits of their keys only.
+ * Entries in order of arrival are dealt by the bits of their keys only.
  *
  *-------------------------------------------------------------------------
  */
@@ -39,13 +39,24 @@ StaticAssertDecl(MAXIMUM_ALIGNOF == 1 << OFFSET_SHIFT,
 StaticAssertDecl(sizeof(FmsEntry) == 2 * sizeof(uint64),
 				 "packed entries leave room for as many words again");
 
+/* Parts of the key that a word has, at most. */
+#define PARTS_MAX			4
+
+/* Bits of the key that a word has next to each other. */
+typedef struct FmsKeyPart
+{
+	int			from;			/* number of the lowest bit, from 0 on */
+	int			bits;
+	uint64		mask;			/* `bits` ones */
+} FmsKeyPart;
+
 /* How a set of entries is packed; valid for that set only. */
 typedef struct FmsPacking
 {
-	uint128		low;			/* smallest fms_entry_key() */
-	int			shift;			/* bits at the end of the keys that are the
-								 * same in all keys */
-	int			key_bits;		/* of (key - low) >> shift; 0: equal keys */
+	uint128		same;			/* the bits of all keys that are in no part */
+	FmsKeyPart	parts[PARTS_MAX];	/* the lowest one first */
+	int			nparts;
+	int			key_bits;		/* of all parts; 0: equal keys */
 	int			offset_bits;	/* of the record's offset / MAXIMUM_ALIGNOF */
 } FmsPacking;
 
@@ -72,30 +83,50 @@ trailing_zeros(uint128 number)
 		64 + pg_rightmost_one_pos64((uint64) (number >> 64));
 }
 
+/* Divides the bits that vary into parts. */
+static void
+choose_parts(FmsPacking *packing, uint128 varying)
+{
+	while (varying != 0)
+	{
+		FmsKeyPart *part = &packing->parts[packing->nparts++];
+		uint128		rest;
+
+		part->from = trailing_zeros(varying);
+		rest = varying >> part->from;
+		if (packing->nparts == PARTS_MAX)
+			part->bits = bits_of(rest);
+		else
+		{
+			/* up to four bits that do not vary */
+			uint128		gap = ~(rest | rest >> 1 | rest >> 2 | rest >> 3);
+
+			part->bits = trailing_zeros(gap);
+		}
+		rest = (uint128) 1 << part->bits;
+		part->mask = (uint64) (rest - 1);
+		packing->key_bits += part->bits;
+		packing->same &= ~((rest - 1) << part->from);
+		varying &= ~((rest - 1) << part->from);
+	}
+}
+
 /* Computes the packing of at least one entry. */
 static FmsPacking
 packing_of(const FmsEntry *entries, Size count)
 {
 	uint128		first = fms_entry_key(&entries[0]);
-	uint128		low = first;
-	uint128		high = first;
+	FmsPacking	packing = {.same = first};
 	uint128		varying = 0;
 	uint64		offsets = 0;
-	FmsPacking	packing;
 	Size		i = 0;
 
 	fms_for_interruptible(i, count, sizeof(FmsEntry))
 	{
-		uint128		key = fms_entry_key(&entries[i]);
-
-		low = Min(low, key);
-		high = Max(high, key);
-		varying |= key ^ first;
+		varying |= fms_entry_key(&entries[i]) ^ first;
 		offsets |= fms_entry_offset(&entries[i]);
 	}
-	packing.low = low;
-	packing.shift = varying != 0 ? trailing_zeros(varying) : 0;
-	packing.key_bits = bits_of((high - low) >> packing.shift);
+	choose_parts(&packing, varying);
 	packing.offset_bits = bits_of(offsets >> OFFSET_SHIFT);
 	return packing;
 }
@@ -108,12 +139,19 @@ pack(const FmsPacking *packing, FmsEntry *entries, uint64 *words, Size count)
 
 	fms_for_interruptible(i, count, sizeof(FmsEntry))
 	{
-		FmsEntry	entry = entries[i];
-		uint64		key = (fms_entry_key(&entry) - packing->low) >>
-			packing->shift;
+		uint128		key = fms_entry_key(&entries[i]);
+		uint64		word = fms_entry_offset(&entries[i]) >> OFFSET_SHIFT;
+		int			at = packing->offset_bits;
+		int			p;
 
-		words[i] = key << packing->offset_bits |
-			fms_entry_offset(&entry) >> OFFSET_SHIFT;
+		for (p = 0; p < packing->nparts; p++)
+		{
+			const FmsKeyPart *part = &packing->parts[p];
+
+			word |= ((uint64) (key >> part->from) & part->mask) << at;
+			at += part->bits;
+		}
+		words[i] = word;
 	}
 }
 
@@ -122,29 +160,18 @@ unpack(const FmsPacking *packing, uint64 word)
 {
 	uint64		offset = word &
 		((UINT64CONST(1) << packing->offset_bits) - 1);
-	uint128		key = word >> packing->offset_bits;
+	uint128		key = packing->same;
+	int			p;
 
-	return fms_entry_of_key(packing->low + (key << packing->shift),
-							offset << OFFSET_SHIFT);
-}
-
-/* Unpacks words in either half of the entries' memory, unread ones last. */
-static void
-unpack_all(const FmsPacking *packing, FmsEntry *entries, const uint64 *words,
-		   Size count)
-{
-	Size		i = 0;
-
-	if (words != (const uint64 *) entries)
+	word >>= packing->offset_bits;
+	for (p = 0; p < packing->nparts; p++)
 	{
-		fms_for_interruptible(i, count, sizeof(FmsEntry))
-			entries[i] = unpack(packing, words[i]);
+		const FmsKeyPart *part = &packing->parts[p];
+
+		key |= (uint128) (word & part->mask) << part->from;
+		word >>= part->bits;
 	}
-	else
-	{
-		fms_for_interruptible(i, count, sizeof(FmsEntry))
-			entries[count - 1 - i] = unpack(packing, words[count - 1 - i]);
-	}
+	return fms_entry_of_key(key, offset << OFFSET_SHIFT);
 }
 
 bool
@@ -154,14 +181,17 @@ fms_entries_sort_packed(FmsEntry *entries, Size count, bool in_arrival)
 	int			end_bit = packing.offset_bits + packing.key_bits;
 	int			first_bit = in_arrival ? packing.offset_bits : 0;
 	uint64	   *words = (uint64 *) entries;
+	uint64	   *sorted = words + count;
+	Size		i = 0;
 
 	if (end_bit > 64)
 		return false;
 	if (first_bit == end_bit)
 		return true;
 	pack(&packing, entries, words, count);
-	words = fms_radix_deal(words, words + count, count, 0, first_bit,
-						   end_bit - first_bit);
-	unpack_all(&packing, entries, words, count);
+	fms_radix_deal(words, sorted, count, 0, first_bit, end_bit - first_bit);
+	/* no entry reaches a word that has not been read */
+	fms_for_interruptible(i, count, sizeof(FmsEntry))
+		entries[i] = unpack(&packing, sorted[i]);
 	return true;
 }

@@ -3,12 +3,12 @@
  * radix.c
  *	  Sorting words of 8 bytes by radix.
  *
- * Words are dealt into buckets by one digit after another, the last digit
- * first.  Dealing keeps the order of equal digits:
+ * Words are dealt into buckets by their first digit, and each bucket by the
+ * next one, until so few words are left that insertion sorts them:
  *
  *	  words     | 32 | 13 | 31 | 12 |
- *	  dealt     | 31 | 32 | 12 | 13 |		by the last digit, into the room
- *	  dealt     | 12 | 13 | 31 | 32 |		by the first, back: sorted
+ *	  dealt     | 13 | 12 | 32 | 31 |		by the first digit
+ *	  dealt     | 12 | 13 | 31 | 32 |		each bucket by the next one
  *
  * Only bits that vary make digits.
  *
@@ -22,10 +22,10 @@
 #include "keys/word.h"
 
 /* Bits of a digit: the L1 cache holds one line of each bucket. */
-#define DIGIT_BITS_MAX		11
+#define DIGIT_BITS_MAX		9
 
 /* Fewer words than this are sorted by insertion. */
-#define DEAL_MIN_WORDS		32
+#define DEAL_MIN_WORDS		20
 
 /* What to know about words before they are sorted. */
 typedef struct FmsWordRange
@@ -37,14 +37,14 @@ typedef struct FmsWordRange
 } FmsWordRange;
 
 /*
- * Deals words by one digit, keeping the order of equal digits.  Returns false,
- * with nothing moved, if the digit is the same in all words.
+ * Deals words by one digit, keeping the order of equal digits.  next: set to
+ * the end of each bucket.  Returns false, with nothing moved, if the digit is
+ * the same in all words, unless it is the last one.
  */
 static bool
 deal_words(const uint64 *from, uint64 *to, Size count, uint64 low, int shift,
-		   int bits)
+		   int bits, bool is_last, Size *next)
 {
-	Size		next[1 << DIGIT_BITS_MAX];
 	uint64		mask = (UINT64CONST(1) << bits) - 1;
 	Size		sum = 0;
 	Size		i = 0;
@@ -52,7 +52,7 @@ deal_words(const uint64 *from, uint64 *to, Size count, uint64 low, int shift,
 	memset(next, 0, sizeof(Size) << bits);
 	fms_for_interruptible(i, count, 2 * sizeof(uint64))
 		next[((from[i] - low) >> shift) & mask]++;
-	if (next[((from[0] - low) >> shift) & mask] == count)
+	if (!is_last && next[((from[0] - low) >> shift) & mask] == count)
 		return false;
 	for (i = 0; i <= mask; i++)
 	{
@@ -67,29 +67,52 @@ deal_words(const uint64 *from, uint64 *to, Size count, uint64 low, int shift,
 	return true;
 }
 
-uint64 *
+static void
+sort_few(uint64 *words, Size count)
+{
+	Size		i;
+
+	for (i = 1; i < count; i++)
+	{
+		uint64		word = words[i];
+		Size		at = i;
+
+		for (; at > 0 && words[at - 1] > word; at--)
+			words[at] = words[at - 1];
+		words[at] = word;
+	}
+}
+
+void
 fms_radix_deal(uint64 *words, uint64 *room, Size count, uint64 low,
 			   int first_bit, int nbits)
 {
-	/* each digit scans its buckets: no more buckets than words */
-	int			most = Min(DIGIT_BITS_MAX, pg_leftmost_one_pos64(count));
-	int			ndigits = (nbits + most - 1) / most;
-	int			bits = (nbits + ndigits - 1) / ndigits;
+	Size		ends[1 << DIGIT_BITS_MAX];
+	Size		start = 0;
+	int			bits;
 	int			i;
 
-	for (i = 0; i < ndigits; i++)
+	do
 	{
-		int			shift = first_bit + i * bits;
+		/* each digit scans its buckets: no more buckets than words */
+		bits = Min(Min(DIGIT_BITS_MAX, pg_leftmost_one_pos64(count)), nbits);
+		nbits -= bits;
+	} while (!deal_words(words, room, count, low, first_bit + nbits, bits,
+						 nbits == 0, ends));
+	for (i = 0; nbits > 0 && i < 1 << bits; start = ends[i++])
+	{
+		Size		size = ends[i] - start;
 
-		if (deal_words(words, room, count, low, shift, Min(bits, 64 - shift)))
+		if (size < DEAL_MIN_WORDS)
 		{
-			uint64	   *dealt = room;
-
-			room = words;
-			words = dealt;
+			sort_few(room + start, size);
+			continue;
 		}
+		fms_radix_deal(room + start, words + start, size, low, first_bit,
+					   nbits);
+		fms_interrupts_memmove(room + start, words + start,
+							   size * sizeof(uint64));
 	}
-	return words;
 }
 
 static FmsWordRange
@@ -112,27 +135,10 @@ range_of(const uint64 *words, Size count)
 	return range;
 }
 
-static void
-sort_few(uint64 *words, Size count)
-{
-	Size		i;
-
-	for (i = 1; i < count; i++)
-	{
-		uint64		word = words[i];
-		Size		at = i;
-
-		for (; at > 0 && words[at - 1] > word; at--)
-			words[at] = words[at - 1];
-		words[at] = word;
-	}
-}
-
 void
 fms_radix_sort(uint64 *words, uint64 *room, Size count)
 {
 	FmsWordRange range;
-	uint64	   *sorted;
 	int			shift;
 
 	if (count < DEAL_MIN_WORDS)
@@ -144,9 +150,7 @@ fms_radix_sort(uint64 *words, uint64 *room, Size count)
 	if (range.ascending)
 		return;
 	shift = pg_rightmost_one_pos64(range.varying);
-	sorted = fms_radix_deal(words, room, count, range.low, shift,
-							pg_leftmost_one_pos64(range.high - range.low) +
-							1 - shift);
-	if (sorted != words)
-		fms_interrupts_memmove(words, sorted, count * sizeof(uint64));
+	fms_radix_deal(words, room, count, range.low, shift,
+				   pg_leftmost_one_pos64(range.high - range.low) + 1 - shift);
+	fms_interrupts_memmove(words, room, count * sizeof(uint64));
 }

@@ -147,7 +147,7 @@ fms_record_tuple(const FmsRecord *record)
 
 /*
  * Writes a closed record into fms_record_size() bytes at `record`.  `tuple`
- * has the layout of a MinimalTuple; it is ignored if tuple_bytes is 0.
+ * has the layout of a MinimalTuple; NULL: the caller writes it.
  */
 static inline void
 fms_record_write(FmsRecord *record, const void *key, uint16 key_bytes,
@@ -164,7 +164,7 @@ fms_record_write(FmsRecord *record, const void *key, uint16 key_bytes,
 		memcpy(fms_record_key(record), key, FMS_PREFIX_BYTES);
 	else
 		memcpy(fms_record_key(record), key, key_bytes);
-	if (tuple_bytes > 0)
+	if (tuple && tuple_bytes > 0)
 		memcpy((char *) fms_record_tuple(record) + FMS_TUPLE_SKIPPED_BYTES,
 			   tuple + FMS_TUPLE_SKIPPED_BYTES,
 			   tuple_bytes - FMS_TUPLE_SKIPPED_BYTES);

@@ -51,21 +51,17 @@ typedef struct FmsWordType
 	FmsWordRecord record;		/* what all records have in common */
 } FmsWordType;
 
-/*
- * Fills in how values of `bytes` bytes become words and records.  tuple: of
- * one such column, not null; it is copied.
- */
+/* Fills in how values of `bytes` bytes become words and records. */
 extern void fms_word_type_init(FmsWordType *type, int bytes, bool is_signed,
-							   bool descending, MinimalTuple tuple);
+							   bool descending);
 
 /*
- * Sorts words by nbits bits of (word - low) from first_bit on, keeping the
- * order of those with equal bits.  room: for as many words again.  Returns
- * `words` or `room`, whichever has the result; the other is undefined, and so
- * are both after an ERROR (interrupt).
+ * Sorts words by nbits bits of (word - low) from first_bit on into the room,
+ * which is as large; nbits > 0.  Words with equal bits must ascend.  `words`
+ * is undefined then, and so is the room after an ERROR (interrupt).
  */
-extern uint64 *fms_radix_deal(uint64 *words, uint64 *room, Size count,
-							  uint64 low, int first_bit, int nbits);
+extern void fms_radix_deal(uint64 *words, uint64 *room, Size count,
+						   uint64 low, int first_bit, int nbits);
 
 /* Sorts words in place.  room: for as many words again. */
 extern void fms_radix_sort(uint64 *words, uint64 *room, Size count);
@@ -81,7 +77,11 @@ fms_word_of_value(const FmsWordType *type, Datum value)
 static inline Datum
 fms_word_value(const FmsWordType *type, uint64 word)
 {
-	return (Datum) ((int64) (word ^ type->flip) >> type->shift);
+	int64		value = (int64) (word ^ type->flip) >> type->shift;
+
+	/* a char has no sign on some processors */
+	return likely(type->bytes > 1) ? (Datum) value :
+		CharGetDatum((char) value);
 }
 
 /* The word of a closed record of such a sort. */
@@ -113,7 +113,7 @@ fms_word_record_make(const FmsWordType *type, uint64 word,
 					fms_word_value(type, word), type->bytes);
 }
 
-/* The value in a tuple of such a sort. */
+/* The value in a tuple of one by-value column. */
 static inline Datum
 fms_word_tuple_value(MinimalTuple tuple, int bytes, bool *isnull)
 {

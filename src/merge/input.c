@@ -135,7 +135,7 @@ assign(FmsInput *input, FmsFrame *frame, int run)
 	frame->state = FMS_FRAME_READING;
 	frame->run = run;
 	frame->number = input->next_block[run]++;
-	fms_tape_locate(&frame->request,
+	fms_tape_locate(input->plan->tape, &frame->request,
 					fms_run_block_address(input->runs[run], frame->number,
 										  block_bytes));
 	frame->request.length_bytes = block_bytes;

@@ -4,11 +4,13 @@
  *	  The leaves of the merge: the input of one run each, record by record.
  *
  * A leaf gets its run's blocks from the mode and steps through their records.
- * In a plain block, records lie one behind the other.  A compressed block
- * holds chunks (compressed_chunk.c), which the leaf unpacks one by one into a
- * buffer of its own:
+ * In a plain block, records lie one behind the other.  The leaf unpacks packed
+ * records (packed_record.c) and compressed chunks (compressed_chunk.c) one by
+ * one into a buffer of its own:
  *
  *	  plain		block   | header | r | r | r^| r | r |
+ *	  packed	block   | header | p | p | p^| p | p |
+ *				buffer           | r^|
  *	  compressed	block   | header | chunk | chunk^| chunk |
  *				buffer           | r | r | r^| r |
  *
@@ -29,6 +31,7 @@
 #include "merge/leaf.h"
 #include "tape/block.h"
 #include "tape/compressed_chunk.h"
+#include "tape/packed_record.h"
 
 static inline const FmsBlockHeader *
 block_header(const FmsLeaf *leaf)
@@ -46,8 +49,9 @@ fms_leaf_report_bad_block(const FmsLeaf *leaf)
 			 errmsg("sort temporary file contains an invalid record"),
 			 errdetail("Block %u of run %u, offset %u.",
 					   header->number, header->run,
-					   leaf->bytes == leaf->frame->block ? leaf->at_bytes :
-					   leaf->chunk_at_bytes)));
+					   leaf->bytes == leaf->chunk ? leaf->chunk_at_bytes :
+					   (uint32) (leaf->bytes - leaf->frame->block) +
+					   leaf->at_bytes)));
 }
 
 /* Gets the run's next block from the mode; the leaf is at its beginning. */
@@ -69,8 +73,15 @@ load_block(FmsLeaves *leaves, int run)
 	leaf->bytes = leaf->frame->block;
 	leaf->at_bytes = sizeof(FmsBlockHeader);
 	leaf->end_bytes = leaf->chunk_at_bytes = header->used_bytes;
-	if (fms_block_is_compressed(header))
+	leaf->is_packed = header->magic == FMS_BLOCK_PACKED_MAGIC;
+	if (header->magic == FMS_BLOCK_COMPRESSED_MAGIC)
 		leaf->end_bytes = leaf->chunk_at_bytes = leaf->at_bytes;
+	else if (leaf->is_packed)
+	{
+		leaf->bytes += sizeof(FmsBlockHeader);
+		leaf->at_bytes = 0;
+		leaf->end_bytes = fms_block_room(plan->block_bytes);
+	}
 	leaf->records_left = header->records;
 	leaves->load_us += fms_clock_since_us(start);
 }
@@ -125,15 +136,34 @@ fms_leaf_unpack_chunk(FmsLeaves *leaves, int run)
 		fms_compressed_chunk_capacity(leaves->plan->block_bytes);
 	instr_time	start = fms_clock_now();
 
-	if (leaf->unpacked == NULL)
-		leaf->unpacked = palloc(capacity);
-	if (!fms_compressed_chunk_unpack(chunk, left, leaf->unpacked, capacity))
+	if (leaf->chunk == NULL)
+		leaf->chunk = palloc(capacity);
+	if (!fms_compressed_chunk_unpack(chunk, left, leaf->chunk, capacity))
 		fms_leaf_report_bad_block(leaf);
-	leaf->bytes = leaf->unpacked;
+	leaf->bytes = leaf->chunk;
 	leaf->at_bytes = 0;
 	leaf->end_bytes = chunk->record_bytes;
 	leaf->chunk_at_bytes += fms_compressed_chunk_size(chunk);
 	leaves->load_us += fms_clock_since_us(start);
+}
+
+/* Unpacks the next record of the leaf's block. */
+const FmsRecord *
+fms_leaf_unpack(FmsLeaves *leaves, int run)
+{
+	FmsLeaf    *leaf = &leaves->leaf[run];
+	const FmsRecord *record;
+
+	if (unlikely(leaf->unpacked == NULL))
+		leaf->unpacked = palloc(FMS_PACKED_BUFFER_BYTES);
+	record = fms_packed_read(leaves->plan->keys, leaf->bytes, &leaf->at_bytes,
+							 leaf->end_bytes, leaf->unpacked);
+	if (unlikely(record == NULL))
+		fms_leaf_report_bad_block(leaf);
+	/* the next one, which is copied once this one has left */
+	__builtin_prefetch(leaf->bytes + leaf->at_bytes);
+	__builtin_prefetch(leaf->bytes + leaf->at_bytes + 64);
+	return record;
 }
 
 /*
@@ -290,6 +320,8 @@ fms_leaf_end(FmsLeaf *leaf)
 {
 	if (leaf->assembly)
 		pfree(leaf->assembly);
+	if (leaf->chunk)
+		pfree(leaf->chunk);
 	if (leaf->unpacked)
 		pfree(leaf->unpacked);
 }

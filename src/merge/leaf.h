@@ -19,11 +19,12 @@ typedef struct FmsLeaf
 								 * which has not been asked for */
 
 	FmsFrame   *frame;			/* the sort block; NULL: none */
-	char	   *bytes;			/* the block, or the chunk unpacked last */
+	char	   *bytes;			/* the block, its packed records, or a chunk */
 	uint32		at_bytes;		/* offset of the next record in bytes */
 	uint32		end_bytes;		/* end of the last record in bytes */
 	uint32		chunk_at_bytes; /* offset of the next chunk in the block; at
 								 * the block's end there is none */
+	bool		is_packed;		/* bytes has packed records */
 	uint32		records_left;	/* in the block, the head not counted */
 	uint32		blocks_left;	/* of the run, not asked for yet */
 	uint32		blocks_freed;	/* of the run, whose file space is free */
@@ -31,7 +32,8 @@ typedef struct FmsLeaf
 	char	   *assembly;		/* the head if it extends over blocks */
 	uint32		assembly_block; /* number of the block it begins in */
 
-	char	   *unpacked;		/* records of a chunk; NULL: no chunk yet */
+	char	   *chunk;			/* records of a chunk; NULL: no chunk yet */
+	char	   *unpacked;		/* a packed record; NULL: none yet */
 } FmsLeaf;
 
 typedef struct FmsLeaves
@@ -66,6 +68,7 @@ extern void fms_leaf_end(FmsLeaf *leaf);
 /* Parts of fms_leaf_advance(). */
 extern void fms_leaf_next_block(FmsLeaves *leaves, int run);
 extern void fms_leaf_unpack_chunk(FmsLeaves *leaves, int run);
+extern const FmsRecord *fms_leaf_unpack(FmsLeaves *leaves, int run);
 extern const FmsRecord *fms_leaf_assemble(FmsLeaves *leaves, int run,
 										  uint32 size_bytes);
 extern void fms_leaf_report_bad_block(const FmsLeaf *leaf)
@@ -80,11 +83,17 @@ fms_leaf_take_record(FmsLeaves *leaves, int run)
 	uint32		left;
 	uint32		bytes;
 
+	leaf->is_first_key = false;
+	leaf->records_left--;
+	if (leaf->is_packed)
+	{
+		leaf->record = fms_leaf_unpack(leaves, run);
+		return;
+	}
 	if (unlikely(leaf->at_bytes == leaf->end_bytes))
 		fms_leaf_unpack_chunk(leaves, run);
 	left = leaf->end_bytes - leaf->at_bytes;
 	record = (const FmsRecord *) (leaf->bytes + leaf->at_bytes);
-	leaf->records_left--;
 	if (unlikely(left < sizeof(FmsRecord) || !fms_record_is_sane(record)))
 		fms_leaf_report_bad_block(leaf);
 	bytes = fms_record_bytes(record);
@@ -100,7 +109,6 @@ fms_leaf_take_record(FmsLeaves *leaves, int run)
 		fms_leaf_report_bad_block(leaf);
 
 	leaf->record = record;
-	leaf->is_first_key = false;
 }
 
 /* Moves on from the head, whose record has left. */

@@ -37,6 +37,7 @@
 #include "merge/merge.h"
 #include "tape/block.h"
 #include "tape/compressed_chunk.h"
+#include "tape/packed_record.h"
 
 /*
  * Wins in a row after which the merge looks for the runner-up.  As long as the
@@ -64,7 +65,8 @@ fms_merge_bytes(const FmsMode *mode, const FmsFirstKeyMemory *first_keys,
 				int nruns, uint32 assist_blocks, uint32 block_bytes,
 				uint32 largest_bytes, bool compressed)
 {
-	Size		per_run = sizeof(FmsLeaf) + sizeof(FmsLoserNode);
+	Size		per_run = sizeof(FmsLeaf) + sizeof(FmsLoserNode) +
+		FMS_PACKED_BUFFER_BYTES;
 
 	if (largest_bytes > fms_block_room(block_bytes))
 		per_run += largest_bytes;

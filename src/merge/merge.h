@@ -16,8 +16,8 @@ typedef struct FmsMerge FmsMerge;
 
 /*
  * Memory of a merge of nruns runs, in bytes: input buffer, tree, block read
- * order, assembly buffers for records of up to largest_bytes and, if
- * compressed, buffers for unpacked chunks.
+ * order, buffers for unpacked records, assembly buffers for records of up to
+ * largest_bytes and, if compressed, buffers for unpacked chunks.
  */
 extern Size fms_merge_bytes(const FmsMode *mode,
 							const FmsFirstKeyMemory *first_keys, int nruns,

@@ -72,9 +72,6 @@ fms_explain_keys(PlanState *planstate, const FmsKeySpec *spec,
 {
 	List	   *context = set_deparse_context_plan(es->deparse_cxt,
 												  planstate->plan, ancestors);
-	/* not the node's own list: there a constant looks like a column */
-	List	   *child_columns =
-		((const CustomScan *) planstate->plan)->custom_scan_tlist;
 	bool		prefix = fms_explain_relations(es) > 1 || es->verbose;
 	List	   *keys = NIL;
 	List	   *presorted_keys = NIL;
@@ -82,7 +79,7 @@ fms_explain_keys(PlanState *planstate, const FmsKeySpec *spec,
 
 	for (i = 0; i < spec->ncolumns; i++)
 	{
-		TargetEntry *entry = get_tle_by_resno(child_columns,
+		TargetEntry *entry = get_tle_by_resno(planstate->plan->targetlist,
 											  spec->attnos[i]);
 		char	   *expression;
 		StringInfoData text;
@@ -184,6 +181,7 @@ explain_sort(const FmsCounters *counters, int worker, ExplainState *es)
 		explain_method(counters, worker, es);
 	else
 		explain_lines(counters, worker, FMS_LINE_METHOD, FMS_LINE_METHOD, es);
+	explain_lines(counters, worker, FMS_LINE_LESS, FMS_LINE_LESS, es);
 	explain_lines(counters, worker, FMS_LINE_MERGE, FMS_LINE_MERGE, es);
 	explain_lines(counters, worker, FMS_LINE_IO, FMS_LINE_IO, es);
 	if (es->timing)
@@ -228,4 +226,51 @@ fms_explain_workers(const FmsCounters *workers, int nworkers,
 		ExplainCloseGroup("Worker", NULL, true, es);
 	}
 	ExplainCloseGroup("Sort Workers", "Sort Workers", false, es);
+}
+
+/* What one participant formed; worker: -1 is the leader. */
+static void
+explain_part(const FmsCounters *part, int worker, ExplainState *es)
+{
+	static const FmsCounter shown[] = {
+		FMS_COUNT_TUPLES, FMS_COUNT_RUNS, FMS_COUNT_WRITTEN_BYTES,
+		FMS_COUNT_FORMATION_NS, FMS_COUNT_INPUT_NS
+	};
+	StringInfoData line;
+	int			i;
+
+	initStringInfo(&line);
+	for (i = 0; i < (int) lengthof(shown); i++)
+	{
+		if (fms_counter_info[shown[i]].unit == FMS_UNIT_NS && !es->timing)
+			continue;
+		if (es->format == EXPLAIN_FORMAT_TEXT)
+			fms_counter_append(&line, part, shown[i]);
+		else
+			explain_property(part, shown[i], es);
+	}
+	if (es->format != EXPLAIN_FORMAT_TEXT)
+		return;
+	begin_line(es, worker);
+	appendStringInfo(es->str, "%s%s\n", worker < 0 ? "Leader:  " : "",
+					 line.data);
+}
+
+void
+fms_explain_parts(const FmsCounters *parts, int nparts, ExplainState *es)
+{
+	int			i;
+
+	ExplainOpenGroup("Participants", "Participants", false, es);
+	for (i = 0; i < nparts; i++)
+	{
+		if (fms_counter(&parts[i], FMS_COUNT_TUPLES) == 0)
+			continue;			/* did not start, or got no tuple */
+		ExplainOpenGroup("Participant", NULL, true, es);
+		if (es->format != EXPLAIN_FORMAT_TEXT && i > 0)
+			ExplainPropertyInteger("Worker Number", NULL, i - 1, es);
+		explain_part(&parts[i], i - 1, es);
+		ExplainCloseGroup("Participant", NULL, true, es);
+	}
+	ExplainCloseGroup("Participants", "Participants", false, es);
 }

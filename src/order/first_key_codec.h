@@ -7,10 +7,10 @@
  * often end with zeros.  Neither part is written.  Most keys are of one block
  * and decide comparisons alone, so they need no more than the plain form:
  *
- *	  +------+-------+		+------+-----------------------+-------+-------+
- *	  | head | given |		| head | nblocks, tuple_bytes  | given | tuple |
- *	  | 2 B  | 0 ..  |		| 2 B  | 8 B                   |       |       |
- *	  +------+-------+		+------+-----------------------+-------+-------+
+ *	  +------+-------+	+------+-----------------------------+-------+-------+
+ *	  | head | given |	| head | nblocks, tuple_bytes, rows  | given | tuple |
+ *	  | 4 B  | 0 ..  |	| 4 B  | 12 B                        |       |       |
+ *	  +------+-------+	+------+-----------------------------+-------+-------+
  *
  *	  before	01 80 00 07 d1 00 00 00 00 00
  *	  key		01 80 00 07 d9 00 00 00 00 00
@@ -39,6 +39,8 @@ typedef struct FmsFirstKey
 	uint32		key_bytes;
 	uint32		tuple_bytes;	/* as in FmsRecord; 0: the key decides */
 	const char *tuple;			/* its data, behind the skipped bytes */
+	uint32		rows_before;	/* that begin between the first key before and
+								 * this one */
 } FmsFirstKey;
 
 /* A key as numbers that compare like its bytes. */
@@ -55,35 +57,39 @@ typedef struct FmsKeyWords
 
 /*
  * The head: number of whole words in the key (FMS_KEY_LAST_BYTES follow them),
- * whether the form is extended, number of shared and of given bytes.
+ * whether the form is extended, number of shared and of given bytes; if the
+ * form is plain, rows_before.
  */
 #define FMS_HEAD_WORDS_MASK		0x0007
 #define FMS_HEAD_EXTENDED		0x0008
 #define FMS_HEAD_SHARED_SHIFT	4
 #define FMS_HEAD_GIVEN_SHIFT	10
 #define FMS_HEAD_BYTES_MASK		0x003F	/* of shared and of given bytes */
+#define FMS_HEAD_ROWS_SHIFT		16
 
 typedef struct FmsPackedExtra
 {
 	uint32		nblocks;
 	uint32		tuple_bytes;
+	uint32		rows_before;
 } FmsPackedExtra;
 
 StaticAssertDecl(FMS_KEY_MAX_BYTES <= FMS_HEAD_BYTES_MASK &&
 				 FMS_KEY_MAX_WORDS <= FMS_HEAD_WORDS_MASK,
 				 "the longest key's lengths fit into a head");
-StaticAssertDecl(sizeof(FmsPackedExtra) == 8,
+StaticAssertDecl(sizeof(FmsPackedExtra) == 12,
 				 "packed keys go to disk: they must not be padded");
 
 /*
- * Does the key have the plain form?  The two fields are no neighbours:
- * compilers would compare both as one word, and a load wider than the stores
- * before it waits for all of these.
+ * Does the key have the plain form?  The fields are no neighbours: compilers
+ * would compare two as one word, and a load wider than the stores before it
+ * waits for all of these.
  */
 static inline bool
 fms_first_key_is_plain(const FmsFirstKey *key)
 {
-	return key->nblocks == 1 && key->tuple_bytes == 0;
+	return key->nblocks == 1 && key->tuple_bytes == 0 &&
+		key->rows_before <= PG_UINT16_MAX;
 }
 
 static inline Size
@@ -97,7 +103,7 @@ fms_packed_tuple_bytes(const FmsFirstKey *key)
 static inline Size
 fms_packed_max_bytes(const FmsFirstKey *key)
 {
-	return sizeof(uint16) +
+	return sizeof(uint32) +
 		(fms_first_key_is_plain(key) ? 0 : sizeof(FmsPackedExtra)) +
 		key->key_bytes + fms_packed_tuple_bytes(key) + FMS_PACKED_SLACK_BYTES;
 }
@@ -177,8 +183,9 @@ fms_first_key_pack(const FmsFirstKey *first_key, const FmsKeyWords *key,
 	Size		tuple_bytes = fms_packed_tuple_bytes(first_key);
 	Size		shared = fms_key_words_shared(key, before);
 	Size		given = Max(shared, fms_key_words_before_zeros(key)) - shared;
-	uint16		head = key->key_bytes / sizeof(uint64) |
-		(plain ? 0 : FMS_HEAD_EXTENDED) |
+	uint32		head = key->key_bytes / sizeof(uint64) |
+		(plain ? first_key->rows_before << FMS_HEAD_ROWS_SHIFT :
+		 FMS_HEAD_EXTENDED) |
 		shared << FMS_HEAD_SHARED_SHIFT | given << FMS_HEAD_GIVEN_SHIFT;
 
 	memcpy(at, &head, sizeof(head));
@@ -187,7 +194,8 @@ fms_first_key_pack(const FmsFirstKey *first_key, const FmsKeyWords *key,
 	{
 		FmsPackedExtra extra = {
 			.nblocks = first_key->nblocks,
-			.tuple_bytes = first_key->tuple_bytes
+			.tuple_bytes = first_key->tuple_bytes,
+			.rows_before = first_key->rows_before
 		};
 
 		memcpy(at, &extra, sizeof(extra));
@@ -217,12 +225,13 @@ static inline const char *
 fms_first_key_unpack(const char *at, FmsPackedKey *packed,
 					 FmsFirstKey *first_key)
 {
-	uint16		head;
+	uint32		head;
 	FmsPackedExtra extra = {.nblocks = 1};
 	int			whole_words;
 
 	memcpy(&head, at, sizeof(head));
 	at += sizeof(head);
+	extra.rows_before = head >> FMS_HEAD_ROWS_SHIFT;
 	if (unlikely(head & FMS_HEAD_EXTENDED))
 	{
 		memcpy(&extra, at, sizeof(extra));
@@ -235,6 +244,7 @@ fms_first_key_unpack(const char *at, FmsPackedKey *packed,
 	packed->bytes = at;
 	first_key->nblocks = extra.nblocks;
 	first_key->tuple_bytes = extra.tuple_bytes;
+	first_key->rows_before = extra.rows_before;
 	first_key->key_bytes = whole_words * sizeof(uint64) + FMS_KEY_LAST_BYTES;
 	first_key->tuple = at + packed->given;
 	Assert(packed->shared + packed->given <= (int) first_key->key_bytes);

@@ -94,11 +94,11 @@ enter_chunk(FmsFirstKeyReader *reader, const FmsFirstKeyChunk *chunk)
 }
 
 FmsFirstKeyReader *
-fms_first_key_reader_open(FmsFirstKeyStore *store,
+fms_first_key_reader_open(FmsFirstKeyFile *file,
 						  const FmsFirstKeys *first_keys)
 {
 	Size		buffer_bytes = first_keys->extent.nchunks == 0 ? 0 :
-		fms_first_key_file_largest(store->file);
+		fms_first_key_file_largest(file);
 	void	   *memory = palloc_extended(READER_BYTES + buffer_bytes,
 										 MCXT_ALLOC_HUGE);
 	FmsFirstKeyReader *reader =
@@ -107,7 +107,7 @@ fms_first_key_reader_open(FmsFirstKeyStore *store,
 	memset(reader, 0, sizeof(*reader));
 	reader->context = CurrentMemoryContext;
 	reader->memory = memory;
-	reader->file = store->file;
+	reader->file = file;
 	reader->extent = first_keys->extent;
 	reader->buffer = (FmsFirstKeyChunk *) ((char *) memory + READER_BYTES);
 	reader->buffer_bytes = buffer_bytes;
@@ -170,7 +170,8 @@ store_word(char *key, int i, uint64 word)
 }
 
 const FmsRecord *
-fms_first_key_reader_next(FmsFirstKeyReader *reader, uint32 *nblocks)
+fms_first_key_reader_next(FmsFirstKeyReader *reader, uint32 *nblocks,
+						  uint32 *rows_before)
 {
 	char	   *key = reader->plain.key;
 	FmsPackedKey packed;
@@ -186,6 +187,7 @@ fms_first_key_reader_next(FmsFirstKeyReader *reader, uint32 *nblocks)
 		store_word(key, i, fms_packed_key_word(&packed, i, load_word(key, i)));
 	record = make_record(reader, &first_key);
 	*nblocks = first_key.nblocks;
+	*rows_before = first_key.rows_before;
 	/* the record is a copy, so it outlives the chunk */
 	if (unlikely(reader->at == reader->end))
 		enter_chunk(reader, next_chunk(reader));
@@ -196,4 +198,21 @@ void
 fms_first_key_reader_prefetch(const FmsFirstKeyReader *reader)
 {
 	__builtin_prefetch(reader->at);
+}
+
+void
+fms_first_keys_adopt(FmsFirstKeyStore *store, FmsFirstKeyFile *file,
+					 FmsFirstKeys *first_keys)
+{
+	FmsFirstKeyReader *reader = fms_first_key_reader_open(file, first_keys);
+	const FmsRecord *first_key;
+	uint32		nblocks;
+	uint32		rows;
+
+	memset(first_keys, 0, sizeof(*first_keys));
+	while ((first_key = fms_first_key_reader_next(reader, &nblocks,
+												  &rows)) != NULL)
+		fms_first_keys_note(store, first_keys, first_key, nblocks, rows);
+	fms_first_keys_finish(store, first_keys);
+	fms_first_key_reader_close(reader);
 }

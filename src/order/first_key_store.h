@@ -28,6 +28,7 @@ typedef struct FmsFirstKeyStore
 	MemoryContext context;
 	FmsKeys    *keys;
 	FmsCounters *counters;
+	const FmsSharedFiles *shared;	/* where the file is, or NULL */
 	Size		share_bytes;
 	Size		memory_bytes;	/* of chunks in memory */
 	FmsFirstKeyFile *file;		/* NULL until a chunk goes there */
@@ -41,14 +42,19 @@ typedef struct FmsFirstKeyStore
 /*
  * Creates an empty store in the current context.  Chunks of all runs take at
  * most share_bytes of memory; further ones go to a temporary file, and their
- * bytes to the counters.
+ * bytes to the counters.  A worker of a parallel sort, which `shared` names,
+ * has all in its file.
  */
 extern FmsFirstKeyStore *fms_first_keys_create(FmsKeys *keys,
 											   FmsCounters *counters,
-											   Size share_bytes);
+											   Size share_bytes,
+											   const FmsSharedFiles *shared);
 
 /* Closes the file and frees the store.  Chunks go with the context. */
 extern void fms_first_keys_destroy(FmsFirstKeyStore *store);
+
+/* A worker's file is complete. */
+extern void fms_first_keys_hand_over(FmsFirstKeyStore *store);
 
 /* The numbers of a store that decide how much memory a merge needs. */
 typedef struct FmsFirstKeyMemory
@@ -62,12 +68,14 @@ extern FmsFirstKeyMemory fms_first_keys_memory(const FmsFirstKeyStore *store);
 
 /*
  * Algorithm 1, lines 7 and 8: notes that the run's next block starts with the
- * record, which extends over nblocks blocks (usually 1).  first_keys starts
- * zeroed; one run at a time can be noting.
+ * record, which extends over nblocks blocks (usually 1).  rows_before: number
+ * of records that begin in the run's blocks between the last note and this
+ * one.  first_keys starts zeroed; one run at a time can be noting.
  */
 extern void fms_first_keys_note(FmsFirstKeyStore *store,
 								FmsFirstKeys *first_keys,
-								const FmsRecord *record, uint32 nblocks);
+								const FmsRecord *record, uint32 nblocks,
+								uint32 rows_before);
 
 /* Completes the run. */
 extern void fms_first_keys_finish(FmsFirstKeyStore *store,

@@ -46,6 +46,7 @@ typedef struct OrderRun
 	FmsLoserNode node;			/* of the upcoming key's prefix */
 	const FmsRecord *upcoming;	/* the reader's; NULL: all have been named */
 	uint32		upcoming_nblocks;	/* of its chain that have not been named */
+	uint32		upcoming_rows;	/* between it and the key before */
 
 	uint32		first_blocks;	/* number of blocks that come before all first
 								 * keys and have not been named */
@@ -101,7 +102,8 @@ take_first_key(FmsReadOrder *order, int run)
 {
 	OrderRun   *leaf = &order->runs[run];
 	const FmsRecord *first_key =
-		fms_first_key_reader_next(leaf->ahead, &leaf->upcoming_nblocks);
+		fms_first_key_reader_next(leaf->ahead, &leaf->upcoming_nblocks,
+								  &leaf->upcoming_rows);
 
 	leaf->upcoming = first_key;
 	leaf->node = first_key == NULL ? fms_losertree_end(run) :
@@ -117,9 +119,10 @@ skip_first_keys(FmsFirstKeyReader *reader, const FmsPosition *from)
 	uint64		block = 0;
 	Size		touched_bytes = 0;
 	uint32		nblocks;
+	uint32		rows;
 
 	while (block < first_not_asked &&
-		   fms_first_key_reader_next(reader, &nblocks))
+		   fms_first_key_reader_next(reader, &nblocks, &rows))
 	{
 		block += nblocks;
 		fms_interrupts_after(&touched_bytes, FMS_INTERRUPT_RECORD_BYTES);
@@ -135,11 +138,12 @@ take_first_blocks(const FmsReadOrder *order, FmsFirstKeyReader *reader,
 				  const FmsPosition *from)
 {
 	uint32		nblocks;
+	uint32		rows;
 
 	if (from && from->record >= 0)
 		return 1;
 	if (order->by != FMS_ORDER_BY_LAST_KEYS ||
-		!fms_first_key_reader_next(reader, &nblocks))
+		!fms_first_key_reader_next(reader, &nblocks, &rows))
 		return 0;
 	return nblocks;
 }
@@ -168,14 +172,14 @@ begin_run(FmsReadOrder *order, int run, const FmsFirstKeys *first_keys,
 {
 	OrderRun   *leaf = &order->runs[run];
 
-	leaf->ahead = fms_first_key_reader_open(order->store, first_keys);
+	leaf->ahead = fms_first_key_reader_open(order->store->file, first_keys);
 	if (from)
 		skip_first_keys(leaf->ahead, from);
 	leaf->first_blocks = take_first_blocks(order, leaf->ahead, from);
 	take_first_key(order, run);
 	if (order->by == FMS_ORDER_BY_LAST_KEYS)
 		return;
-	leaf->behind = fms_first_key_reader_open(order->store, first_keys);
+	leaf->behind = fms_first_key_reader_open(order->store->file, first_keys);
 	if (from)
 		skip_first_keys(leaf->behind, from);
 }
@@ -326,6 +330,60 @@ const FmsRecord *
 fms_read_order_first_key(FmsReadOrder *order, int run)
 {
 	uint32		nblocks;
+	uint32		rows;
 
-	return fms_first_key_reader_next(order->runs[run].behind, &nblocks);
+	return fms_first_key_reader_next(order->runs[run].behind, &nblocks, &rows);
+}
+
+/* ---- skipping ---- */
+
+/*
+ * First keys with the number of rows between them are a histogram.  A row that
+ * goes before a first key is in a block that goes before it.  So if the blocks
+ * passed have at most `rows` rows, all rows before the upcoming first key are
+ * among the first `rows`, and so are those of blocks that end before it:
+ *
+ *	  first 11 rows		run 0:  [ 3  7 12] | [25 33 45] [51 52 60]
+ *	  not wanted		run 1:  [ 1  4 14] | [16 24 31] [35 41 70]
+ *
+ *	  upcoming	 1   3  16  25  35
+ *	  passed	 0   3   6   9  12		returns 16 24 25 31 33, then row 11
+ */
+uint64
+fms_read_order_skip(FmsFirstKeyStore *store, FmsOrderBy by, int nruns,
+					const FmsFirstKeys *const *first_keys,
+					const uint32 *last_rows, uint64 rows, FmsPosition *from)
+{
+	FmsReadOrder *order = fms_read_order_begin(store, by, nruns, first_keys,
+											   NULL);
+	OrderRun   *leaf;
+	uint64		passed = 0;
+	uint64		skipped = 0;
+	int			run;
+
+	/* first_blocks: number of the run's blocks before its upcoming key */
+	for (run = 0; run < nruns; run++)
+	{
+		leaf = &order->runs[run];
+		from[run] = (FmsPosition) {.block = 0,.record = -1};
+		passed += leaf->upcoming ? leaf->upcoming_rows : last_rows[run];
+	}
+	while (passed <= rows)
+	{
+		/* a match may run a type's comparator */
+		CHECK_FOR_INTERRUPTS();
+		run = fms_losertree_winner(&order->tree);
+		leaf = &order->runs[run];
+		if (leaf->upcoming == NULL)
+			break;
+		from[run].block = leaf->first_blocks;
+		skipped += leaf->upcoming_rows;
+		leaf->first_blocks += leaf->upcoming_nblocks;
+		take_first_key(order, run);
+		passed += leaf->upcoming ? leaf->upcoming_rows : last_rows[run];
+		fms_losertree_replay(&order->tree, leaf->node,
+							 order->prefix_decides ? NULL : tie_loser, order);
+	}
+	fms_read_order_end(order);
+	return skipped;
 }

@@ -77,4 +77,19 @@ extern int	fms_read_order_next(FmsReadOrder *order);
  */
 extern const FmsRecord *fms_read_order_first_key(FmsReadOrder *order, int run);
 
+/*
+ * Where a merge can begin if its first `rows` records are not wanted: at
+ * from[nruns].  Each record before these positions is one of the first `rows`;
+ * returns their number.  So the merge returns other records at first, but the
+ * same ones from record number `rows` on.
+ *
+ * last_rows[nruns]: records from each run's last first key on.  Otherwise as
+ * fms_read_order_begin(), whose memory it takes meanwhile.
+ */
+extern uint64 fms_read_order_skip(FmsFirstKeyStore *store, FmsOrderBy by,
+								  int nruns,
+								  const FmsFirstKeys *const *first_keys,
+								  const uint32 *last_rows, uint64 rows,
+								  FmsPosition *from);
+
 #endif							/* FMS_READ_ORDER_H */

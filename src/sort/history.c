@@ -100,7 +100,6 @@ fms_history_create(FmsSpill *spill, Size memory_bytes, bool backward)
 	history->older = &history->generations[0];
 	history->newer = &history->generations[1];
 	MemoryContextSwitchTo(caller);
-	fms_spill_start(spill, NULL);
 	return history;
 }
 
@@ -287,6 +286,30 @@ read_on(FmsHistory *history)
 	return generation_get(history->newer, history->next++);
 }
 
+/* The window begins at the merge's next tuple. */
+static void
+begin_window(FmsHistory *history)
+{
+	generation_begin(history->older, history->next);
+	generation_begin(history->newer, history->next);
+}
+
+void
+fms_history_skip(FmsHistory *history, uint64 position)
+{
+	const FmsGeneration *newer = history->newer;
+	/* about as many tuples as a full generation has, to go back through */
+	uint64		kept = (double) history->generation_bytes * newer->count /
+		Max(generation_size(newer), 1);
+
+	if (position <= history->next + kept)
+		return;
+	fms_spill_move(history->spill, history->next, position - kept);
+	history->next = position - kept;
+	begin_window(history);
+	add_checkpoint(history);
+}
+
 /* Merges again from the last checkpoint before a position. */
 static void
 start_again(FmsHistory *history, uint64 position)
@@ -307,8 +330,7 @@ start_again(FmsHistory *history, uint64 position)
 		best = &history->mark;
 	history->next = best ? best->position : 0;
 	fms_spill_start(history->spill, best ? best->runs : NULL);
-	generation_begin(history->older, history->next);
-	generation_begin(history->newer, history->next);
+	begin_window(history);
 }
 
 MinimalTuple

@@ -17,7 +17,7 @@
 typedef struct FmsHistory FmsHistory;
 
 /*
- * Begins the spill's last merge, whose tuples then have positions from 0 on.
+ * For the spill's last merge, whose tuples have positions from 0 on.
  * backward: any position may be asked for again; else those from the mark on,
  * and 0.  Takes about memory_bytes, and room for two tuples at least, in the
  * current context.
@@ -33,6 +33,9 @@ extern void fms_history_destroy(FmsHistory *history);
  * checkpoint before the position.
  */
 extern MinimalTuple fms_history_fetch(FmsHistory *history, uint64 position);
+
+/* Most tuples before that position are not read until they are asked for. */
+extern void fms_history_skip(FmsHistory *history, uint64 position);
 
 /* Keeps a way back to that position, instead of the last one marked. */
 extern void fms_history_mark(FmsHistory *history, uint64 position);

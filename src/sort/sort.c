@@ -16,7 +16,8 @@
  * marking and restoring are arithmetic on positions.  The tuple at a position:
  *
  *	  in memory				the entry of that number
- *	  merging, forwards		the next one of the merge, which may begin again
+ *	  merging, forwards		the next one of the merge, which may begin again,
+ *							or near a tuple whose predecessors are skipped
  *	  merging, anywhere		from history.c
  *
  * Nulls of words are only counted.  They stand before or behind all others:
@@ -30,6 +31,10 @@
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
+
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
@@ -48,6 +53,12 @@
 /* The least work_mem. */
 #define MEMORY_MIN_BYTES	((Size) 64 * 1024)
 
+/*
+ * The writer of the first run may exceed work_mem by so many bytes: within the
+ * least work_mem, it would make sorts spill that PostgreSQL keeps in memory.
+ */
+#define WRITER_EXTRA_BYTES	((Size) 64 * 1024)
+
 struct FmsSort
 {
 	MemoryContext context;
@@ -56,25 +67,27 @@ struct FmsSort
 	FmsCounters *counters;		/* the caller's; written only, not for every
 								 * tuple */
 	uint64		tuples;			/* put into it */
+	uint64		published;		/* of them, counted */
 	uint64		input_bytes;	/* of them, where they are not in memory */
 	int			runs;			/* written by run formation */
 	Size		budget_bytes;	/* for tuples and entries */
 	TimestampTz started;
 	FmsPhase	phase;
 	FmsKeys    *keys;
-	FmsSizing	sizing;
+	FmsSizing	sizing;			/* mode NULL: not chosen yet */
 
 	FmsSampler	putting;		/* divides loading between us and the input */
 	double		writing_us;		/* all time in make_room() */
 
+	FmsShare   *share;			/* NULL: no other process takes part */
 	FmsFormation *formation;	/* its memory is given back before merging */
 	FmsSpill   *spill;			/* NULL: nothing was spilled */
 	FmsHistory *history;		/* NULL: only forwards */
 
 	uint64		count;			/* tuples to be had: those in memory or on
 								 * disk, and nulls */
-	uint64		nulls;			/* of words, not counted before the end of the
-								 * input */
+	uint64		nulls;			/* of words; its own are not counted before the
+								 * end of the input */
 	uint64		nulls_at;		/* position of the first one */
 	uint64		position;		/* of the next tuple forwards */
 	bool		at_end;			/* behind the last one, having said so */
@@ -159,6 +172,7 @@ start(FmsSort *sort)
 	announce(sort);
 	sort->phase = FMS_PHASE_LOADING;
 	sort->tuples = 0;
+	sort->published = 0;
 	sort->runs = 0;
 	sort->input_bytes = 0;
 	sort->count = 0;
@@ -169,13 +183,16 @@ start(FmsSort *sort)
 	sort->mark_position = 0;
 	sort->mark_at_end = false;
 	fms_formation_set_bound(sort->formation, sort->options.bound);
-	sort->budget_bytes = fms_sizing_formation_bytes(&sort->sizing, 0);
+	/* a small sort needs no sizing: make_room() chooses it */
+	sort->sizing.mode = NULL;
+	sort->budget_bytes = sort->options.memory_bytes / 2;
 	fms_sampler_begin(&sort->putting, measured_us(sort));
 }
 
 FmsSort *
 fms_sort_begin(TupleDesc desc, const FmsKeySpec *spec,
-			   const FmsOptions *options, FmsCounters *counters)
+			   const FmsOptions *options, FmsCounters *counters,
+			   MemoryContext scratch)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
 												  "fmsort",
@@ -187,12 +204,21 @@ fms_sort_begin(TupleDesc desc, const FmsKeySpec *spec,
 	sort->options = *options;
 	sort->counters = counters;
 	sort->keys = fms_keys_create(desc, spec);
-	sort->formation = fms_formation_create(sort->keys);
-	sort->sizing = fms_sizing_choose(mode_of(options->mode), options);
-	sort->options.device = NULL;	/* need not stay */
+	sort->formation = fms_formation_create(sort->keys, scratch);
 	start(sort);
 	MemoryContextSwitchTo(caller);
 	return sort;
+}
+
+/* The files have been closed. */
+static void
+leave_share(FmsSort *sort)
+{
+	if (sort->share)
+		fms_share_leave(sort->share);
+	sort->share = NULL;
+	sort->options.files = NULL;
+	sort->options.agreed_block_bytes = 0;
 }
 
 void
@@ -207,9 +233,8 @@ fms_sort_reset(FmsSort *sort, uint64 bound, uint64 earlier_tuples)
 		sort->history = NULL;
 		fms_spill_end(sort->spill);
 		sort->spill = NULL;
-		sort->sizing = fms_sizing_choose(mode_of(sort->options.mode),
-										 &sort->options);
 	}
+	leave_share(sort);
 	fms_formation_clear(sort->formation);
 	sort->options.bound = bound;
 	sort->options.earlier_tuples = earlier_tuples;
@@ -232,7 +257,7 @@ begin_spill(FmsSort *sort)
 								   Max(refused_at, MEMORY_MIN_BYTES));
 	fms_profile_device(&sort->device);
 	options.device = &sort->device;
-	if (sort->device.known || refused_at > 0)
+	if (sort->sizing.mode == NULL || sort->device.known || refused_at > 0)
 		sort->sizing = fms_sizing_choose(mode_of(options.mode), &options);
 	sort->spill = fms_spill_begin(sort->keys, &options, &sort->sizing,
 								  sort->counters);
@@ -241,6 +266,12 @@ begin_spill(FmsSort *sort)
 static void
 publish(FmsSort *sort)
 {
+	FmsCounters *leader = sort->share ? sort->share->shared->leader : NULL;
+
+	if (leader && fms_shared_files_are_workers(sort->options.files))
+		fms_count_atomically(leader, FMS_COUNT_WORKERS_TUPLES,
+							 sort->tuples - sort->published);
+	sort->published = sort->tuples;
 	fms_count_set(sort->counters, FMS_COUNT_TUPLES, sort->tuples);
 }
 
@@ -253,9 +284,7 @@ write_run(FmsSort *sort, Size bytes)
 	publish(sort);
 	if (sort->spill == NULL)
 		begin_spill(sort);
-	sort->count += fms_formation_count(sort->formation);
-	fms_spill_run(sort->spill, sort->formation, bytes);
-	sort->count -= fms_formation_count(sort->formation);
+	sort->count += fms_spill_run(sort->spill, sort->formation, bytes);
 	sort->runs++;
 	sort->input_bytes += before - fms_formation_memory_bytes(sort->formation);
 }
@@ -265,7 +294,18 @@ static void
 make_room(FmsSort *sort)
 {
 	instr_time	start = fms_clock_now();
+	MemoryContext caller;
 
+	if (sort->sizing.mode == NULL)
+	{
+		sort->sizing = fms_sizing_choose(mode_of(sort->options.mode),
+										 &sort->options);
+		sort->budget_bytes = Min(sort->options.memory_bytes,
+								 fms_sizing_formation_bytes(&sort->sizing, 0) +
+								 WRITER_EXTRA_BYTES);
+		return;
+	}
+	caller = MemoryContextSwitchTo(sort->context);
 	write_run(sort, fms_sizing_run_bytes(
 				  &sort->sizing, sort->runs,
 				  fms_formation_memory_bytes(sort->formation)));
@@ -278,20 +318,18 @@ make_room(FmsSort *sort)
 	}
 	sort->budget_bytes =
 		fms_sizing_formation_bytes(&sort->sizing, fms_spill_runs(sort->spill));
+	MemoryContextSwitchTo(caller);
 	sort->writing_us += fms_clock_since_us(start);
 }
 
 static pg_attribute_always_inline void
 put(FmsSort *sort, TupleTableSlot *slot)
 {
-	MemoryContext caller = MemoryContextSwitchTo(sort->context);
-
 	Assert(sort->phase == FMS_PHASE_LOADING);
 	while (!fms_formation_put(sort->formation, slot, sort->budget_bytes))
 		make_room(sort);
 	if (sort->tuples++ % PUBLISH_TUPLES == 0)
 		publish(sort);
-	MemoryContextSwitchTo(caller);
 }
 
 static pg_noinline void
@@ -313,24 +351,27 @@ fms_sort_put(FmsSort *sort, TupleTableSlot *slot)
 		put_timed(sort, slot);
 }
 
+/* loading_us: since the sort has begun. */
 static void
-finish_in_memory(FmsSort *sort)
+finish_in_memory(FmsSort *sort, double loading_us)
 {
 	uint64		held = fms_formation_count(sort->formation);
 	uint64		bound = sort->options.bound;
-	uint64		put = sort->tuples - fms_formation_nulls(sort->formation);
+	uint64		put = sort->tuples - sort->nulls;
 
 	/* dropped tuples count as large as the others */
 	sort->input_bytes = fms_formation_memory_bytes(sort->formation);
 	if (held > 0 && held < put)
 		sort->input_bytes *= (double) put / held;
 	fms_formation_finish(sort->formation);
+	/* sorting few takes no longer than reading the clock */
+	if (held > FMS_SAMPLER_FIRST)
+		loading_us = fms_clock_since_us(sort->putting.begun);
 	sort->count = fms_formation_count(sort->formation);
 	fms_count_set(sort->counters, FMS_COUNT_METHOD,
 				  bound > 0 && bound < sort->tuples ? FMS_METHOD_TOP_N :
 				  FMS_METHOD_IN_MEMORY);
-	fms_count_set_us(sort->counters, FMS_COUNT_FORMATION_NS,
-					 fms_clock_since_us(sort->putting.begun));
+	fms_count_set_us(sort->counters, FMS_COUNT_FORMATION_NS, loading_us);
 	set_phase(sort, FMS_PHASE_IN_MEMORY);
 }
 
@@ -377,8 +418,6 @@ finish_spilling(FmsSort *sort)
 		sort->history = fms_history_create(sort->spill,
 										   sort->sizing.history_bytes,
 										   sort->options.backward);
-	else
-		fms_spill_start(sort->spill, NULL);
 	fms_count_set(sort->counters, FMS_COUNT_METHOD,
 				  FMS_METHOD_EXTERNAL_MERGE);
 	set_phase(sort, FMS_PHASE_MERGING);
@@ -389,49 +428,67 @@ place_nulls(FmsSort *sort)
 {
 	const FmsWordType *type = fms_keys_word_type(sort->keys);
 
-	sort->nulls = fms_formation_nulls(sort->formation);
 	sort->nulls_at = type && type->nulls_first ? 0 : sort->count;
 	sort->count += sort->nulls;
 }
 
-void
-fms_sort_perform(FmsSort *sort)
+/* Counts what has come in.  Returns the microseconds since the sort began. */
+static double
+count_input(FmsSort *sort)
 {
-	MemoryContext caller = MemoryContextSwitchTo(sort->context);
 	double		loading_us = fms_clock_since_us(sort->putting.begun);
 
-	Assert(sort->phase == FMS_PHASE_LOADING);
+	fms_count_set_us(sort->counters, FMS_COUNT_FORMATION_NS, loading_us);
 	fms_count_set_us(sort->counters, FMS_COUNT_INPUT_NS, loading_us -
 					 fms_sampler_own_us(&sort->putting, loading_us,
 										measured_us(sort)));
 	publish(sort);
 	fms_count_set(sort->counters, FMS_COUNT_MEMORY_BYTES,
 				  fms_formation_memory_bytes(sort->formation));
+	return loading_us;
+}
+
+/* The input has ended.  Returns likewise. */
+static double
+finish_input(FmsSort *sort)
+{
+	Assert(sort->phase == FMS_PHASE_LOADING);
+	sort->nulls += fms_formation_nulls(sort->formation);
+	return count_input(sort);
+}
+
+void
+fms_sort_perform(FmsSort *sort)
+{
+	MemoryContext caller = MemoryContextSwitchTo(sort->context);
+	double		loading_us = finish_input(sort);
+
 	if (sort->spill)
 		finish_spilling(sort);
 	else
-		finish_in_memory(sort);
+		finish_in_memory(sort, loading_us);
+	fms_count_set(sort->counters, FMS_COUNT_ROWS_REFUSED, sort->tuples -
+				  sort->count - sort->nulls);
+	/* runs may have more */
+	if (sort->options.bound > 0)
+		sort->count = Min(sort->count, sort->options.bound);
 	place_nulls(sort);
 	fms_count_set(sort->counters, FMS_COUNT_INPUT_BYTES, sort->input_bytes);
 	MemoryContextSwitchTo(caller);
 }
 
-/* The next tuple of a merge that only goes forwards. */
+/* The next tuple of a merge that only goes forwards, or begins again. */
 static MinimalTuple
 next_merged(FmsSort *sort, uint64 position)
 {
 	MinimalTuple tuple;
 
 	if (position != sort->merged)
-	{
-		Assert(position == 0);
-		fms_spill_start(sort->spill, NULL);
-		sort->merged = 0;
-	}
+		fms_spill_move(sort->spill, sort->merged, position);
 	tuple = fms_spill_next(sort->spill);
 	if (tuple == NULL)
 		elog(ERROR, "the merge ended before tuple " UINT64_FORMAT, position);
-	sort->merged++;
+	sort->merged = position + 1;
 	return tuple;
 }
 
@@ -500,6 +557,29 @@ fms_sort_get(FmsSort *sort, bool forward)
 	return NULL;
 }
 
+uint64
+fms_sort_skip(FmsSort *sort, uint64 rows)
+{
+	MemoryContext caller = MemoryContextSwitchTo(sort->context);
+	uint64		skipped = Min(rows, sort->count - sort->position);
+	uint64		values;
+
+	if (!sort->options.skips)
+		skipped = 0;
+	sort->position += skipped;
+	values = values_before(sort, sort->position);
+	if (sort->history)
+		fms_history_skip(sort->history, values);
+	else if (sort->phase == FMS_PHASE_MERGING)
+	{
+		fms_spill_move(sort->spill, sort->merged, values);
+		sort->merged = values;
+	}
+	fms_count(sort->counters, FMS_COUNT_ROWS_SKIPPED, skipped);
+	MemoryContextSwitchTo(caller);
+	return skipped;
+}
+
 void
 fms_sort_rewind(FmsSort *sort)
 {
@@ -531,14 +611,146 @@ fms_sort_restore(FmsSort *sort)
 void
 fms_sort_end(FmsSort *sort)
 {
-	if (sort->spill)
+	bool		spilled = sort->spill != NULL;
+
+	if (spilled)
 		fms_spill_end(sort->spill);
+	leave_share(sort);
+	fms_formation_end(sort->formation);
 	MemoryContextDelete(sort->context);
+#ifdef __GLIBC__
+	/* malloc() would keep it for as long as the session lives */
+	if (spilled)
+		(void) malloc_trim(0);
+#endif
 }
 
 void
 fms_sort_count(FmsSort *sort)
 {
+	if (sort->phase == FMS_PHASE_LOADING)
+		(void) count_input(sort);
 	if (sort->spill)
 		fms_spill_count(sort->spill);
+}
+
+/* ---- parallel sorts ---- */
+
+/* Takes part in what is shared. */
+static void
+take_part(FmsSort *sort, FmsShare *share)
+{
+	sort->share = share;
+	sort->options.files = &share->files;
+}
+
+/*
+ * The blocks of all participants have one size, so it is chosen before any of
+ * them spills.
+ */
+dsm_handle
+fms_sort_share(FmsSort *sort, FmsCounters *progress)
+{
+	MemoryContext caller = MemoryContextSwitchTo(sort->context);
+	FmsOptions	options = sort->options;
+	FmsShare   *share;
+
+	Assert(sort->share == NULL && sort->spill == NULL);
+	fms_profile_device(&sort->device);
+	options.device = &sort->device;
+	options.agreed_block_bytes =
+		fms_sizing_choose(mode_of(options.mode), &options).block_bytes;
+	share = fms_share_create(&options, options.workers);
+	if (share)
+	{
+		share->shared->leader = progress;
+		sort->options.agreed_block_bytes = options.agreed_block_bytes;
+		take_part(sort, share);
+	}
+	MemoryContextSwitchTo(caller);
+	return share ? dsm_segment_handle(share->segment) : DSM_HANDLE_INVALID;
+}
+
+FmsSort *
+fms_sort_join(TupleDesc desc, const FmsKeySpec *spec, dsm_handle handle,
+			  int worker, FmsCounters *counters, MemoryContext scratch)
+{
+	FmsShare   *share = fms_share_join(handle, worker);
+	FmsOptions	options = share->shared->options;
+	FmsKeySpec	keys = *spec;
+	FmsSort    *sort;
+
+	/* the leader does it */
+	options.materialize = false;
+	/* all participants make the same keys */
+	keys.tuples = options.expected_tuples;
+	sort = fms_sort_begin(desc, &keys, &options, counters, scratch);
+	take_part(sort, share);
+	return sort;
+}
+
+void
+fms_sort_hand_over(FmsSort *sort)
+{
+	MemoryContext caller = MemoryContextSwitchTo(sort->context);
+	FmsPart    *part =
+		&sort->share->shared->parts[sort->share->files.participant - 1];
+
+	(void) finish_input(sort);
+	if (sort->options.bound > 0)
+		fms_formation_finish(sort->formation);
+	if (fms_formation_count(sort->formation) > 0)
+		write_run(sort, fms_formation_memory_bytes(sort->formation));
+	fms_formation_give_back(sort->formation);
+	if (sort->spill)
+		fms_spill_reduce(sort->spill, NULL, sort->input_bytes);
+	fms_count_set_us(sort->counters, FMS_COUNT_FORMATION_NS,
+					 fms_clock_since_us(sort->putting.begun));
+	fms_count_set(sort->counters, FMS_COUNT_INPUT_BYTES, sort->input_bytes);
+	fms_count_set(sort->counters, FMS_COUNT_METHOD,
+				  FMS_METHOD_EXTERNAL_MERGE);
+	part->tuples = sort->tuples;
+	part->input_bytes = sort->input_bytes;
+	part->count = sort->count;
+	part->nulls = sort->nulls;
+	if (sort->spill)
+		fms_spill_hand_over(sort->spill, part);
+	memcpy(part->counters, sort->counters, FMS_COUNTERS_BYTES);
+	MemoryContextSwitchTo(caller);
+}
+
+/* Writes the tuples whose memory the descriptions of n more runs need. */
+static void
+make_room_for_runs(FmsSort *sort, int n)
+{
+	Size		used = fms_formation_memory_bytes(sort->formation);
+	Size		room =
+		fms_sizing_formation_bytes(&sort->sizing,
+								   fms_spill_runs(sort->spill) + n);
+
+	if (used > room)
+		write_run(sort, used - room);
+}
+
+const FmsCounters *
+fms_sort_adopt(FmsSort *sort, int worker)
+{
+	MemoryContext caller = MemoryContextSwitchTo(sort->context);
+	const FmsPart *part = &sort->share->shared->parts[worker];
+
+	sort->tuples += part->tuples;
+	sort->input_bytes += part->input_bytes;
+	sort->count += part->count;
+	sort->nulls += part->nulls;
+	if (part->nruns > 0)
+	{
+		FmsSharedFiles files = fms_share_files(sort->share, worker);
+
+		if (sort->spill == NULL)
+			begin_spill(sort);
+		make_room_for_runs(sort, part->nruns);
+		fms_spill_adopt(sort->spill, part, &files);
+	}
+	MemoryContextSwitchTo(caller);
+	return (const FmsCounters *) part->counters;
 }

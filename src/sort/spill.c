@@ -37,7 +37,11 @@
 
 #include "base/clock.h"
 #include "device/spill_policy.h"
+#include "order/first_key_reader.h"
 #include "sort/spill.h"
+
+/* Bits of a run's id that number the runs of one participant. */
+#define RUN_ID_BITS			20
 
 struct FmsSpill
 {
@@ -52,10 +56,13 @@ struct FmsSpill
 	FmsTape    *tape;
 	FmsFirstKeyStore *first_keys;
 	FmsRunWriter *writer;		/* NULL once all is written */
+	FmsCutoff  *cutoff;			/* of the tuples in runs, or NULL */
 	FmsRun	  **runs;			/* in order of arrival */
 	int			nruns;
 	int			runs_size;
 	uint32		largest_bytes;	/* of any record in them */
+	uint64		rows;			/* written by run formation, in blocks */
+	uint64		blocks;
 	bool		compressed;		/* some have compressed chunks */
 	uint32		next_run_id;
 	FmsSpillFacts facts;		/* until the last run */
@@ -156,14 +163,15 @@ choose_for_run(FmsSpill *spill)
 	spill->run_blocked_us = spill->tape->write_blocked_us;
 }
 
-/* Begins writing a run of its own. */
+/* Begins writing a run. */
 static void
-begin_run(FmsSpill *spill, FmsRun *run, uint32 level)
+begin_run(FmsSpill *spill, FmsRun *run, uint32 level, FmsCutoff *cutoff)
 {
 	bool		compressed = spill->choice.compressed;
 
 	spill->compressed |= compressed;
-	fms_run_begin(spill->writer, run, spill->next_run_id++, level, compressed);
+	fms_run_begin(spill->writer, run, spill->next_run_id++, level, compressed,
+				  cutoff);
 }
 
 static void
@@ -172,18 +180,25 @@ open_files(FmsSpill *spill, const FmsOptions *options)
 	const FmsSizing *sizing = spill->sizing;
 	FmsCounters *counters = spill->counters;
 	uint32		block_bytes = sizing->block_bytes;
+	/* comparisons by mode or block size are of plain blocks */
+	bool		packs = options->mode == FMS_MODE_FMSORT &&
+		!sizing->block_was_set && fms_keys_are_cheap(spill->keys);
 
 	fms_io_open(&spill->io, options->io_method);
 	fms_spill_policy_begin(&spill->facts, options, block_bytes,
 						   !spill->io.method->submit_blocks);
 	spill->tape = fms_tape_open(&spill->io, block_bytes, options->checksums,
-								counters);
+								options->files, counters);
 	spill->first_keys = fms_first_keys_create(spill->keys, counters,
-											  sizing->first_keys_bytes);
+											  sizing->first_keys_bytes,
+											  options->files);
+	if (options->files)
+		spill->next_run_id = options->files->participant << RUN_ID_BITS;
 	spill->writer = fms_run_writer_create(&spill->io, spill->tape,
 										  spill->first_keys,
 										  sizing->mode->order, counters,
-										  block_bytes, sizing->output_bytes);
+										  packs, block_bytes,
+										  sizing->output_bytes);
 	fms_count_set(counters, FMS_COUNT_BLOCK_BYTES, block_bytes);
 	fms_count_set(counters, FMS_COUNT_IO_METHOD,
 				  spill->io.method == &fms_io_uring_method ? FMS_IO_URING :
@@ -217,6 +232,8 @@ fms_spill_begin(FmsKeys *keys, const FmsOptions *options,
 	spill->compressed = options->compression == FMS_COMPRESS_ON;
 	spill->counters = counters;
 	open_files(spill, options);
+	if (options->bound > 0 && options->cutoff)
+		spill->cutoff = fms_cutoff_create(keys, options->bound);
 	MemoryContextSwitchTo(caller);
 	return spill;
 }
@@ -241,21 +258,29 @@ insert_run(FmsSpill *spill, FmsRun *run, int at)
 	spill->largest_bytes = Max(spill->largest_bytes, run->largest_bytes);
 }
 
-void
+uint64
 fms_spill_run(FmsSpill *spill, FmsFormation *formation, Size bytes)
 {
 	MemoryContext caller = MemoryContextSwitchTo(spill->context);
 	FmsRun	   *run = palloc0(sizeof(FmsRun));
+	const FmsRecord *cutoff;
+	uint64		written;
 
-	begin_run(spill, run, 0);
+	begin_run(spill, run, 0, spill->cutoff);
 	fms_formation_spill(formation, spill->writer, bytes);
-	fms_run_finish(spill->writer);
+	written = fms_run_finish(spill->writer);
+	spill->rows += written;
+	cutoff = spill->cutoff ? fms_cutoff_record(spill->cutoff) : NULL;
+	if (cutoff)
+		fms_formation_set_cutoff(formation, cutoff);
 	insert_run(spill, run, spill->nruns);
 	fms_count(spill->counters, FMS_COUNT_RUNS, 1);
+	spill->blocks += run->nblocks;
 	fms_count(spill->counters, FMS_COUNT_BLOCKS, run->nblocks);
 	note_facts(spill);
 	choose_for_run(spill);
 	MemoryContextSwitchTo(caller);
+	return written;
 }
 
 /* How many passes the tuples of n runs have been through, at most. */
@@ -339,13 +364,13 @@ merge_into_run(FmsSpill *spill, int first, int n)
 
 	fms_run_flush(spill->writer);
 	begin_merge(spill, first, n, true, NULL);
-	begin_run(spill, result, level + 1);
+	begin_run(spill, result, level + 1, NULL);
 	while ((record = fms_merge_next(spill->merge)) != NULL)
 	{
 		CHECK_FOR_INTERRUPTS();
 		fms_run_append(spill->writer, record);
 	}
-	fms_run_finish(spill->writer);
+	(void) fms_run_finish(spill->writer);
 	fms_run_flush(spill->writer);
 	end_merge(spill);
 
@@ -467,8 +492,9 @@ advise(FmsSpill *spill, uint64 input_bytes)
 }
 
 /*
- * How many runs may be left?  As many as the last merge takes; where the
- * result is to be written, too, those that one merge can write, and then one.
+ * How many runs may be left?  As many as the last merge takes, of which a
+ * worker has its part; where the result is to be written, too, those that one
+ * merge can write, and then one.
  */
 static int
 runs_to_leave(const FmsSpill *spill)
@@ -476,6 +502,8 @@ runs_to_leave(const FmsSpill *spill)
 	bool		materialize = spill->options.materialize;
 	int			most = fan_in(spill, materialize);
 
+	if (fms_shared_files_are_workers(spill->options.files))
+		return Max(most / (1 + spill->options.workers), 1);
 	return materialize && spill->nruns <= most ? 1 : most;
 }
 
@@ -513,6 +541,46 @@ fms_spill_reduce(FmsSpill *spill, const FmsFormation *in_memory_run,
 	MemoryContextSwitchTo(caller);
 }
 
+void
+fms_spill_hand_over(FmsSpill *spill, FmsPart *part)
+{
+	Assert(spill->writer == NULL);
+	fms_first_keys_hand_over(spill->first_keys);
+	fms_share_put_runs(spill->options.files, spill->runs, spill->nruns);
+	part->tape = *spill->tape->files[0];
+	part->first_keys_largest_bytes =
+		fms_first_keys_memory(spill->first_keys).largest_bytes;
+	part->compressed = spill->compressed;
+	part->nruns = spill->nruns;
+}
+
+void
+fms_spill_adopt(FmsSpill *spill, const FmsPart *part,
+				const FmsSharedFiles *files)
+{
+	MemoryContext caller = MemoryContextSwitchTo(spill->context);
+	uint64		distance = fms_tape_adopt(spill->tape, &part->tape, files);
+	FmsFirstKeyFile *first_keys =
+		fms_first_key_file_adopt(files, part->first_keys_largest_bytes,
+								 spill->counters);
+	FmsRun	  **runs = fms_share_get_runs(files, part->nruns);
+	int			i;
+
+	for (i = 0; i < part->nruns; i++)
+	{
+		fms_run_move(runs[i], distance);
+		fms_first_keys_adopt(spill->first_keys, first_keys,
+							 &runs[i]->first_keys);
+		spill->blocks += runs[i]->nblocks;
+		insert_run(spill, runs[i], spill->nruns);
+	}
+	spill->rows += part->count;
+	spill->compressed |= part->compressed;
+	pfree(runs);
+	fms_first_key_file_close(first_keys);
+	MemoryContextSwitchTo(caller);
+}
+
 int
 fms_spill_positions(const FmsSpill *spill)
 {
@@ -532,6 +600,15 @@ merging_us(const FmsSpill *spill)
 						   fms_merge_load_us(spill->merge));
 }
 
+/* Ends the last merge, if it has begun. */
+static void
+stop(FmsSpill *spill)
+{
+	spill->merges_us = merging_us(spill);
+	if (spill->merge)
+		end_merge(spill);
+}
+
 void
 fms_spill_start(FmsSpill *spill, const FmsPosition *from)
 {
@@ -539,10 +616,8 @@ fms_spill_start(FmsSpill *spill, const FmsPosition *from)
 	instr_time	start;
 
 	Assert(spill->writer == NULL);
-	spill->merges_us = merging_us(spill);
+	stop(spill);
 	start = fms_clock_now();
-	if (spill->merge)
-		end_merge(spill);
 	announce_merge(spill, 0, spill->nruns, false, from);
 	begin_merge(spill, 0, spill->nruns, false, from);
 	spill->merges_us += fms_clock_since_us(start);
@@ -570,6 +645,8 @@ fms_spill_next(FmsSpill *spill)
 	MemoryContext caller = MemoryContextSwitchTo(spill->context);
 	MinimalTuple tuple;
 
+	if (unlikely(spill->merge == NULL))
+		fms_spill_start(spill, NULL);
 	if (likely(!fms_sampler_due(&spill->stepping)))
 		tuple = fms_merge_next_tuple(spill->merge);
 	else
@@ -584,6 +661,82 @@ fms_spill_tell(FmsSpill *spill, FmsPosition *positions)
 	MemoryContext caller = MemoryContextSwitchTo(spill->context);
 
 	fms_merge_tell(spill->merge, positions);
+	MemoryContextSwitchTo(caller);
+}
+
+/*
+ * Is it worth while to begin the merge again near its record number `to`?  It
+ * then reads up to two blocks of each run in vain, and passing over a first
+ * key takes about as long as merging a row.
+ */
+static bool
+can_skip(const FmsSpill *spill, uint64 at, uint64 to)
+{
+	uint64		rows_a_block = spill->rows / Max(spill->blocks, 1) + 1;
+
+	return spill->sizing->mode->order != FMS_ORDER_NONE &&
+		to >= at + 2 * spill->nruns * rows_a_block &&
+		to - at >= to / rows_a_block;
+}
+
+/*
+ * After `at` records, begins the merge again without records of the runs that
+ * are among the first `rows`.  Returns their number.
+ */
+static uint64
+start_near(FmsSpill *spill, uint64 at, uint64 rows)
+{
+	int			n = spill->nruns;
+	FmsPosition *from = palloc0((n + 1) * sizeof(FmsPosition));
+	const FmsFirstKeys **first_keys = palloc(n * sizeof(FmsFirstKeys *));
+	uint32	   *last_rows = palloc(n * sizeof(uint32));
+	uint64		blocks = 0;
+	uint64		skipped;
+	int			i;
+
+	for (i = 0; i < n; i++)
+	{
+		first_keys[i] = &spill->runs[i]->first_keys;
+		last_rows[i] = spill->runs[i]->last_rows;
+	}
+	/* the readers of first keys take its memory */
+	stop(spill);
+	skipped = fms_read_order_skip(spill->first_keys,
+								  spill->sizing->mode->order, n, first_keys,
+								  last_rows, rows, from);
+	fms_spill_start(spill, from);
+	for (i = 0; i < n; i++)
+		blocks += from[i].block;
+	/* after a merge up to `at`, about as large a part as of the rows */
+	fms_count(spill->counters, FMS_COUNT_BLOCKS_SKIPPED, (double) blocks *
+			  (Max(skipped, at) - at) / Max(skipped, 1));
+	pfree(last_rows);
+	pfree(first_keys);
+	pfree(from);
+	return skipped;
+}
+
+void
+fms_spill_move(FmsSpill *spill, uint64 at, uint64 to)
+{
+	MemoryContext caller = MemoryContextSwitchTo(spill->context);
+	/* rows in memory count as if all came first */
+	uint64		in_memory = spill->in_memory_run ?
+		fms_formation_count(spill->in_memory_run) : 0;
+
+	if (to < at)
+	{
+		stop(spill);
+		at = 0;
+	}
+	if (can_skip(spill, at + in_memory, to))
+		at = start_near(spill, at, to - in_memory);
+	for (; at < to; at++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (fms_spill_next(spill) == NULL)
+			elog(ERROR, "the merge ended before tuple " UINT64_FORMAT, at);
+	}
 	MemoryContextSwitchTo(caller);
 }
 

@@ -27,15 +27,18 @@ fms_block_check(const FmsTape *tape, int file, const char *block,
 				uint32 block_bytes, uint32 run, uint32 number)
 {
 	const FmsBlockHeader *header = (const FmsBlockHeader *) block;
-	bool		compressed = fms_block_is_compressed(header);
+	uint32		magic = header->magic;
 
 	if (unlikely(!fms_checksum_holds(&header->checksum, block_bytes,
 									 tape->salt, tape->checksums) ||
-				 (header->magic != FMS_BLOCK_MAGIC && !compressed) ||
+				 (magic != FMS_BLOCK_PLAIN_MAGIC &&
+				  magic != FMS_BLOCK_PACKED_MAGIC &&
+				  magic != FMS_BLOCK_COMPRESSED_MAGIC) ||
 				 header->run != run || header->number != number ||
 				 header->used_bytes > block_bytes ||
 				 header->used_bytes < sizeof(FmsBlockHeader) ||
 				 header->continued_bytes >
-				 (compressed ? 0 : fms_block_room(header->used_bytes))))
+				 (magic == FMS_BLOCK_PLAIN_MAGIC ?
+				  fms_block_room(header->used_bytes) : 0)))
 		report_bad_block(tape, file, header, run, number);
 }

@@ -18,13 +18,14 @@
  * and never a wrong answer.  The magic number says which form the block has:
  *
  *	  | header | continued_bytes | record | record | ... | unused |
+ *	  | header | packed record | packed record | ...  .. | unused |
  *	  | header | compressed chunk | compressed chunk | . | unused |
  *	  |<---------------------- used_bytes -------------->|
  */
 typedef struct FmsBlockHeader
 {
 	FmsChecksum checksum;
-	uint32		magic;			/* FMS_BLOCK_MAGIC or _COMPRESSED_MAGIC */
+	uint32		magic;			/* FMS_BLOCK_..._MAGIC */
 	uint32		run;			/* id of the run it belongs to */
 	uint32		number;			/* position in that run, from 0 */
 	uint32		used_bytes;		/* header included */
@@ -33,7 +34,8 @@ typedef struct FmsBlockHeader
 	uint32		records;		/* number of records that begin here */
 } FmsBlockHeader;
 
-#define FMS_BLOCK_MAGIC 0x464D5342	/* "FMSB" */
+#define FMS_BLOCK_PLAIN_MAGIC 0x464D5342	/* "FMSB" */
+#define FMS_BLOCK_PACKED_MAGIC 0x464D5350	/* "FMSP" */
 #define FMS_BLOCK_COMPRESSED_MAGIC 0x464D5343	/* "FMSC" */
 
 StaticAssertDecl(sizeof(FmsBlockHeader) == 32 &&
@@ -45,12 +47,6 @@ static inline uint32
 fms_block_room(uint32 block_bytes)
 {
 	return block_bytes - sizeof(FmsBlockHeader);
-}
-
-static inline bool
-fms_block_is_compressed(const FmsBlockHeader *header)
-{
-	return header->magic == FMS_BLOCK_COMPRESSED_MAGIC;
 }
 
 /*

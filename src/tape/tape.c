@@ -8,6 +8,9 @@
  *	                        ^ position                    ^ end
  *	  file 1  |  run 5  |  free  | run 7 |		complete: does not grow
  *
+ * With several temporary tablespaces, file 0 has stripes in all of them, so
+ * the devices work at once.  A stripe has whole blocks; a write ends with it.
+ *
  * An intermediate pass frees the extents that it has read (space.c), and the
  * tape writes there before it grows.  A run written into a free extent uses
  * the same kind of I/O (page cache or direct) as the extent's first contents.
@@ -48,6 +51,9 @@
  */
 #define WORKERS_FROM_BYTES	((uint64) 16 * 1024 * 1024)
 
+/* Least size of a stripe, in bytes: that of a write at a work_mem of 4 MB. */
+#define STRIPE_MIN_BYTES	((uint64) 128 * 1024)
+
 /* Offsets from there on, without limit. */
 #define EXTENT_FROM(bytes)	((FmsFreeExtent) {(bytes), PG_UINT64_MAX})
 
@@ -59,22 +65,53 @@ is_at_end(const FmsTape *tape)
 
 FmsTape *
 fms_tape_open(FmsIo *io, uint32 block_bytes, bool checksums,
-			  FmsCounters *counters)
+			  const FmsSharedFiles *shared, FmsCounters *counters)
 {
 	FmsTape    *tape = palloc0(sizeof(FmsTape));
+	Oid			tablespaces[FMS_TAPE_STRIPES_MAX];
+	int			i;
 
 	Assert(block_bytes % FMS_BLOCK_QUANTUM_BYTES == 0);
 
 	tape->io = io;
 	tape->counters = counters;
-	tape->salt = fms_checksum_new_salt();
+	tape->salt = shared ? shared->salt : fms_checksum_new_salt();
 	tape->checksums = checksums;
 	tape->here = EXTENT_FROM(0);
-	tape->files = palloc(sizeof(FmsTempFile *));
-	tape->files[0] = palloc0(sizeof(FmsTempFile));
-	tape->nfiles = 1;
-	fms_temp_file_open(tape->files[0], block_bytes);
+	tape->nstriped = 1;
+	tape->stripe_bytes = FMS_TAPE_OFFSET_MASK + 1;
+	/*
+	 * Smaller blocks would not fill stripes of whole pages.  The set has the
+	 * files of a parallel sort's participants in several tablespaces.
+	 */
+	if (block_bytes % FMS_IO_ALIGN_BYTES == 0 && shared == NULL)
+		tape->nstriped = fms_temp_file_tablespaces(tablespaces,
+												   FMS_TAPE_STRIPES_MAX);
+	if (tape->nstriped > 1)
+		tape->stripe_bytes = (STRIPE_MIN_BYTES + block_bytes - 1) /
+			block_bytes * block_bytes;
+	tape->files = palloc(tape->nstriped * sizeof(FmsTempFile *));
+	for (i = 0; i < tape->nstriped; i++)
+	{
+		tape->files[i] = palloc0(sizeof(FmsTempFile));
+		/* fd.c takes the tablespaces in turn */
+		fms_temp_file_open(tape->files[i], block_bytes, shared);
+		tape->nfiles++;
+	}
 	return tape;
+}
+
+uint64
+fms_tape_adopt(FmsTape *tape, const FmsTempFile *written,
+			   const FmsSharedFiles *shared)
+{
+	int			number = tape->nfiles;
+	FmsTempFile *file = palloc0(sizeof(FmsTempFile));
+
+	fms_temp_file_adopt(file, written, shared);
+	tape->files = repalloc(tape->files, (number + 1) * sizeof(FmsTempFile *));
+	tape->files[tape->nfiles++] = file;
+	return (uint64) number << FMS_TAPE_OFFSET_BITS;
 }
 
 void
@@ -93,19 +130,44 @@ fms_tape_close(FmsTape *tape)
 	pfree(tape);
 }
 
+/* The end of a file with stripes, in bytes. */
+static uint64
+end_of_file(const FmsTape *tape, int file)
+{
+	uint64		stripe = tape->end_bytes / tape->stripe_bytes;
+	int			last = stripe % tape->nstriped;
+	uint64		end = stripe / tape->nstriped * tape->stripe_bytes;
+
+	if (file < last)
+		end += tape->stripe_bytes;
+	else if (file == last)
+		end += tape->end_bytes % tape->stripe_bytes;
+	return end;
+}
+
 bool
 fms_tape_set_direct(FmsTape *tape, bool direct, bool required)
 {
-	FmsTempFile *file = tape->files[0];
+	int			i;
 
-	if (fms_temp_file_set_direct(file, tape->end_bytes, direct))
-		return true;
-	if (required)
-		fms_temp_file_report_no_direct(file);
-	ereport(DEBUG1,
-			(errmsg_internal("fmsort: no direct I/O for \"%s\" with blocks of %u bytes: %m",
-							 fms_tape_path(tape, 0), file->block_bytes)));
-	return false;
+	for (i = 0; i < tape->nstriped; i++)
+	{
+		FmsTempFile *file = tape->files[i];
+
+		if (fms_temp_file_set_direct(file, end_of_file(tape, i), direct))
+			continue;
+		if (required)
+			fms_temp_file_report_no_direct(file);
+		ereport(DEBUG1,
+				(errmsg_internal("fmsort: no direct I/O for \"%s\" with blocks of %u bytes: %m",
+								 fms_tape_path(tape, i), file->block_bytes)));
+		/* the others stay with it */
+		while (--i >= 0)
+			(void) fms_temp_file_set_direct(tape->files[i],
+											end_of_file(tape, i), !direct);
+		return false;
+	}
+	return true;
 }
 
 bool
@@ -143,7 +205,7 @@ fms_tape_move_on(FmsTape *tape, Size bytes)
 	if (!fms_space_take(&tape->free, Max(bytes, fms_tape_free_bytes(tape)),
 						&tape->here))
 		tape->here = EXTENT_FROM(tape->end_bytes);
-	Assert(fms_tape_holds(tape, bytes));
+	Assert(fms_tape_holds(tape, tape->files[0]->block_bytes));
 }
 
 void
@@ -157,7 +219,10 @@ fms_tape_free(FmsTape *tape, uint64 address, Size length_bytes)
 void
 fms_tape_trim(FmsTape *tape)
 {
-	fms_temp_file_trim(tape->files[0], tape->end_bytes);
+	int			i;
+
+	for (i = 0; i < tape->nstriped; i++)
+		fms_temp_file_trim(tape->files[i], end_of_file(tape, i));
 }
 
 /*
@@ -231,13 +296,18 @@ submit(FmsTape *tape, FmsIoRequest **requests, int n)
 	}
 }
 
+static bool
+is_direct(const FmsTape *tape, const FmsIoRequest *request)
+{
+	return fms_temp_file_is_direct_at(tape->files[request->file],
+									  request->offset_bytes);
+}
+
 /* Makes the request a write.  Returns whether it uses direct I/O. */
 static bool
 make_write(const FmsTape *tape, FmsIoRequest *request)
 {
-	bool		direct =
-		fms_temp_file_is_direct_at(tape->files[request->file],
-								   request->offset_bytes);
+	bool		direct = is_direct(tape, request);
 
 	request->is_write = true;
 	request->operation_bytes = direct ? 0 : CACHED_WRITE_BYTES;
@@ -258,11 +328,12 @@ fms_tape_append(FmsTape *tape, FmsIoRequest *request, char *buffer,
 
 	request->buffer = buffer;
 	request->length_bytes = length_bytes;
-	fms_tape_locate(request, fms_tape_position(tape));
+	fms_tape_locate(tape, request, fms_tape_position(tape));
 	direct = make_write(tape, request);
 	if (is_at_end(tape))
 	{
-		fms_temp_file_reserve(tape->files[0], tape->end_bytes + length_bytes);
+		fms_temp_file_reserve(tape->files[request->file],
+							  request->offset_bytes + length_bytes);
 		tape->end_bytes += length_bytes;
 	}
 	tape->here.from_bytes += length_bytes;
@@ -302,6 +373,7 @@ fms_tape_read(FmsTape *tape, FmsIoRequest **requests, int n)
 		do
 		{
 			requests[i]->is_write = false;
+			requests[i]->cached = !is_direct(tape, requests[i]);
 			requests[i]->operation_bytes = 0;
 			bytes += requests[i++]->length_bytes;
 		} while (i < n &&
@@ -376,7 +448,7 @@ count_blocks(const FmsIoRequest *request)
 		pgBufferUsage.temp_blks_read += blocks;
 }
 
-/* Waits until the request is no longer in flight; counts the time. */
+/* Waits until the request is done; counts the time. */
 static void
 wait_for_kernel(FmsTape *tape, FmsIoRequest *request)
 {
@@ -385,6 +457,11 @@ wait_for_kernel(FmsTape *tape, FmsIoRequest *request)
 	instr_time	start = fms_clock_now();
 
 	pgstat_report_wait_start(event);
+	if (request->state == FMS_IO_ANNOUNCED)
+	{
+		(void) resolve(tape, &request, 1);
+		fms_io_carry_out(tape->io, request);
+	}
 	while (request->state == FMS_IO_IN_FLIGHT)
 	{
 		if (!fms_io_wait(tape->io))
@@ -421,6 +498,20 @@ was_refused(int result)
 	return false;
 }
 
+bool
+fms_tape_is_late(FmsTape *tape, FmsIoRequest *request)
+{
+	if (request->state == FMS_IO_IN_FLIGHT)
+		fms_io_poll(tape->io);
+	else if (request->state == FMS_IO_ANNOUNCED)
+	{
+		(void) resolve(tape, &request, 1);
+		fms_io_finish_cached(tape->io, request);
+	}
+	return request->state == FMS_IO_IN_FLIGHT ||
+		request->state == FMS_IO_ANNOUNCED;
+}
+
 void
 fms_tape_wait(FmsTape *tape, FmsIoRequest *request)
 {
@@ -430,7 +521,7 @@ fms_tape_wait(FmsTape *tape, FmsIoRequest *request)
 	CHECK_FOR_INTERRUPTS();
 	if (request->state == FMS_IO_IN_FLIGHT)
 		fms_io_poll(tape->io);
-	if (request->state == FMS_IO_IN_FLIGHT)
+	if (request->state != FMS_IO_DONE)
 		wait_for_kernel(tape, request);
 
 	request->state = FMS_IO_IDLE;

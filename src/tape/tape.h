@@ -23,11 +23,19 @@
 #define FMS_TAPE_FREE_FRACTION	4096
 
 /*
- * An address on the tape: the number of the file, and the offset in it, which
+ * An address on the tape: the number of a file, and the offset in it, which
  * has this many bits.  The tape grows at the end of file 0, where addresses
- * are offsets.
+ * are offsets.  File 0 may be several, one in each temporary tablespace, with
+ * stripes of whole blocks:
+ *
+ *	  address	| stripe 0 | stripe 1 | stripe 2 | stripe 3 | ...
+ *	  files		  0			 1			0		   1
  */
 #define FMS_TAPE_OFFSET_BITS	48
+#define FMS_TAPE_OFFSET_MASK	((UINT64CONST(1) << FMS_TAPE_OFFSET_BITS) - 1)
+
+/* Most files with stripes. */
+#define FMS_TAPE_STRIPES_MAX	8
 
 /* Others read these fields, only tape.c changes them. */
 typedef struct FmsTape
@@ -36,6 +44,9 @@ typedef struct FmsTape
 	FmsCounters *counters;		/* written only */
 	FmsTempFile **files;
 	int			nfiles;
+	int			nstriped;		/* the first files, which are file 0 of
+								 * addresses */
+	uint64		stripe_bytes;
 	uint32		salt;			/* of all checksums */
 	bool		checksums;
 	uint64		end_bytes;		/* of file 0: written or being written */
@@ -50,14 +61,26 @@ typedef struct FmsTape
 } FmsTape;
 
 /*
- * Opens a tape of blocks of block_bytes: a temporary file under the current
- * resource owner, which counts, limits, logs and deletes it.  Transfers go
- * through the page cache until fms_tape_set_direct().
+ * Opens a tape of blocks of block_bytes: a temporary file in each of the
+ * session's temporary tablespaces, under the current resource owner, which
+ * counts, limits, logs and deletes them.  Transfers go through the page cache
+ * until fms_tape_set_direct().  shared: NULL, or where other processes will
+ * find the tape, which is one file then.
  */
 extern FmsTape *fms_tape_open(FmsIo *io, uint32 block_bytes, bool checksums,
+							  const FmsSharedFiles *shared,
 							  FmsCounters *counters);
 
-/* Closes and deletes the file.  Nothing may be in flight. */
+/*
+ * Adds a file that another process has written with the tape's blocks, salt
+ * and checksums.  Returns what to add to an address there to get the address
+ * here.  written, shared: see fms_temp_file_adopt().  Memory comes from the
+ * current context, which must be the tape's.
+ */
+extern uint64 fms_tape_adopt(FmsTape *tape, const FmsTempFile *written,
+							 const FmsSharedFiles *shared);
+
+/* Closes the files.  Nothing may be in flight. */
 extern void fms_tape_close(FmsTape *tape);
 
 /*
@@ -77,11 +100,23 @@ extern const char *fms_tape_path(const FmsTape *tape, int file);
 
 /* Sets where a request transfers. */
 static inline void
-fms_tape_locate(FmsIoRequest *request, uint64 address)
+fms_tape_locate(const FmsTape *tape, FmsIoRequest *request, uint64 address)
 {
-	request->file = address >> FMS_TAPE_OFFSET_BITS;
-	request->offset_bytes = address &
-		((UINT64CONST(1) << FMS_TAPE_OFFSET_BITS) - 1);
+	uint64		offset = address & FMS_TAPE_OFFSET_MASK;
+	uint64		stripe = offset / tape->stripe_bytes;
+
+	request->file = (address >> FMS_TAPE_OFFSET_BITS) +
+		stripe % tape->nstriped;
+	request->offset_bytes = stripe / tape->nstriped * tape->stripe_bytes +
+		offset % tape->stripe_bytes;
+}
+
+/* Bytes that one request can transfer from the address on. */
+static inline uint64
+fms_tape_in_row(const FmsTape *tape, uint64 address)
+{
+	return tape->stripe_bytes -
+		(address & FMS_TAPE_OFFSET_MASK) % tape->stripe_bytes;
 }
 
 /*
@@ -103,7 +138,8 @@ fms_tape_position(const FmsTape *tape)
 static inline bool
 fms_tape_holds(const FmsTape *tape, Size bytes)
 {
-	return bytes <= tape->here.upto_bytes - tape->here.from_bytes;
+	return bytes <= Min(tape->here.upto_bytes - tape->here.from_bytes,
+						fms_tape_in_row(tape, tape->here.from_bytes));
 }
 
 static inline Size
@@ -115,7 +151,10 @@ fms_tape_free_bytes(const FmsTape *tape)
 /* Is the position at the end, though an extent of that many bytes is free? */
 extern bool fms_tape_has_free(FmsTape *tape, Size bytes);
 
-/* Moves the position to a free extent of that many bytes, or to the end. */
+/*
+ * Moves the position to the next stripe, or to a free extent of that many
+ * bytes, or to the end: a block can be appended.
+ */
 extern void fms_tape_move_on(FmsTape *tape, Size bytes);
 
 /*
@@ -133,6 +172,12 @@ extern void fms_tape_read(FmsTape *tape, FmsIoRequest **requests, int n);
 
 /* Starts writes likewise, below the tape's end. */
 extern void fms_tape_overwrite(FmsTape *tape, FmsIoRequest **requests, int n);
+
+/*
+ * Would waiting for the request mean to wait for the device?  If not, it is
+ * DONE.
+ */
+extern bool fms_tape_is_late(FmsTape *tape, FmsIoRequest *request);
 
 /*
  * Waits until the request is done and makes it IDLE.  Processes interrupts.

@@ -31,22 +31,78 @@
 #include <unistd.h>
 
 #include "commands/tablespace.h"
+#include "miscadmin.h"
 #include "utils/wait_event.h"
 
 #include "base/compat.h"
 #include "tape/temp_file.h"
 
-/* Bounds of a reservation, which is an eighth of the file. */
+/* Bounds of a reservation, which is 1/32 of the file. */
 #define RESERVE_MIN_BYTES	((uint64) 64 * 1024)
 #define RESERVE_MAX_BYTES	((uint64) 8 * 1024 * 1024)
 
-void
-fms_temp_file_open(FmsTempFile *file, uint32 block_bytes)
+/* Kind of a file in a set (base/shared_files.h). */
+#define TAPE_NAME			"tape"
+
+int
+fms_temp_file_tablespaces(Oid *tablespaces, int most)
 {
+	int			n;
+
+	PrepareTempTablespaces();
+	n = GetTempTablespaces(tablespaces, most);
+	if (n == 0)
+		tablespaces[n++] = InvalidOid;
+	for (int i = 0; i < n; i++)
+	{
+		if (!OidIsValid(tablespaces[i]))
+			tablespaces[i] = MyDatabaseTableSpace;
+	}
+	return n;
+}
+
+void
+fms_temp_file_open(FmsTempFile *file, uint32 block_bytes,
+				   const FmsSharedFiles *shared)
+{
+	char		name[FMS_SHARED_NAME_BYTES];
+
 	file->block_bytes = block_bytes;
 	file->direct_from_bytes = file->direct_upto_bytes = PG_UINT64_MAX;
 	PrepareTempTablespaces();
-	file->file = OpenTemporaryFile(false);
+	if (shared == NULL)
+		file->file = OpenTemporaryFile(false);
+	else
+		file->file = FileSetCreate(shared->set,
+								   fms_shared_file_name(shared, TAPE_NAME,
+														name));
+}
+
+/* Opens a virtual file on the path, which exists. */
+static File
+open_again(const char *path, int flags)
+{
+	File		file = PathNameOpenTemporaryFile(path, O_RDWR | flags);
+
+	if (file <= 0)
+		elog(ERROR, "sort temporary file \"%s\" has disappeared", path);
+	return file;
+}
+
+void
+fms_temp_file_adopt(FmsTempFile *file, const FmsTempFile *written,
+					const FmsSharedFiles *shared)
+{
+	char		name[FMS_SHARED_NAME_BYTES];
+
+	*file = *written;
+	(void) fms_shared_file_name(shared, TAPE_NAME, name);
+	file->file = FileSetOpen(shared->set, name, O_RDWR);
+	if (file->file <= 0)
+		elog(ERROR, "shared sort temporary file \"%s\" has disappeared",
+			 name);
+	if (written->direct_file > 0)
+		file->direct_file = open_again(FilePathName(file->file), PG_O_DIRECT);
 }
 
 void
@@ -91,7 +147,7 @@ fms_temp_file_reserve(FmsTempFile *file, uint64 upto_bytes)
 	static const PGAlignedXLogBlock zeroes;
 	uint64		charged = file->charged_bytes;
 	uint64		more = Max(RESERVE_MIN_BYTES,
-						   Min(RESERVE_MAX_BYTES, charged / 8));
+						   Min(RESERVE_MAX_BYTES, charged / 32));
 	uint64		page;
 
 	StaticAssertStmt(sizeof(zeroes) >= FMS_IO_ALIGN_BYTES,
@@ -157,9 +213,7 @@ open_direct(FmsTempFile *file)
 		return false;
 	}
 
-	file->direct_file = PathNameOpenTemporaryFile(path, O_RDWR | PG_O_DIRECT);
-	if (file->direct_file <= 0)
-		elog(ERROR, "sort temporary file \"%s\" has disappeared", path);
+	file->direct_file = open_again(path, PG_O_DIRECT);
 	return true;
 }
 

@@ -14,9 +14,10 @@
 
 typedef struct FmsWriteBuffer FmsWriteBuffer;
 
-/* Size of a buffer that holds a block, wherever it starts. */
+/* Size of a buffer that holds a block, whose pages need not be whole. */
 #define FMS_WRITE_BUFFER_BYTES(block_bytes) \
-	FMS_IO_ALIGN((block_bytes) + FMS_IO_ALIGN_BYTES)
+	((block_bytes) % FMS_IO_ALIGN_BYTES == 0 ? (Size) (block_bytes) : \
+	 FMS_IO_ALIGN((block_bytes) + FMS_IO_ALIGN_BYTES))
 
 /* Number of buffers: one is filled while the others are written. */
 #define FMS_WRITE_BUFFERS_MIN	2

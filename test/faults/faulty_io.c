@@ -102,6 +102,7 @@ static char *stale = NULL;		/* what the last read found */
 static uint32_t stale_length = 0;
 
 static ssize_t (*real_pread) (int, void *, size_t, off_t);
+static ssize_t (*real_preadv2) (int, const struct iovec *, int, off_t, int);
 static ssize_t (*real_pwrite) (int, const void *, size_t, off_t);
 static int	(*real_submit) (struct io_uring *);
 static unsigned (*real_peek) (struct io_uring *, struct io_uring_cqe **,
@@ -114,6 +115,7 @@ begin(void)
 	int			fd;
 
 	real_pread = dlsym(RTLD_NEXT, "pread");
+	real_preadv2 = dlsym(RTLD_NEXT, "preadv2");
 	real_pwrite = dlsym(RTLD_NEXT, "pwrite");
 	real_submit = dlsym(RTLD_NEXT, "io_uring_submit");
 	real_peek = dlsym(RTLD_NEXT, "io_uring_peek_batch_cqe");
@@ -236,6 +238,17 @@ pread(int fd, void *buffer, size_t length, off_t offset)
 			keep_for_stale(buffer, result);
 	}
 	return result;
+}
+
+/* Asked what the page cache has: nothing, so that fmsort calls pread(). */
+ssize_t
+preadv2(int fd, const struct iovec *vector, int n, off_t offset,
+		int flags)
+{
+	if ((flags & RWF_NOWAIT) == 0)
+		return real_preadv2(fd, vector, n, offset, flags);
+	errno = EAGAIN;
+	return -1;
 }
 
 /* Room is reserved by writing a page of zeroes, which is then written over. */

@@ -1,5 +1,7 @@
 /* links: order/ merge/ merge/modes/ */
-/* links: formation/run tape/compressed_chunk tape/write_buffer */
+/* links: formation/cutoff formation/run tape/compressed_chunk */
+/* links: tape/packed_record keys/word */
+/* links: tape/write_buffer */
 /* links: tape/block tape/tape tape/temp_file tape/space io/ */
 /*
  * The block reader: runs are written as a sort writes them, then the fuzzer
@@ -10,7 +12,8 @@
  *	                                            |
  *	 read, byte by byte <-- merge.c, merge/modes, pool.c, tape.c
  *
- * Some runs are compressed: then what is changed is mostly LZ4's.
+ * Some runs are compressed: then what is changed is mostly LZ4's.  Others have
+ * packed records.
  *
  * A change may be sealed again, as if it had been written: without that no
  * fuzzer would get past the checksum, and with fmsort.checksums off nothing
@@ -42,13 +45,18 @@
 #define MAX_RUNS	6
 #define MAX_RECORDS 300
 #define MAX_TUPLE	3000
+#define KEY_OFFSET	MAXALIGN(SizeofMinimalTupleHeader)
 #define MAX_CHANGES 8
 
 int			LLVMFuzzerTestOneInput(const uint8 *bytes, size_t length);
 
 /* ---- a small fd.c ---- */
 
-#define MAX_FILES	4
+#define MAX_FILES	8
+
+/* Temporary tablespaces: 0, one, or stripes in several. */
+static int	ntablespaces = 0;
+Oid			MyDatabaseTableSpace = 1663;
 
 static int	descriptors[MAX_FILES + 1];
 static int	nfiles = 0;
@@ -60,6 +68,16 @@ bool		track_io_timing = false;
 void
 PrepareTempTablespaces(void)
 {
+}
+
+int
+GetTempTablespaces(Oid *tablespaces, int numSpaces)
+{
+	int			n = Min(ntablespaces, numSpaces);
+
+	for (int i = 0; i < n; i++)
+		tablespaces[i] = 20000 + i;
+	return n;
 }
 
 File
@@ -161,6 +179,24 @@ fms_keys_prefix_decides(const FmsKeys *keys)
 	return false;
 }
 
+const FmsWordType *
+fms_keys_word_type(const FmsKeys *keys)
+{
+	return NULL;
+}
+
+/* The tuple's bytes behind its header are the key. */
+void
+fms_keys_encode_tuple(FmsKeys *keys, MinimalTuple tuple, Size tuple_bytes,
+					  FmsKeyImage *image)
+{
+	memset(image, 0, sizeof(*image));
+	image->record.key_bytes = FMS_PREFIX_BYTES;
+	image->record.flags = FMS_RECORD_EXACT;
+	memcpy(image->bytes, (char *) tuple + KEY_OFFSET,
+		   Min(sizeof(uint64), tuple_bytes - KEY_OFFSET));
+}
+
 const FmsRecord *
 fms_keys_make_first_key(FmsKeys *keys, const FmsRecord *record)
 {
@@ -215,27 +251,29 @@ write_run(FmsRunWriter *writer, FmsRun *run, int id)
 	static union
 	{
 		FmsRecord	record;
-		char		bytes[2 * sizeof(uint64) + SizeofMinimalTupleHeader +
+		char		bytes[3 * sizeof(uint64) + KEY_OFFSET +
 						  MAX_TUPLE + MAXIMUM_ALIGNOF];
 	}			space;
 	int			n = shim_below(MAX_RECORDS);
 	uint64		key = 0;
 	int			i;
 
-	fms_run_begin(writer, run, id, 0, shim_below(2));
+	fms_run_begin(writer, run, id, 0, shim_below(2), NULL);
 	for (i = 0; i < n; i++)
 	{
 		uint64		ordered;
-		uint32		tuple = shim_below(16) ? shim_below(64) :
-			shim_below(MAX_TUPLE);
+		uint32		tuple = sizeof(uint64) +
+			(shim_below(16) ? shim_below(64) : shim_below(MAX_TUPLE));
 
 		key += shim_below(4);
 		ordered = pg_hton64(key);
 		memset(&space, 0, sizeof(space));
-		space.record.tuple_bytes = SizeofMinimalTupleHeader + tuple;
+		space.record.tuple_bytes = KEY_OFFSET + tuple;
 		space.record.key_bytes = fms_key_room(sizeof(key));
 		space.record.flags = FMS_RECORD_EXACT;
 		memcpy(fms_record_key(&space.record), &ordered, sizeof(ordered));
+		memcpy((char *) fms_record_tuple(&space.record) + KEY_OFFSET, &ordered,
+			   sizeof(ordered));
 		fms_run_append(writer, &space.record);
 		nrecords++;
 		sum_of_keys += key;
@@ -256,10 +294,14 @@ write_runs(bool checksums, Size share_bytes)
 	plan.frees = shim_below(2);
 	plan.io = &io;
 	plan.counters = counters;
-	plan.tape = fms_tape_open(&io, plan.block_bytes, checksums, counters);
-	plan.first_keys = fms_first_keys_create(NULL, counters, share_bytes);
+	ntablespaces = shim_below(4);
+	plan.tape = fms_tape_open(&io, plan.block_bytes, checksums, NULL,
+							  counters);
+	plan.first_keys = fms_first_keys_create(NULL, counters, share_bytes,
+											NULL);
 	writer = fms_run_writer_create(&io, plan.tape, plan.first_keys,
 								   plan.mode->order, counters,
+								   plan.mode->order != FMS_ORDER_BY_LAST_KEYS,
 								   plan.block_bytes, 65536);
 	nruns = 1 + shim_below(MAX_RUNS);
 	nrecords = 0;
@@ -297,17 +339,20 @@ change_block(void)
 		FmsBlockHeader header;
 		char		bytes[16384];
 	}			block;
-	uint64		offset;
+	FmsIoRequest place;
+	int			fd;
 	uint32		at;
 	uint32		word = interesting_word();
 	bool		checksum_again = shim_below(4) > 0;
 
 	if (run->nblocks == 0)
 		return;
-	offset = fms_run_block_offset(run, shim_below(run->nblocks),
-								  plan.block_bytes);
+	fms_tape_locate(plan.tape, &place,
+					fms_run_block_address(run, shim_below(run->nblocks),
+										  plan.block_bytes));
+	fd = descriptors[plan.tape->files[place.file]->file];
 	/* the file may have been cut off before */
-	if (pread(descriptors[1], block.bytes, plan.block_bytes, offset) !=
+	if (pread(fd, block.bytes, plan.block_bytes, place.offset_bytes) !=
 		(ssize_t) plan.block_bytes)
 		return;
 
@@ -318,7 +363,7 @@ change_block(void)
 	if (checksum_again)
 		fms_checksum_set(&block.header.checksum, plan.block_bytes,
 						 plan.tape->salt, plan.tape->checksums);
-	if (pwrite(descriptors[1], block.bytes, plan.block_bytes, offset) !=
+	if (pwrite(fd, block.bytes, plan.block_bytes, place.offset_bytes) !=
 		(ssize_t) plan.block_bytes)
 		abort();
 	changed = true;

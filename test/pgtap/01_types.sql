@@ -252,12 +252,12 @@ BEGIN
   EXECUTE format('SELECT md5(string_agg(id || coalesce(v::text, ''null''),
     '' '')) FROM (SELECT i AS id,
     CASE WHEN i %% 17 <> 3 THEN %s END AS v, repeat(''.'', 30) AS pay
-    FROM generate_series(1, 1500) i ORDER BY %s) s WHERE pay IS NOT NULL',
+    FROM generate_series(1, 2000) i ORDER BY %s) s WHERE pay IS NOT NULL',
     made, keys) INTO result;
   IF mode <> 'off' THEN
     SELECT sort_method INTO method FROM fmsort_last_sort() l
     WHERE l.sort = (SELECT max(sort) FROM fmsort_last_sort())
-      AND l.tuples = 1500;
+      AND l.tuples = 2000;
   ELSIF memory = '64kB' THEN
     method := 'external merge';
   ELSE

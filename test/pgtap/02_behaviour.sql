@@ -301,6 +301,11 @@ SELECT is((SELECT string_agg(c || ':' || id, ' ') FROM
     (SELECT id, nextval('calls') AS c FROM a WHERE k < 2 ORDER BY k, id) s),
   '1:5 2:10 3:1 4:6 5:11', 'volatile functions are called in the order asked');
 
+-- a subquery that the planner has removed leaves its column's name
+CREATE TABLE named AS SELECT id AS number, k AS kind
+  FROM (SELECT id, k FROM a ORDER BY k, id) s;
+SELECT columns_are('named', ARRAY['number', 'kind'], 'names of columns');
+
 -- a LIMIT's bound goes through Append and MergeAppend
 SELECT count(*) FROM ((SELECT k, id FROM b ORDER BY k, id) UNION ALL
   (SELECT k, id FROM b ORDER BY k, id) LIMIT 5) s \g /dev/null

@@ -57,15 +57,16 @@ SELECT is(compression, 1.0::float8,
 FROM done WHERE setting = 'auto';
 SELECT ok(why NOT LIKE '%compressed%', relation || ', ' || setting || ': no word of it')
 FROM done;
+-- rows that are not compressed have no keys on disk
 SELECT ok(c.compression > 2 AND c.written < p.written / 2 AND
     c.blocks < p.blocks / 2 AND
-    abs(p.written / c.written::float8 / c.compression - 1) < 0.1,
+    p.written / c.written::float8 / c.compression BETWEEN 0.7 AND 1.1,
   format('words: %s bytes instead of %s, as is said: %s times', c.written, p.written,
     round(c.compression::numeric, 2)))
 FROM done c, done p WHERE c.relation = 'words' AND c.setting = 'on' AND
   p.relation = 'words' AND p.setting = 'off';
-SELECT ok(c.written < p.written * 1.1,
-  'noise: hardly more than without, as it is stored as it is')
+SELECT cmp_ok(c.written / p.written::float8, '<', 1.25::float8,
+  'noise: a key more than without, as it is stored as it is')
 FROM done c, done p WHERE c.relation = 'noise' AND c.setting = 'on' AND
   p.relation = 'noise' AND p.setting = 'off';
 

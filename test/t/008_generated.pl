@@ -27,6 +27,7 @@
 #   sort.c	no restoring, no rewinding, no clearing before the next use, not
 #			knowing that it stands behind the end
 #   history.c	checkpoints one off, not copied, or mixed up when thinned out
+#   read_order.c	rows before a position skipped that are not among the first
 #   and a backend that crashes
 
 use strict;
@@ -169,7 +170,10 @@ $marker\\echo \@ours
 $case->{ours}\\echo \@error :LAST_ERROR_SQLSTATE :LAST_ERROR_MESSAGE
 ${clean_up}\\echo \@sorts
 SELECT count(*), count(*) FILTER (WHERE sort_method = 'external merge'),
-  max(merge_passes), max(tuples), max(runs) FROM fmsort_last_sort();
+  max(merge_passes), max(tuples), max(runs),
+  count(*) FILTER (WHERE sort_method = 'external merge' AND rows_refused > 0),
+  sum(blocks_skipped)
+FROM fmsort_last_sort();
 \\echo \@end
 EOT
 	}
@@ -276,7 +280,8 @@ sub check
 	my ($reference, $reference_error, $ours, $error, $sorts) = $answer =~
 	  /\A(.*)^\@error (.*?)\n\@ours\n(.*)^\@error (.*?)\n\@sorts\n(.*)\n\z/ms
 	  or return complain($case, "an answer of no known form:\n$answer");
-	my ($count, $external, $passes, $tuples, $runs) = split /\|/, $sorts;
+	my ($count, $external, $passes, $tuples, $runs, $refused, $skipped) =
+	  split /\|/, $sorts;
 	my $settings = $case->{settings};
 
 	s/^ $// foreach $reference_error, $error;
@@ -298,6 +303,8 @@ sub check
 		$seen{external}++;
 		$seen{"$mode $settings->{'fmsort.io_method'}"}++;
 		$seen{passes}++ if $passes > 1;
+		$seen{"$case->{kind}: rows refused"}++ if $refused;
+		$seen{"skipped in $mode"}++ if $skipped;
 		$seen{$_}++
 		  foreach map { "type $_->{column}{type}" } @{ $case->{order}{keys} };
 	}
@@ -400,8 +407,10 @@ SKIP:
 		at_least("$_ $method", 0.02, $seen{cases})
 		  foreach qw(fmsort double_buffering traditional multi_block flash);
 	}
+	at_least("skipped in $_", 0.005, $seen{cases}) foreach qw(fmsort flash);
 	at_least('refused', 0.15, $seen{'refusal: cases'});
 	at_least('refusal: ours', 0.5, $seen{'refusal: cases'});
+	at_least('bound: rows refused', 0.3, $seen{'bound: cases'});
 	foreach my $kind (qw(plain create_table distinct group plpgsql
 		set_operation window))
 	{

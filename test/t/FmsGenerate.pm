@@ -816,6 +816,7 @@ my $shake = "--shake\n";
 #   sorts		with ties: how many of our sorts mean that all were ours
 #   keeps_on	our side may not change to mode off in between
 #   may_raise	an error is right, if both sides raise it
+#	set			settings of our side that are not left to chance
 my %kinds;
 
 $kinds{plain} = sub {
@@ -975,7 +976,10 @@ $kinds{limit} = sub {
 		'LIMIT ' . between(0, 1 + int($n / 3)),
 		'LIMIT ' . between(0, 2 * $n),
 		'LIMIT ' . between(0, $n) . ' OFFSET ' . between(0, $n),
+		'LIMIT ' . between(1, 50) . ' OFFSET ' . between(int($n / 3), $n),
+		'LIMIT 10 OFFSET (SELECT count(*) / 2 FROM ' . $world->{t} . ')',
 		'OFFSET ' . between(1, 1 + $n),
+		'OFFSET NULL LIMIT 9',
 		'LIMIT NULL',
 		'LIMIT NULL OFFSET ' . between(0, 9),
 		'LIMIT (SELECT count(*) / 4 FROM ' . $world->{s} . ')',
@@ -1006,13 +1010,90 @@ $kinds{limit} = sub {
 	};
 };
 
+# Limits whose rows do not fit into memory: what the sort has written tells it
+# which rows to refuse.
+$kinds{bound} = sub {
+	my ($world, $has) = @_;
+	my $shape = pick(qw(plain plain plain append rescan cursor incremental
+	  parallel));
+	# ties of several inputs, and those of presorted input, come in any order
+	my $order = make_order($world, $has,
+		mode => $shape eq 'plain' ? pick('total', 'ties') : 'total');
+	my ($list, @shown) = select_list($order, chance(30));
+	my $t = $world->{t};
+	my $n = $world->{rows};
+	my $limit = between(int($n / 8), int($n / 2));
+	my $offset = pick('', '', ' OFFSET ' . between(0, int($n / 4)));
+	my $plan = $only_sorts . $no_hash;
+	my $by = '';
+	my $sql = sub {
+		digest_with_ties("SELECT $list, ROW($order->{values}) AS key_values\n"
+			  . "FROM $t ORDER BY $by$_[0] LIMIT $limit$offset",
+			$order, @shown);
+	};
+
+	if ($shape eq 'append')
+	{
+		$sql = sub {
+			digest("SELECT * FROM (SELECT 1 AS src, $list FROM $t UNION ALL"
+				  . " SELECT 2, $list FROM $world->{s}) u\n"
+				  . "ORDER BY $_[0], src LIMIT $limit$offset", 'src', @shown);
+		};
+	}
+	elsif ($shape eq 'rescan')
+	{
+		my $limits = join ', ', map { "($_)" }
+		  (int($limit / 4), $limit, int($limit / 2), 2 * $limit);
+
+		$plan .= "SET enable_material = off;\nSET enable_memoize = off;\n";
+		$sql = sub {
+			digest("SELECT o.n, y.v, y.id FROM (VALUES $limits) o(n)\n"
+				  . " CROSS JOIN LATERAL (SELECT v.v, x.id FROM (VALUES (1),"
+				  . " (2)) v(v)\n  LEFT JOIN (SELECT id FROM $t ORDER BY"
+				  . " $_[0] LIMIT o.n) x ON true) y", qw(n v id));
+		};
+	}
+	elsif ($shape eq 'cursor')
+	{
+		my $moves = join ', ', map { "'$_'" } movements($limit, 0, 8);
+
+		$sql = sub {
+			"BEGIN;\nDECLARE c SCROLL CURSOR FOR\n SELECT $list FROM $t"
+			  . " ORDER BY $_[0] LIMIT $limit$offset;\n"
+			  . "SELECT walk('c', ARRAY[$moves]);\nCLOSE c;\nCOMMIT;\n";
+		};
+	}
+	elsif ($shape eq 'incremental')
+	{
+		$plan = "SET enable_incremental_sort = on;\nSET enable_seqscan = off;\n";
+		$by = "$world->{indexed}{name}, ";
+	}
+	elsif ($shape eq 'parallel')
+	{
+		$plan .= $parallel
+		  . 'SET parallel_leader_participation = '
+		  . pick('on', 'off') . ";\n";
+	}
+	return {
+		order => $order,
+		sorts => 1,
+		plan  => $plan,
+		sql   => $sql,
+		set   => {
+			work_mem              => pick(qw(64kB 64kB 64kB 100kB)),
+			'fmsort.debug_cutoff' => pick('on', 'on', 'on', 'on', 'off')
+		},
+	};
+};
+
 # All peers of the last row: ties decide the order only, not the rows.
 $kinds{with_ties} = sub {
 	my ($world, $has) = @_;
 	my $order = make_order($world, $has, mode => 'stable');
 	my ($list, @shown) = select_list($order, chance(30));
 	my $n = between(1, 1 + int($world->{rows} / 2));
-	my $offset = pick('', '', 'OFFSET ' . between(0, 30) . ' ');
+	my $offset = pick('', '', 'OFFSET ' . between(0, 30) . ' ',
+		'OFFSET ' . between(0, $world->{rows}) . ' ');
 
 	$offset = '' if $offset && chance(50);
 	$order->{reference} = $order->{ours};
@@ -1076,7 +1157,8 @@ sub movements
 		push @moves, $forward
 		  ? pick("FETCH $small", "FETCH FORWARD $small", 'FETCH NEXT',
 			"MOVE $small", "FETCH $large", "MOVE FORWARD $large",
-			'FETCH RELATIVE 1', 'FETCH FORWARD ' . int($n / 10 + 1))
+			'FETCH RELATIVE 1', 'FETCH FORWARD ' . int($n / 10 + 1),
+			"FETCH RELATIVE $large", "MOVE RELATIVE $large")
 		  : pick(
 			"FETCH FORWARD $small",
 			"FETCH BACKWARD $small",
@@ -1097,6 +1179,7 @@ sub movements
 			"MOVE $large",
 			"MOVE BACKWARD $large",
 			"MOVE ABSOLUTE $large",
+			"MOVE RELATIVE $large",
 			'MOVE BACKWARD ALL',
 			'MOVE FORWARD ALL',
 			'MOVE LAST',
@@ -1516,6 +1599,7 @@ $kinds{limit_rescan} = sub {
 	my $m = $world->{rows} > 1500 ? between(300, 1500) : $world->{rows};
 	my $limit = pick('LIMIT o.n', 'LIMIT 40 - o.n', 'LIMIT nullif(o.n, 9)',
 		'LIMIT 10 OFFSET o.n', "LIMIT o.n * $m / 40", 'LIMIT 37 % o.n',
+		"LIMIT 10 OFFSET o.n * $m / 40",
 		'OFFSET o.n LIMIT CASE WHEN o.n % 2 = 0 THEN 5 END');
 	my $outer = join ', ', map { "($_)" } shuffled(2, 9, 30, 8, 33, 17);
 	my $pay = pick('', '', ', pay');
@@ -2046,6 +2130,7 @@ my %shares = (
 	client        => 2,
 	create_table  => 2,
 	limit         => 5,
+	bound         => 6,
 	with_ties     => 1,
 	limit_append  => 2,
 	cursor        => 5,
@@ -2083,8 +2168,10 @@ sub settings
 		'fmsort.block_size'    => pick(0, 0, 512, 1024, 8192),
 		'fmsort.assist_blocks' => pick(0, 0, 1, 2, 5, 16, 64),
 		'fmsort.compression'   => pick(qw(auto off on on)),
+		'fmsort.checksums'     => pick(qw(off off on)),
 		'fmsort.io_method'     => pick(@{ $has->{io_methods} }),
-		'fmsort.direct_io'     => pick(@{ $has->{direct} }, 'off', 'off'),);
+		'fmsort.direct_io'     => pick(@{ $has->{direct} }, 'off', 'off'),
+		'fmsort.parallel'      => pick(qw(on on off)),);
 
 	return \%choice;
 }
@@ -2128,7 +2215,7 @@ sub gen_case
 	seed_with($seed, 'case', $number);
 	my $case = $kinds{$kind}->($world, $has);
 	my $order = $case->{order};
-	my $settings = settings($has);
+	my $settings = { %{ settings($has) }, %{ $case->{set} // {} } };
 	my $plan = $case->{plan} // $only_sorts;
 	my $reference = $case->{sql}->($order->{reference}, 0);
 	my $ours = $case->{sql}->($order->{ours}, 1);

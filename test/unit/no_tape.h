@@ -15,7 +15,7 @@
 
 NEVER_CALLED(FmsTape *, fms_tape_open,
 			 (FmsIo *io, uint32 block_bytes, bool checksums,
-			  FmsCounters *counters))
+			  const FmsSharedFiles *shared, FmsCounters *counters))
 NEVER_CALLED(void, fms_tape_close, (FmsTape *tape))
 NEVER_CALLED(bool, fms_tape_is_direct, (const FmsTape *tape))
 NEVER_CALLED(void, fms_tape_append,
@@ -28,6 +28,7 @@ NEVER_CALLED(void, fms_tape_free,
 			 (FmsTape *tape, uint64 address, Size length_bytes))
 NEVER_CALLED(void, fms_tape_read,
 			 (FmsTape *tape, FmsIoRequest **requests, int n))
+NEVER_CALLED(bool, fms_tape_is_late, (FmsTape *tape, FmsIoRequest *request))
 NEVER_CALLED(void, fms_tape_wait, (FmsTape *tape, FmsIoRequest *request))
 NEVER_CALLED(void, fms_tape_report_corrupted,
 			 (const FmsTape *tape, int file, const char *detail))

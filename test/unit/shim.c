@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/compat.h"
+#include "device/free_memory.h"
 #include "miscadmin.h"
 #include "portability/instr_time.h"
 #include "storage/buffile.h"
@@ -133,7 +134,24 @@ shim_below(uint32 below)
 	return shim_random() % below;
 }
 
+/* ---- transactions ---- */
+
+XactCallback shim_end_transaction = NULL;
+
+void
+RegisterXactCallback(XactCallback callback, void *arg)
+{
+	shim_end_transaction = callback;
+}
+
 /* ---- memory ---- */
+
+/* As without /proc; a test may have its own. */
+FmsFreeMemory __attribute__((weak))
+fms_free_memory(void)
+{
+	return (FmsFreeMemory) {0};
+}
 
 MemoryContext CurrentMemoryContext = NULL;
 MemoryContext TopMemoryContext = NULL;
@@ -378,6 +396,26 @@ BufFileCreateTemp(bool interXact)
 {
 	shim_files_open++;
 	return newest_file = palloc0(sizeof(BufFile));
+}
+
+/* Files in a set, which the programs link only. */
+BufFile *
+BufFileCreateFileSet(FileSet *fileset, const char *name)
+{
+	abort();
+}
+
+BufFile *
+BufFileOpenFileSet(FileSet *fileset, const char *name, int mode,
+				   bool missing_ok)
+{
+	abort();
+}
+
+void
+BufFileExportFileSet(BufFile *file)
+{
+	abort();
 }
 
 char *

@@ -15,6 +15,8 @@
 
 #include <setjmp.h>
 
+#include "access/xact.h"
+
 /* ---- TAP ---- */
 
 extern bool shim_ok(bool passed, const char *format,...)
@@ -81,5 +83,8 @@ extern int	shim_external_fds;
 
 /* malloc'd and not freed, of palloc()'s kind */
 extern int64 shim_live_chunks;
+
+/* Registered by the code under test; NULL: none. */
+extern XactCallback shim_end_transaction;
 
 #endif							/* FMS_SHIM_H */

@@ -62,15 +62,6 @@ batch_of(const FmsInput *input)
 	return input->unwaited >= depth ? Max(1, depth / 4) : fms_io_batch(depth);
 }
 
-/* Does the merge have to wait for the frame's read? */
-static inline bool
-is_late(FmsInput *input, const FmsFrame *frame)
-{
-	if (frame->request.state == FMS_IO_IN_FLIGHT)
-		fms_io_poll(input->plan->io);
-	return frame->request.state == FMS_IO_IN_FLIGHT;
-}
-
 /*
  * Starts up to `reads` reads in block read order (lines 12 to 14).  Successive
  * blocks of one run count as one read, since the kernel merges them.
@@ -129,7 +120,7 @@ fmsort_next(FmsInput *input, int run)
 	frame = fms_input_dequeue(input, run);
 
 	input->unwaited++;
-	waited = is_late(input, frame);
+	waited = fms_tape_is_late(input->plan->tape, &frame->request);
 	if (waited)
 	{
 		/* more reads in flight may spare the merge the next wait */

@@ -32,11 +32,16 @@ refill(FmsInput *input, int run)
 	FmsFrame   *share =
 		&input->frames[run * size + Min((uint32) run, longer)];
 	uint32		block = input->next_block[run];
+	uint32		block_bytes = input->plan->block_bytes;
 	uint32		n = Min(size + ((uint32) run < longer ? 1 : 0),
 						input->runs[run]->nblocks - block);
 
-	n = Min(n, Max(FMS_READ_MAX_BYTES / input->plan->block_bytes, 1));
+	n = Min(n, Max(FMS_READ_MAX_BYTES / block_bytes, 1));
 	n = Min(n, fms_run_contiguous_blocks(input->runs[run], block));
+	n = Min(n, fms_tape_in_row(input->plan->tape,
+							   fms_run_block_address(input->runs[run], block,
+													 block_bytes)) /
+			block_bytes);
 	fms_input_request_many(input, share, run, n);
 	fms_input_submit(input);
 	return share;

@@ -12,8 +12,10 @@
 # the limit, for this one device, which is nobody else's; it goes with the
 # device.
 
+# The device made last; all of them.
 THROTTLE_DIR=
-THROTTLE_NUMBER=
+THROTTLE_DIRS=()
+THROTTLE_NUMBERS=()
 THROTTLE_GROUPS=()
 
 throttle_find() {
@@ -35,10 +37,11 @@ throttle_begin() {
 
     THROTTLE_DIR=$(mktemp -d "$FMSORT_TMP/fmsort.slow.XXXXXX")
     chmod 755 "$THROTTLE_DIR"
-    at_exit throttle_remove
+    ((${#THROTTLE_DIRS[@]})) || at_exit throttle_remove
+    THROTTLE_DIRS+=("$THROTTLE_DIR")
     step "Making a device" throttle_make "$1"
     device=$(cat "$THROTTLE_DIR/device")
-    THROTTLE_NUMBER=$((0x$(stat -c %t "$device"))):$((0x$(stat -c %T "$device")))
+    THROTTLE_NUMBERS+=("$((0x$(stat -c %t "$device"))):$((0x$(stat -c %T "$device")))")
 }
 
 throttle_make() {
@@ -52,23 +55,27 @@ throttle_make() {
         mount "$(cat "$THROTTLE_DIR/device")" "$THROTTLE_DIR/slow"
 }
 
-# throttle_limit BYTES REQUESTS: a second, each way; 0: unlimited
+# throttle_limit BYTES REQUESTS: each device, a second, each way; 0: unlimited
 throttle_limit() {
-    local group file
+    local number group file
 
-    for group in "${THROTTLE_GROUPS[@]}"; do
-        for file in read_bps:$1 write_bps:$1 read_iops:$2 write_iops:$2; do
-            echo "$THROTTLE_NUMBER ${file#*:}" \
-                >"$group/blkio.throttle.${file%:*}_device" || return
+    for number in "${THROTTLE_NUMBERS[@]}"; do
+        for group in "${THROTTLE_GROUPS[@]}"; do
+            for file in read_bps:$1 write_bps:$1 read_iops:$2 write_iops:$2; do
+                echo "$number ${file#*:}" \
+                    >"$group/blkio.throttle.${file%:*}_device" || return
+            done
         done
     done
 }
 
 throttle_remove() {
-    local dir=$THROTTLE_DIR
+    local dir
 
-    [[ -z $THROTTLE_NUMBER ]] || throttle_limit 0 0 || true
-    umount "$dir/slow" 2>/dev/null || umount --lazy "$dir/slow" || true
-    [[ ! -s $dir/device ]] || losetup --detach "$(cat "$dir/device")"
-    rm -rf --one-file-system "$dir"
+    throttle_limit 0 0 || true
+    for dir in "${THROTTLE_DIRS[@]}"; do
+        umount "$dir/slow" 2>/dev/null || umount --lazy "$dir/slow" || true
+        [[ ! -s $dir/device ]] || losetup --detach "$(cat "$dir/device")"
+        rm -rf --one-file-system "$dir"
+    done
 }

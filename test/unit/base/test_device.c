@@ -98,17 +98,41 @@ static void
 check_round_trip(void)
 {
 	memset(&device, 0, sizeof(device));
-	shim_ok(fms_device_round_trip_mb(&device, 4096, true) == 0,
+	shim_ok(fms_device_round_trip_mb(&device, 4096) == 0,
 			"no round trip without a rate");
 	fms_device_note(&device, "append", 262144, 4, 1000);
-	shim_ok(fabs(fms_device_round_trip_mb(&device, 4096, true) - 500) < 0.01,
+	shim_ok(fabs(fms_device_round_trip_mb(&device, 4096) - 500) < 0.01,
 			"reads that are not known are as fast as writes");
 	fms_device_note(&device, "RR", 4096, 1, 250);
 	fms_device_note(&device, "RR", 4096, 8, 500);
-	shim_ok(fabs(fms_device_round_trip_mb(&device, 4096, true) -
+	shim_ok(fabs(fms_device_round_trip_mb(&device, 4096) -
 				 1000 / 3.0) < 0.01, "there and back takes both times");
-	shim_ok(fabs(fms_device_round_trip_mb(&device, 4096, false) - 200) < 0.01,
-			"... longer with one read at a time");
+}
+
+/* Stripes on two devices, then on three. */
+static void
+check_stripes(void)
+{
+	FmsDevice	other = {0};
+
+	memset(&device, 0, sizeof(device));
+	fms_device_note(&device, "append", 262144, 4, 100);
+	fms_device_note(&device, "RR", 4096, 8, 50);
+	fms_device_note(&other, "append", 262144, 4, 80);
+	fms_device_note(&other, "RR", 4096, 8, 90);
+	fms_device_add_stripe(&device, &other, 1);
+	shim_ok(device.write_mb == 160 &&
+			fms_device_read_mb(&device, 4096, 8) == 100,
+			"two devices are twice as fast as the slower one");
+	fms_device_add_stripe(&device, &other, 2);
+	shim_ok(device.write_mb == 240 &&
+			fms_device_read_mb(&device, 4096, 8) == 150,
+			"... three of them three times");
+	memset(&other, 0, sizeof(other));
+	fms_device_add_stripe(&device, &other, 3);
+	shim_ok(!device.known && device.write_mb == 0 &&
+			fms_device_read_mb(&device, 4096, 8) == 0,
+			"... and with an unknown one unknown");
 }
 
 static bool
@@ -156,6 +180,7 @@ main(void)
 {
 	check_points();
 	check_round_trip();
+	check_stripes();
 	check_bounds();
 	check_depths();
 	check_nonsense();

@@ -12,7 +12,7 @@
  *
  * Seen to fail without the check of each of these loops, one at a time:
  * fms_entries_sort_presorted() and put_back() of presorted.c; packing_of(),
- * pack() and unpack_all() of packed.c; deal_words(), both, range_of() and the
+ * packing and unpacking of packed.c; deal_words(), both, range_of() and the
  * copy of radix.c; choose_buckets(), deal_entries(), all three,
  * load_prefixes(), sort_equal_keys(), both, sort_by_columns(), sort_ties() and
  * the comparison of entries.c; count_shared() of key_tail.c;
@@ -132,6 +132,7 @@ fms_run_append(FmsRunWriter *writer, const FmsRecord *record)
 const TupleTableSlotOps TTSOpsHeapTuple = {0};
 const TupleTableSlotOps TTSOpsBufferHeapTuple = {0};
 const TupleTableSlotOps TTSOpsMinimalTuple = {0};
+const TupleTableSlotOps TTSOpsVirtual = {0};
 
 /* The slots here have their values. */
 void
@@ -176,6 +177,25 @@ ExecFetchSlotMinimalTuple(TupleTableSlot *slot, bool *made)
 
 HeapTuple
 ExecFetchSlotHeapTuple(TupleTableSlot *slot, bool materialize, bool *made)
+{
+	abort();
+}
+
+/*
+ * No slot here is virtual: these are never called.  Their parameters depend on
+ * the server's version.
+ */
+Size		compute_data_size(void) __asm__("heap_compute_data_size");
+void		fill_tuple(void) __asm__("heap_fill_tuple");
+
+Size
+compute_data_size(void)
+{
+	abort();
+}
+
+void
+fill_tuple(void)
 {
 	abort();
 }
@@ -341,7 +361,7 @@ test_words(void)
 static FmsFormation *
 fill(uint64 bound, Size count, Size budget)
 {
-	FmsFormation *formation = fms_formation_create(NULL);
+	FmsFormation *formation = fms_formation_create(NULL, &a_context);
 	Datum		value;
 	bool		isnull = false;
 	TupleTableSlot slot = {
@@ -398,8 +418,7 @@ test_spilling_words(void)
 {
 	FmsWordType type;
 
-	a_tuple.tuple.t_len = FMS_WORD_VALUE_OFFSET + sizeof(int64);
-	fms_word_type_init(&type, sizeof(int64), true, false, &a_tuple.tuple);
+	fms_word_type_init(&type, sizeof(int64), true, false);
 	word_type = &type;
 	test_spilling("words");
 	word_type = NULL;
@@ -451,7 +470,7 @@ note_first_keys(FmsFirstKeyStore *store, FmsFirstKeys *first_keys, Size count,
 		uint64		word = pg_hton64(first + i * step);
 
 		memcpy(fms_record_key(record), &word, sizeof(word));
-		fms_first_keys_note(store, first_keys, record, 1);
+		fms_first_keys_note(store, first_keys, record, 1, 0);
 	}
 	pfree(record);
 	fms_first_keys_finish(store, first_keys);
@@ -490,7 +509,7 @@ test_order(int nruns, Size blocks, uint64 step, bool decides,
 	int			i;
 
 	prefix_decides = decides;
-	store = fms_first_keys_create(NULL, counters, (Size) 1 << 30);
+	store = fms_first_keys_create(NULL, counters, (Size) 1 << 30, NULL);
 	for (i = 0; i < nruns; i++)
 	{
 		note_first_keys(store, &runs[i], blocks, i, step, tuple_bytes);

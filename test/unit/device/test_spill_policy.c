@@ -142,63 +142,70 @@ check_direct_rows(void)
 	had(true, FMS_DIRECT_NO_ROOM, 100);
 	shim_ok(goes(true, FMS_DIRECT_NO_ROOM), "3: ... or it was known before");
 
+	begin(50000, 50000);
+	facts.async_reads = false;
+	shim_ok(goes(false, FMS_DIRECT_SYNC),
+			"4: synchronous reads: the page cache, whatever the device");
+	facts.direct_io = FMS_DIRECT_ON;
+	shim_ok(goes(true, FMS_DIRECT_AS_SET), "4: ... unless direct I/O is set");
+
 	begin(50000, 5);
-	shim_ok(goes(true, FMS_DIRECT_FAST), "4: a fast device, however little");
+	shim_ok(goes(true, FMS_DIRECT_FAST), "5: a fast device, however little");
 	begin(3900, 5);
-	shim_ok(goes(false, FMS_DIRECT_ROOM), "4: 1950 MB/s is not fast");
+	shim_ok(goes(false, FMS_DIRECT_ROOM), "5: 1950 MB/s is not fast");
 
 	begin(0, 4100);
-	shim_ok(goes(true, FMS_DIRECT_NO_ROOM), "5: far more than the room");
+	shim_ok(goes(true, FMS_DIRECT_NO_ROOM), "6: far more than the room");
 	begin(0, 3900);
-	shim_ok(goes(false, FMS_DIRECT_ROOM), "5: ... or less: a part of it");
+	shim_ok(goes(false, FMS_DIRECT_ROOM), "6: ... or less: a part of it");
 	write_bytes(900, 0);
-	shim_ok(goes(false, FMS_DIRECT_ROOM), "5: ... also when that is used");
+	shim_ok(goes(false, FMS_DIRECT_ROOM), "6: ... also when that is used");
 	begin(0, 100);
 	free_memory.machine_bytes = 16 * 20 * MB;
 	shim_ok(goes(true, FMS_DIRECT_NO_ROOM),
-			"5: the room is a fair share of the machine");
+			"6: the room is a fair share of the machine");
 	begin(0, 50000);
-	shim_ok(goes(true, FMS_DIRECT_NO_ROOM), "5: more than memory, too");
+	shim_ok(goes(true, FMS_DIRECT_NO_ROOM), "6: more than memory, too");
 	begin(400, 4100);
-	shim_ok(goes(false, FMS_DIRECT_ROOM), "5: slow: memory, not only room");
+	shim_ok(goes(false, FMS_DIRECT_ROOM), "6: slow: memory, not only room");
 	begin(620, 4900);
-	shim_ok(goes(true, FMS_DIRECT_NO_ROOM), "5: 310 MB/s is not slow");
+	shim_ok(goes(true, FMS_DIRECT_NO_ROOM), "6: 310 MB/s is not slow");
 
 	begin(0, 600);
 	set_memory(1000, 1000);
 	shim_ok(goes(true, FMS_DIRECT_HALF),
-			"6: memory does not hold the spill and its input");
+			"7: memory does not hold the spill and its input");
 	write_bytes(0, 290);
 	had(true, FMS_DIRECT_HALF, 0);
-	shim_ok(goes(true, FMS_DIRECT_HALF), "6: ... up to half of the spill");
+	shim_ok(goes(true, FMS_DIRECT_HALF), "7: ... up to half of the spill");
 	write_bytes(0, 20);
-	shim_ok(goes(false, FMS_DIRECT_ROOM), "6: ... the rest has room");
+	shim_ok(goes(false, FMS_DIRECT_ROOM), "7: ... the rest has room");
 	begin(400, 600);
 	set_memory(1000, 1000);
-	shim_ok(goes(true, FMS_DIRECT_HALF), "6: a slow device, too");
+	shim_ok(goes(true, FMS_DIRECT_HALF), "7: a slow device, too");
 	begin(200, 600);
 	set_memory(1000, 1000);
-	shim_ok(goes(false, FMS_DIRECT_ROOM), "6: ... but no very slow one");
+	shim_ok(goes(false, FMS_DIRECT_ROOM), "7: ... but no very slow one");
 	begin(0, 490);
 	set_memory(1000, 1000);
-	shim_ok(goes(false, FMS_DIRECT_ROOM), "6: nor if memory holds both");
+	shim_ok(goes(false, FMS_DIRECT_ROOM), "7: nor if memory holds both");
 
 	begin(0, 0);
 	write_bytes(997, 0);
-	shim_ok(goes(true, FMS_DIRECT_NO_ROOM), "7: no more room");
+	shim_ok(goes(true, FMS_DIRECT_NO_ROOM), "8: no more room");
 	begin(0, 0);
 	set_memory(0, 0);
-	shim_ok(goes(true, FMS_DIRECT_NO_ROOM), "7: never any");
+	shim_ok(goes(true, FMS_DIRECT_NO_ROOM), "8: never any");
 	begin(400, 0);
 	set_memory(3, 1000);
-	shim_ok(goes(true, FMS_DIRECT_NO_ROOM), "7: slow, and no memory");
+	shim_ok(goes(true, FMS_DIRECT_NO_ROOM), "8: slow, and no memory");
 	begin(400, 0);
 	free_memory.dirty_bytes = 9999 * MB;
 	shim_ok(goes(true, FMS_DIRECT_NO_ROOM),
-			"7: slow, and memory full of unwritten pages");
+			"8: slow, and memory full of unwritten pages");
 
 	begin(1000, 100);
-	shim_ok(goes(false, FMS_DIRECT_ROOM), "8: the page cache has room");
+	shim_ok(goes(false, FMS_DIRECT_ROOM), "9: the page cache has room");
 }
 
 static void
@@ -295,9 +302,10 @@ check_observations(void)
 	shim_ok(!facts.device_seen && facts.device.write_mb == 1000,
 			"a device that was not waited for stays as known");
 	facts.async_reads = false;
-	fms_device_note(&facts.device, "RR", BLOCK, 1, 100);
-	shim_ok(goes(false, FMS_DIRECT_ROOM) && choice.device_mb < 100,
-			"one read at a time may be slow where many are not");
+	fms_device_note(&facts.device, "RR", BLOCK, 8, 100);
+	fms_device_note(&facts.device, "RR", 4 * BLOCK, 1, 1000);
+	shim_ok(goes(false, FMS_DIRECT_SYNC) && choice.device_mb == 500,
+			"blocks that the kernel reads ahead count as a large one");
 }
 
 /* Writes runs of 1 MB and asks as the spill does; returns MB in the cache. */

@@ -4,7 +4,8 @@
  * test_arena.c
  *	  Items and their index keep their values while an arena grows, within the
  *	  limit, to nearly all of it, whatever their sizes; little memory for few;
- *	  an arena that the system refuses memory keeps what it has.
+ *	  an arena that the system refuses memory keeps what it has; memory that is
+ *	  not large is kept for the next arena of the transaction.
  *
  * Seen to fail with: the whole limit mapped at the first item; pieces that
  * are never divided again; a piece that grows although nothing would be left.
@@ -243,6 +244,47 @@ test_refused(Size bytes)
 	fms_arena_free(&filled.arena);
 }
 
+/* An arena that starts with one item, which has ended with `count` before. */
+static Size
+size_after(Size count, Size limit, bool ends_transaction)
+{
+	Filled		filled = {0};
+	Size		size_bytes;
+
+	fms_arena_init(&filled.arena);
+	while (filled.count < count)
+		(void) add(&filled, 64, (Size) 1 << 40);
+	fms_arena_end(&filled.arena);
+	if (ends_transaction)
+		shim_end_transaction(XACT_EVENT_COMMIT, NULL);
+
+	filled.count = filled.data_bytes = 0;
+	fms_arena_init(&filled.arena);
+	(void) add(&filled, 64, limit);
+	size_bytes = fms_arena_size(&filled.arena);
+	while (filled.count < count && add(&filled, 64, limit))
+		;
+	shim_ok(is_as_added(&filled), "%zu items are in kept memory", count);
+	fms_arena_free(&filled.arena);
+	return size_bytes;
+}
+
+static void
+test_kept(void)
+{
+	Size		limit = 16 * 1024 * 1024;
+
+	shim_ok(size_after(5000, limit, false) >= 5000 * 80,
+			"the next arena begins with the memory of the last one");
+	shim_ok(size_after(5000, 100 * 1024, false) <= 8192,
+			"... within its limit");
+	shim_ok(size_after(500, limit, true) >= 500 * 80,
+			"a small one outlives the transaction");
+	shim_ok(size_after(5000, limit, true) <= 8192, "a larger one does not");
+	shim_ok(size_after(100000, limit, false) <= 8192,
+			"a large one is not kept at all");
+}
+
 int
 main(void)
 {
@@ -259,6 +301,7 @@ main(void)
 		test_fills("large then small", large_then_small, limits[i]);
 	}
 	test_few();
+	test_kept();
 	test_refused((Size) 3 * 1024 * 1024);
 	test_refused((Size) 50 * 1024 * 1024);
 	test_refused((Size) 700 * 1024 * 1024);

@@ -41,7 +41,7 @@ fms_keys_word_type(const FmsKeys *keys)
 }
 
 FmsFormation *
-fms_tuples_create(const FmsKeys *keys)
+fms_tuples_create(MemoryContext scratch)
 {
 	abort();
 }
@@ -92,18 +92,10 @@ compare(const void *a, const void *b)
 static void
 choose_type(int number)
 {
-	union
-	{
-		MinimalTupleData tuple;
-		char		bytes[FMS_WORD_VALUE_OFFSET + sizeof(Datum)];
-	}			made;
-
 	bytes = 1 << number % 4;
 	is_signed = (number & 4) != 0;
 	descending = (number & 8) != 0;
-	memset(&made, 0, sizeof(made));
-	made.tuple.t_len = FMS_WORD_VALUE_OFFSET + bytes;
-	fms_word_type_init(&type, bytes, is_signed, descending, &made.tuple);
+	fms_word_type_init(&type, bytes, is_signed, descending);
 }
 
 typedef enum Shape
@@ -225,7 +217,7 @@ returns(const FmsFormation *formation, Size n)
 static bool
 sorts(Shape shape, Size n)
 {
-	FmsFormation *formation = fms_formation_create(NULL);
+	FmsFormation *formation = fms_formation_create(NULL, NULL);
 	bool		passed = true;
 	int			i;
 
@@ -251,7 +243,7 @@ sorts(Shape shape, Size n)
 static bool
 spills(Shape shape, Size n)
 {
-	FmsFormation *formation = fms_formation_create(NULL);
+	FmsFormation *formation = fms_formation_create(NULL, NULL);
 	Size		budget = Max(n / 3, 1) * FMS_ROW_INDEX_BYTES;
 	bool		passed = true;
 	Size		i;
@@ -291,7 +283,7 @@ spills(Shape shape, Size n)
 static bool
 selects(Shape shape, Size n, uint64 bound)
 {
-	FmsFormation *formation = fms_formation_create(NULL);
+	FmsFormation *formation = fms_formation_create(NULL, NULL);
 	bool		passed;
 
 	fms_formation_set_bound(formation, bound);

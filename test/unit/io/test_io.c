@@ -373,6 +373,63 @@ test_huge_pages(void)
 			"%s: closing leaves no buffer", method->name);
 }
 
+/* Reads through the page cache, of which sync finishes what it announced. */
+static void
+test_cached(void)
+{
+	FmsIoRequest requests[8];
+	FmsIoRequest *batch[8];
+	FmsIo		io;
+	char	   *memory;
+	uint32		group = 0;
+	bool		good = true;
+	int			pipe_ends[2];
+
+	fms_io_open(&io, choice);
+	memory = fms_io_map(&io, 8 * PIECE_BYTES, false);
+	for (int i = 0; i < 8; i++)
+	{
+		prepare(&requests[i], memory + i * PIECE_BYTES, i, false);
+		requests[i].cached = true;
+		requests[i].group = &group;
+		batch[i] = &requests[i];
+	}
+	fms_io_submit(&io, batch, 8);
+	if (method->submit_blocks)
+	{
+		for (int i = 0; i < 8; i++)
+			good = good && requests[i].state == FMS_IO_ANNOUNCED;
+		shim_ok(good && group == 8 && io.in_flight == 0,
+				"%s: reads are announced, none is in flight", method->name);
+		for (int i = 7; i >= 1; i--)
+			fms_io_finish_cached(&io, &requests[i]);
+		shim_ok(requests[1].state == FMS_IO_DONE && group == 1,
+				"%s: ... and finished from the page cache", method->name);
+		/* nothing of a pipe is in the page cache */
+		if (pipe(pipe_ends) != 0)
+			abort();
+		requests[0].fd = pipe_ends[0];
+		fms_io_finish_cached(&io, &requests[0]);
+		shim_ok(requests[0].state == FMS_IO_ANNOUNCED,
+				"%s: ... or stay announced", method->name);
+		close(pipe_ends[0]);
+		close(pipe_ends[1]);
+		requests[0].fd = fd;
+		fms_io_carry_out(&io, &requests[0]);
+	}
+	for (int i = 0; i < 8; i++)
+	{
+		wait_for(&io, &requests[i]);
+		good = good && requests[i].result == (int) PIECE_BYTES;
+	}
+	shim_ok(good && group == 0 && io.in_flight == 0,
+			"%s: all of them are done", method->name);
+	fms_io_submit(&io, batch, 8);
+	fms_io_close(&io);
+	shim_ok(io.in_flight == 0, "%s: closing waits for no announced read",
+			method->name);
+}
+
 static void
 test_method(const FmsIoMethod *which, FmsIoChoice how)
 {
@@ -383,6 +440,7 @@ test_method(const FmsIoMethod *which, FmsIoChoice how)
 	test_in_flight();
 	test_close();
 	test_files();
+	test_cached();
 	test_huge_pages();
 }
 

@@ -9,10 +9,10 @@
  *
  * Seen to fail with: the buckets' shift one too small; take_until() not
  * remembering what was taken; dealing words that are not in order of arrival;
- * digits one bit too narrow; ties not sorted after packing; a part of the key
- * one byte further on than it is; prefixes not restored after a sort by the
- * next ones; an outlier lost; outliers merged by their keys where the order
- * was lost; order that was lost taken for sorted.
+ * digits one bit too narrow; parts of keys lost; ties not sorted after
+ * packing; a part of the key one byte further on than it is; prefixes not
+ * restored after a sort by the next ones; an outlier lost; outliers merged by
+ * their keys where the order was lost; order that was lost taken for sorted.
  */
 #include "postgres.h"
 
@@ -140,7 +140,7 @@ typedef enum Shape
 {
 	RANDOM, FEW, EQUAL, TWO_CLUSTERS, ASCENDING, DESCENDING, NEARLY,
 	STRAYS, MANY_STRAYS, STRAYS_TOGETHER, ORDER_LOST,
-	DESCENDING_WITH_TIES, DATES, LONG_RANGE, ALIKE, SHAPES
+	DESCENDING_WITH_TIES, DATES, LONG_RANGE, ALIKE, SCATTERED, SHAPES
 } Shape;
 
 static const char *const shape_names[] = {
@@ -149,7 +149,7 @@ static const char *const shape_names[] = {
 	"ascending but for too many", "ascending but for some together",
 	"ascending, then random", "descending with ties",
 	"few bits around a power of two", "almost all of the bits",
-	"keys that begin alike"
+	"keys that begin alike", "bits here and there"
 };
 
 static uint64
@@ -188,6 +188,10 @@ prefix_at(Shape shape, Size i, Size n)
 			return shim_random() >> 6;
 		case ALIKE:
 			return UINT64CONST(0x436C65726B233030);
+		case SCATTERED:
+			return UINT64CONST(0x436C65726B233030) ^
+				(shim_random() & (n % 2 ? UINT64CONST(0x00FF0000F0010F0) :
+								  UINT64CONST(0x1010101010101010)));
 		default:
 			return shim_random();
 	}

@@ -98,8 +98,7 @@ test_words(int bytes, bool is_signed, bool descending)
 	int			other_records = 0;
 	int			i;
 
-	fms_word_type_init(&type, bytes, is_signed, descending,
-					   make_tuple(bytes));
+	fms_word_type_init(&type, bytes, is_signed, descending);
 	for (i = 0; i < ROUNDS; i++)
 	{
 		Datum		a = some_value(bytes);

@@ -13,7 +13,9 @@
  * one block, or not counting a block that was entered;
  * fms_first_key_file_read() not asking for the checksum; fms_first_key_pack()
  * taking a chain for a plain key, or the key of the chunk before for the one
- * before; fms_key_words_before_zeros() not seeing the last word.
+ * before; fms_key_words_before_zeros() not seeing the last word;
+ * fms_read_order_skip() going on by one row too many, or not counting rows
+ * behind the last first key; rows_before cut off at 16 bits.
  */
 #include "postgres.h"
 
@@ -88,12 +90,14 @@ typedef struct Block
 	uint32		nblocks;
 	uint32		tuple_bytes;
 	bool		exact;			/* the key decides: no tuple in first keys */
+	uint32		rows;			/* that begin in it */
 } Block;
 
 static uint64 counts[1 + FMS_NCOUNTERS];
 static FmsCounters *counters = (FmsCounters *) counts;
 static FmsFirstKeyStore *store;
 static FmsFirstKeys first_keys[MAX_RUNS];
+static uint32 last_rows[MAX_RUNS];
 static Block blocks[MAX_RUNS * MAX_BLOCKS];
 static int	nruns;
 static int	nblocks;			/* chains counted once */
@@ -150,7 +154,8 @@ note(const Block *block)
 	memcpy((char *) fms_record_tuple(record) + FMS_TUPLE_SKIPPED_BYTES,
 		   &block->words[2], sizeof(uint64));
 	fms_first_keys_note(store, &first_keys[block->run], record,
-						block->nblocks);
+						block->nblocks, last_rows[block->run]);
+	last_rows[block->run] = block->rows;
 	/* the store keeps nothing of the record */
 	memset(record, 0x55, size);
 	pfree(record);
@@ -185,7 +190,8 @@ make_runs(uint32 range, bool chains, bool long_keys, Size share_bytes)
 	prefix_decides = shim_below(3) == 0;
 	exact = !long_keys && shim_below(2) == 0;
 	memset(first_keys, 0, sizeof(first_keys));
-	store = fms_first_keys_create(NULL, counters, share_bytes);
+	memset(last_rows, 0, sizeof(last_rows));
+	store = fms_first_keys_create(NULL, counters, share_bytes, NULL);
 	for (run = 0; run < nruns; run++)
 	{
 		int			n = shim_below(5) == 0 ? (int) shim_below(3) :
@@ -207,6 +213,8 @@ make_runs(uint32 range, bool chains, bool long_keys, Size share_bytes)
 			first[i].tuple_bytes = FMS_TUPLE_SKIPPED_BYTES +
 				sizeof(uint64) +
 				(long_keys && shim_below(6) == 0 ? shim_below(20000) : 0);
+			first[i].rows = shim_below(50) ? 1 + shim_below(5) :
+				70000 + shim_below(70000);
 		}
 		qsort(first, n, sizeof(Block), compare_blocks);
 		for (i = 0; i < n; i++)
@@ -409,6 +417,70 @@ goes_on_from_last_keys(const FmsFirstKeys *const *all, int n)
 	return passed;
 }
 
+/*
+ * Where a merge begins that does not want the first `rows` rows.  By the
+ * sorted list: all blocks before block `last` have that many rows at most, and
+ * each run begins at its last block up to `last`.
+ */
+static bool
+skips(const FmsFirstKeys *const *all, uint64 rows)
+{
+	FmsPosition from[MAX_RUNS];
+	uint32		expected[MAX_RUNS] = {0};
+	uint32		chain[MAX_RUNS] = {0};	/* the run's last one */
+	uint32		chain_rows[MAX_RUNS] = {0};
+	uint64		before = 0;
+	uint64		skipped = 0;
+	bool		passed;
+	uint64		result;
+	int			last = -1;
+	int			i;
+
+	for (i = 0; i < nblocks; before += blocks[i++].rows)
+	{
+		if (before <= rows &&
+			(by == FMS_ORDER_BY_FIRST_KEYS || blocks[i].position > 0))
+			last = i;
+	}
+	for (i = 0; i <= last; i++)
+	{
+		const Block *block = &blocks[i];
+
+		expected[block->run] += chain[block->run];
+		skipped += chain_rows[block->run];
+		chain[block->run] = block->nblocks;
+		chain_rows[block->run] = block->rows;
+	}
+	result = fms_read_order_skip(store, by, nruns, all, last_rows, rows, from);
+	passed = result == skipped;
+	for (i = 0; i < nruns; i++)
+		passed = passed && from[i].record == -1 &&
+			from[i].block == expected[i];
+	if (!passed)
+		shim_note("skipping %llu rows: %llu, not %llu, at entry %d of %d",
+				  (unsigned long long) rows, (unsigned long long) result,
+				  (unsigned long long) skipped, last, nblocks);
+	return passed;
+}
+
+/* Any number of rows, those of some blocks exactly, all, and more. */
+static bool
+skips_any_rows(const FmsFirstKeys *const *all)
+{
+	uint64		total = 0;
+	int			i;
+
+	for (i = 0; i < nblocks; total += blocks[i++].rows)
+	{
+		if (shim_below(nblocks / 4 + 1) == 0 &&
+			!(skips(all, total) && skips(all, total + shim_below(3)) &&
+			  (total == 0 || skips(all, total - 1))))
+			return false;
+	}
+	return skips(all, total) && skips(all, total + 1) &&
+		(total == 0 || skips(all, total - 1));
+}
+
 static bool
 goes_well(uint32 range, bool chains, bool long_keys, Size share_bytes)
 {
@@ -455,6 +527,7 @@ goes_well(uint32 range, bool chains, bool long_keys, Size share_bytes)
 		passed = by == FMS_ORDER_BY_LAST_KEYS ?
 			goes_on_from_last_keys(all, n) : goes_on_from(all, n);
 	}
+	passed = passed && skips_any_rows(all);
 	forget_runs();
 	return passed;
 }
@@ -599,6 +672,13 @@ stands_for(const FmsRecord *first_key, const FmsRecord *record)
 			   record->tuple_bytes - FMS_TUPLE_SKIPPED_BYTES) == 0;
 }
 
+/* Few in most blocks, and more than 16 bits hold. */
+static uint32
+rows_of_block(int i)
+{
+	return i % 9 ? i % 9 : 65535 + i % 4 * 100000;
+}
+
 /* Keys of all lengths come back as they were noted. */
 static bool
 keys_come_back(Size share_bytes)
@@ -609,25 +689,28 @@ keys_come_back(Size share_bytes)
 	FmsFirstKeyReader *reader;
 	const FmsRecord *first_key;
 	uint32		covered;
+	uint32		rows;
 	int			same = 0;
 	int			i;
 
-	store = fms_first_keys_create(NULL, counters, share_bytes);
+	store = fms_first_keys_create(NULL, counters, share_bytes, NULL);
 	for (i = 0; i < n; i++)
 	{
 		records[i] = next_record(i > 0 ? records[i - 1] : NULL);
-		fms_first_keys_note(store, &run, records[i], 1 + i % 7 / 6);
+		fms_first_keys_note(store, &run, records[i], 1 + i % 7 / 6,
+							rows_of_block(i));
 	}
 	fms_first_keys_finish(store, &run);
 
-	reader = fms_first_key_reader_open(store, &run);
+	reader = fms_first_key_reader_open(store->file, &run);
 	for (i = 0; i < n; i++)
 	{
-		first_key = fms_first_key_reader_next(reader, &covered);
-		if (first_key && covered == (uint32) (1 + i % 7 / 6))
+		first_key = fms_first_key_reader_next(reader, &covered, &rows);
+		if (first_key && covered == (uint32) (1 + i % 7 / 6) &&
+			rows == rows_of_block(i))
 			same += stands_for(first_key, records[i]);
 	}
-	if (fms_first_key_reader_next(reader, &covered))
+	if (fms_first_key_reader_next(reader, &covered, &rows))
 		same = -1;
 	fms_first_key_reader_close(reader);
 	for (i = 0; i < n; i++)

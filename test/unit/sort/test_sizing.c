@@ -1,5 +1,7 @@
 /* links: order/ sort/sizing merge/ merge/modes/ */
-/* links: formation/run tape/compressed_chunk tape/write_buffer */
+/* links: formation/cutoff formation/run tape/compressed_chunk */
+/* links: tape/packed_record */
+/* links: tape/write_buffer */
 /* links: io/ base/device */
 /*
  * The invariants of sizing.c over a grid of settings: no more memory than
@@ -28,6 +30,10 @@ NEVER_CALLED(int, fms_keys_compare_columns,
 NEVER_CALLED(const FmsRecord *, fms_keys_make_first_key,
 			 (FmsKeys *keys, const FmsRecord *record))
 NEVER_CALLED(bool, fms_keys_prefix_decides, (const FmsKeys *keys))
+NEVER_CALLED(const FmsWordType *, fms_keys_word_type, (const FmsKeys *keys))
+NEVER_CALLED(void, fms_keys_encode_tuple,
+			 (FmsKeys *keys, MinimalTuple tuple, Size tuple_bytes,
+			  FmsKeyImage *image))
 NEVER_CALLED(uint64, fms_formation_count, (const FmsFormation *formation))
 NEVER_CALLED(const FmsRecord *, fms_formation_get,
 			 (const FmsFormation *formation, uint64 position))

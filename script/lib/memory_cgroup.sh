@@ -54,9 +54,16 @@ memory_cgroup_enter() {
 }
 
 memory_cgroup_restart() {
-    echo "$BASHPID" >"$MEMORY_CGROUP/cgroup.procs" &&
-        as_server_user "$(pg_config --bindir)/pg_ctl" restart --wait --silent \
-            --pgdata="$CLUSTER_DIR/data" --log="$CLUSTER_DIR/server.log"
+    echo "$BASHPID" >"$MEMORY_CGROUP/cgroup.procs" && cluster_restart
+}
+
+# Gives an empty group to the server's user; FMSORT_MEMORY_GROUP names it.
+memory_cgroup_give() {
+    memory_cgroup_find
+    [[ -n $MEMORY_CGROUP ]] || return 0
+    at_exit memory_cgroup_remove
+    give_to_server_user -R "$MEMORY_CGROUP"
+    export FMSORT_MEMORY_GROUP=$MEMORY_CGROUP
 }
 
 # memory_cgroup_limit MEGABYTES or max.  What is over is dropped at once.
