@@ -72,7 +72,7 @@ ordered_node(Path *path, Path ***input)
 	return 0;
 }
 
-/* What the sort returns, from a parallel sort; NULL if it cannot be parallel. */
+/* What the Sort returns, from a parallel one; NULL if there can be none. */
 static Path *
 parallel_sort(PlannerInfo *root, const SortPath *sort, double limit_tuples)
 {
