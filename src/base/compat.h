@@ -247,6 +247,20 @@ fms_collation_icu(Oid collation)
 #define T_FmsUniquePath		T_UpperUniquePath
 #endif
 
+/* Does a Merge Append prune partitions when it runs? */
+#if PG_VERSION_NUM >= 180000
+#define FMS_PRUNES(merge)	((merge)->part_prune_index >= 0)
+#else
+#define FMS_PRUNES(merge)	((merge)->part_prune_info != NULL)
+#endif
+
+/* Whose a WaitEventSet is. */
+#if PG_VERSION_NUM >= 170000
+#define FMS_WAIT_EVENT_SET_OWNER	CurrentResourceOwner
+#else
+#define FMS_WAIT_EVENT_SET_OWNER	CurrentMemoryContext
+#endif
+
 /* The parameters of ExceptionalCondition(), which unit tests define. */
 #if PG_VERSION_NUM >= 160000
 #define FMS_ASSERT_FAILED_PARAMS \

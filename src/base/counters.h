@@ -114,13 +114,15 @@ typedef enum FmsCompressReason
 	COUNTER(LAST_GROUP, NUMBER, LAST, NONE, NULL, NULL) \
 	COUNTER(TUPLES, NUMBER, SUM, LOG, "Rows", "tuples") \
 	/* what was not done: rows beyond a bound; rows, and blocks of the */ \
-	/* last merge, before the first row wanted */ \
+	/* last merge, before the first row wanted; rows of a group */ \
 	COUNTER(ROWS_REFUSED, NUMBER, SUM, LESS, "Rows Refused", \
 			"rows_refused") \
 	COUNTER(ROWS_SKIPPED, NUMBER, SUM, LESS, "Rows Skipped", \
 			"rows_skipped") \
 	COUNTER(BLOCKS_SKIPPED, NUMBER, SUM, LESS, "Blocks Skipped", \
 			"blocks_skipped") \
+	COUNTER(DUPLICATES_DROPPED, NUMBER, SUM, LESS, "Duplicates Dropped", \
+			"duplicates_dropped") \
 	/* bytes of tuples and entries: in memory when the input ended; if */ \
 	/* memory had held them all; merged from memory, not written */ \
 	COUNTER(MEMORY_BYTES, NUMBER, MAX, NONE, NULL, NULL) \

@@ -49,6 +49,10 @@ begin_runs(CustomScanState *css, EState *estate, int eflags)
 	CustomScan *plan = (CustomScan *) css->ss.ps.plan;
 
 	(void) fms_plan_read(plan, &state->spec);
+	/* the first rows of all: the leader has made that a bound */
+	if (state->spec.limit.counts == FMS_GROUP_ROWS &&
+		state->spec.limit.columns == 0)
+		state->spec.limit.counts = FMS_GROUP_ALL;
 	state->nworkers = -1;
 	outerPlanState(css) = ExecInitNode(outerPlan(plan), estate, eflags);
 }

@@ -30,6 +30,7 @@ static bool parallel_setting = true;
 static bool materialize_setting = false;
 static bool cutoff_setting = true;
 static bool skip_setting = true;
+static bool group_filter_setting = true;
 static int	log_min_duration_setting = -1;
 
 #define SETTING_VALUE(choice, name)	{name, choice, false},
@@ -153,6 +154,12 @@ fms_settings_define(void)
 							 &cutoff_setting, true,
 							 PGC_SUSET, GUC_NOT_IN_SAMPLE | GUC_EXPLAIN,
 							 NULL, NULL, NULL);
+	DefineCustomBoolVariable("fmsort.debug_group_filter",
+							 "Whether sorts drop rows of a group that their parent does not want.",
+							 "\"off\" is there to compare with.",
+							 &group_filter_setting, true,
+							 PGC_SUSET, GUC_NOT_IN_SAMPLE | GUC_EXPLAIN,
+							 NULL, NULL, NULL);
 	DefineCustomBoolVariable("fmsort.debug_materialize",
 							 "Whether sorts that spill write their result to disk before they return it.",
 							 "It doubles what they write and read: for comparison only.",
@@ -178,6 +185,12 @@ bool
 fms_settings_parallel(void)
 {
 	return parallel_setting;
+}
+
+bool
+fms_settings_group_filter(void)
+{
+	return group_filter_setting;
 }
 
 int

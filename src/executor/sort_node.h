@@ -52,25 +52,34 @@ extern void fms_add_parallel_paths(PlannerInfo *root, UpperRelationKind stage,
 
 /* ---- plan.c: the node in a plan tree ---- */
 
-/* Makes the node known to the server, once a process. */
+/* Makes our nodes known to the server, once a process. */
 extern void fms_plan_register(void);
 
 /*
  * A node that does what a Sort or Incremental Sort would do above `child`.
- * It shares the Sort's lists.  below_gather: parallel workers may run it, and
- * report what they did.
+ * It shares the Sort's lists.  parent: whose rows the sort's become, or NULL.
+ * below_gather: parallel workers may run it, and report what they did.
  */
 extern Plan *fms_plan_from_sort(const Sort *sort, Plan *child,
-								bool below_gather);
+								const Plan *parent, bool below_gather);
 
 /*
  * What does a Gather Merge's work above a Sort of `child`: the FMSort, above a
- * Gather of nodes that form runs.  Takes ids for new nodes from *next_node_id.
+ * Gather of nodes that form runs.  parent: as above.  Takes ids for new nodes
+ * from *next_node_id.
  */
 extern Plan *fms_plan_from_gather_merge(const GatherMerge *merge, Plan *child,
+										const Plan *parent,
 										int *next_node_id);
 
-/* Is it an FMSort? */
+/*
+ * An FMSort Merge node (shards/) that does what a Merge Append would do above
+ * these children.  It shares the Merge Append's lists.
+ */
+extern Plan *fms_plan_from_merge_append(const MergeAppend *merge,
+										List *children);
+
+/* Is it an FMSort node? */
 extern bool fms_plan_is_ours(const Plan *plan);
 
 /* Does it form the runs of an FMSort above? */

@@ -95,7 +95,7 @@ extern void fms_run_writer_destroy(FmsRunWriter *writer);
 extern void fms_run_begin(FmsRunWriter *writer, FmsRun *run, uint32 id,
 						  uint32 level, bool compressed, FmsCutoff *cutoff);
 
-/* Appends a record not less than the last one, unless beyond the cutoff. */
+/* Appends a record not less than the last one, if cutoff and filter let it. */
 extern void fms_run_append(FmsRunWriter *writer, const FmsRecord *record);
 
 /* Ends the run, which fms_run_flush() makes readable.  Returns its records. */

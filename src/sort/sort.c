@@ -85,7 +85,8 @@ struct FmsSort
 	FmsHistory *history;		/* NULL: only forwards */
 
 	uint64		count;			/* tuples to be had: those in memory or on
-								 * disk, and nulls */
+								 * disk, and nulls; with a filter more than
+								 * that until the merge ends */
 	uint64		nulls;			/* of words; its own are not counted before the
 								 * end of the input */
 	uint64		nulls_at;		/* position of the first one */
@@ -467,11 +468,13 @@ fms_sort_perform(FmsSort *sort)
 		finish_spilling(sort);
 	else
 		finish_in_memory(sort, loading_us);
-	fms_count_set(sort->counters, FMS_COUNT_ROWS_REFUSED, sort->tuples -
-				  sort->count - sort->nulls);
-	/* runs may have more */
 	if (sort->options.bound > 0)
+	{
+		fms_count_set(sort->counters, FMS_COUNT_ROWS_REFUSED, sort->tuples -
+					  sort->count - sort->nulls);
+		/* runs may have more */
 		sort->count = Min(sort->count, sort->options.bound);
+	}
 	place_nulls(sort);
 	fms_count_set(sort->counters, FMS_COUNT_INPUT_BYTES, sort->input_bytes);
 	MemoryContextSwitchTo(caller);
@@ -486,7 +489,7 @@ next_merged(FmsSort *sort, uint64 position)
 	if (position != sort->merged)
 		fms_spill_move(sort->spill, sort->merged, position);
 	tuple = fms_spill_next(sort->spill);
-	if (tuple == NULL)
+	if (tuple == NULL && fms_keys_group_filter(sort->keys) == NULL)
 		elog(ERROR, "the merge ended before tuple " UINT64_FORMAT, position);
 	sort->merged = position + 1;
 	return tuple;
@@ -510,6 +513,7 @@ values_before(const FmsSort *sort, uint64 position)
 		position - Min(position - sort->nulls_at, sort->nulls);
 }
 
+/* NULL: the filter has dropped all values from there on. */
 static MinimalTuple
 tuple_at(FmsSort *sort, uint64 position)
 {
@@ -551,8 +555,18 @@ fms_sort_get(FmsSort *sort, bool forward)
 {
 	if (unlikely(!forward))
 		return get_backward(sort);
-	if (sort->position < sort->count)
-		return tuple_at(sort, sort->position++);
+	while (sort->position < sort->count)
+	{
+		MinimalTuple tuple = tuple_at(sort, sort->position);
+
+		if (likely(tuple))
+		{
+			sort->position++;
+			return tuple;
+		}
+		sort->nulls_at = Min(sort->nulls_at, sort->position);
+		sort->count = values_before(sort, sort->position) + sort->nulls;
+	}
 	sort->at_end = true;
 	return NULL;
 }
@@ -625,11 +639,22 @@ fms_sort_end(FmsSort *sort)
 #endif
 }
 
+static void
+count_dropped(FmsSort *sort)
+{
+	FmsGroupFilter *filter = fms_keys_group_filter(sort->keys);
+
+	if (filter)
+		fms_count(sort->counters, FMS_COUNT_DUPLICATES_DROPPED,
+				  fms_group_filter_dropped(filter));
+}
+
 void
 fms_sort_count(FmsSort *sort)
 {
 	if (sort->phase == FMS_PHASE_LOADING)
 		(void) count_input(sort);
+	count_dropped(sort);
 	if (sort->spill)
 		fms_spill_count(sort->spill);
 }
@@ -709,6 +734,7 @@ fms_sort_hand_over(FmsSort *sort)
 	fms_count_set(sort->counters, FMS_COUNT_INPUT_BYTES, sort->input_bytes);
 	fms_count_set(sort->counters, FMS_COUNT_METHOD,
 				  FMS_METHOD_EXTERNAL_MERGE);
+	count_dropped(sort);
 	part->tuples = sort->tuples;
 	part->input_bytes = sort->input_bytes;
 	part->count = sort->count;

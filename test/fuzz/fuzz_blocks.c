@@ -39,6 +39,7 @@
 #include "storage/fd.h"
 
 #include "merge/merge.h"
+#include "no_filter.h"
 #include "shim.h"
 #include "tape/block.h"
 

@@ -152,7 +152,14 @@ my $sorted = 'SELECT * FROM t ORDER BY k';
 
 check_fields('external', '', $sorted,
 	{ %always, %analyzed, %timed, %external, %external_timed },
-	{ 'Compression' => undef });
+	{ 'Compression' => undef, 'Duplicates Dropped' => undef });
+check_fields(
+	'one row a group', '',
+	'SELECT DISTINCT ON (k) * FROM t ORDER BY k',
+	{   %always, %analyzed, %timed, %external, %external_timed,
+		'Duplicates Dropped' => $count
+	},
+	{});
 check_fields('compressed', 'SET fmsort.compression = on;', $sorted,
 	{   %always, %analyzed, %timed, %external, %external_timed,
 		'Compression' => qr/[1-9]\.\d+/

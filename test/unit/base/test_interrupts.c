@@ -30,6 +30,7 @@
 #include "keys/key_columns.h"
 #include "formation/formation.h"
 #include "order/read_order.h"
+#include "no_filter.h"
 #include "shim.h"
 #include "work.h"
 
