@@ -230,6 +230,9 @@ endif
 demo: ## sort TPC-H's orders with and without fmsort; SF=0.1 is quicker
 	@script/demo
 
+demo-shards: ## sort orders on several servers, asked in turn and at the same time
+	@script/demo-shards
+
 test: ## build with assertions, install, run the tests
 	@script/test
 
@@ -264,7 +267,10 @@ BENCH_paired = tuplesort/paired
 BENCH_small = small/sorts
 BENCH_pgbench = small/pgbench
 BENCH_temp-space = temp-space
+BENCH_shards = shards/run
 BENCH_less = less
+BENCH_parallel = parallel
+BENCH_tpch = tpch/plans
 
 bench-tuplesort: ## whole queries beside PostgreSQL's sort, an hour or two
 bench-zoo: ## the same on slowed devices, as root, half an hour
@@ -278,8 +284,11 @@ bench-cancel: ## how long a cancelled sort goes on, an hour
 bench-paired: ## an older fmsort (OLD=COMMIT) beside this one, an hour
 bench-small: ## processor time of sorts from 3 to 1.5 million rows, 20 minutes
 bench-pgbench: ## processor time of small sorts under pgbench, 10 minutes
+bench-shards: ## shards beside PostgreSQL's Merge Append, 10 minutes
 bench-temp-space: ## temporary space beside PostgreSQL's sort, a minute
+bench-parallel: ## parallel sorts beside one process and PostgreSQL's, an hour
 bench-less: ## sorts that do less than sort everything, half an hour
+bench-tpch: ## TPC-H's queries whose plans fmsort.parallel changes, 10 minutes
 
 bench-%: FORCE
 	@test/bench/$(or $(BENCH_$*),$(error there is no benchmark '$*'))
@@ -314,5 +323,5 @@ have-libraries:
 
 FORCE:
 
-.PHONY: demo test fuzz coverage lint dist deb bench calibrate-report help \
+.PHONY: demo demo-shards test fuzz coverage lint dist deb bench calibrate-report help \
 	bench-papers-quick clean-build have-libraries FORCE

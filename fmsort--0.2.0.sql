@@ -24,6 +24,7 @@ CREATE FUNCTION fmsort_last_sort(
 	OUT rows_refused bigint,
 	OUT rows_skipped bigint,
 	OUT blocks_skipped bigint,
+	OUT duplicates_dropped bigint,
 	OUT bytes_spilled bigint,
 	OUT reads bigint,
 	OUT read_batches bigint,
@@ -40,7 +41,7 @@ AS 'MODULE_PATHNAME', 'fmsort_last_sort'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION fmsort_last_sort() IS
-'One row for each sort that fmsort ran in the last statement of this session that sorted (its last 64 sorts): method, space (kB), merge mode, runs formed, merge passes, blocks written by run formation and their size (bytes), assist blocks, I/O, times (milliseconds; input and merge times are estimated from samples), tuples, those refused because a LIMIT does not need them, tuples and blocks skipped because of an OFFSET or MOVE, bytes and I/O requests, how many times smaller compression made what was written (1: nothing was compressed); work_mem (kB), the least work_mem with which it would have taken one pass or stayed in memory, and why it did what it did. No row if nothing was sorted. Raises no errors.';
+'One row for each sort that fmsort ran in the last statement of this session that sorted (its last 64 sorts): method, space (kB), merge mode, runs formed, merge passes, blocks written by run formation and their size (bytes), assist blocks, I/O, times (milliseconds; input and merge times are estimated from samples), tuples, those refused because a LIMIT does not need them, tuples and blocks skipped because of an OFFSET or MOVE, those of a group that the parent did not want, bytes and I/O requests, how many times smaller compression made what was written (1: nothing was compressed); work_mem (kB), the least work_mem with which it would have taken one pass or stayed in memory, and why it did what it did. No row if nothing was sorted. Raises no errors.';
 
 CREATE FUNCTION fmsort_last_sort_clear()
 RETURNS void
@@ -316,6 +317,7 @@ CREATE FUNCTION fmsort_stat(
 	OUT rows_refused bigint,
 	OUT rows_skipped bigint,
 	OUT blocks_skipped bigint,
+	OUT duplicates_dropped bigint,
 	OUT io_uring_refused bigint,
 	OUT direct_io_refused bigint,
 	OUT block_size_lowered bigint,
@@ -337,7 +339,7 @@ SELECT s.datid, d.datname, s.sorts, s.sorts_in_memory, s.sorts_top_n,
 	s.reads, s.read_batches, s.writes, s.run_formation_ms, s.input_ms,
 	s.block_order_ms, s.merge_ms, s.blocked_ms, s.spills_avoided,
 	s.bytes_kept, s.rows_refused, s.rows_skipped, s.blocks_skipped,
-	s.io_uring_refused, s.direct_io_refused,
+	s.duplicates_dropped, s.io_uring_refused, s.direct_io_refused,
 	s.block_size_lowered, s.left_to_server, s.left_to_extensions,
 	s.fallbacks, s.stats_since
 FROM @extschema@.fmsort_stat() s

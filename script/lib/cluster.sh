@@ -71,17 +71,26 @@ EOF
     (($# == 0)) || printf '%s\n' "$@"
 }
 
-# cluster_create ['name = value'...]: runs initdb, configures and starts it.
-cluster_create() {
-    local bin
+# server_create DATA LOG ['name = value'...]: runs initdb, configures and starts
+# it, with its data and its log below the cluster's directory.
+server_create() {
+    local bin data=$CLUSTER_DIR/$1 log=$CLUSTER_DIR/$2
     bin=$(pg_config --bindir)
 
-    as_server_user "$bin/initdb" --pgdata="$CLUSTER_DIR/data" --auth=trust \
+    as_server_user "$bin/initdb" --pgdata="$data" --auth=trust \
         --username="$CLUSTER_USER" --locale=C.UTF-8 --encoding=UTF8 --no-sync &&
-        cluster_configure "$@" >>"$CLUSTER_DIR/data/postgresql.conf" &&
+        cluster_configure "${@:3}" >>"$data/postgresql.conf" &&
         as_server_user "$bin/pg_ctl" start --wait --silent \
             -p "${CLUSTER_POSTGRES:-$bin/postgres}" \
-            --pgdata="$CLUSTER_DIR/data" --log="$CLUSTER_DIR/server.log"
+            --pgdata="$data" --log="$log"
+}
+
+server_stop() {
+    local data=$CLUSTER_DIR/$1
+
+    [[ -e $data/postmaster.pid ]] || return 0
+    as_server_user "$(pg_config --bindir)/pg_ctl" stop --silent \
+        --mode=immediate --pgdata="$data" >/dev/null
 }
 
 cluster_restart() {
@@ -93,7 +102,8 @@ cluster_restart() {
 # cluster_start ['name = value'...]
 cluster_start() {
     cluster_make_dir
-    step "Starting a throw-away cluster in $CLUSTER_DIR" cluster_create "$@"
+    step "Starting a throw-away cluster in $CLUSTER_DIR" \
+        server_create data server.log "$@"
 
     export PGHOST=$CLUSTER_DIR PGPORT=5432 PGUSER=$CLUSTER_USER
     export PGDATABASE=postgres
@@ -110,10 +120,7 @@ cluster_remove() {
         cluster_explain
         return
     fi
-    if [[ -e $data/postmaster.pid ]]; then
-        as_server_user "$(pg_config --bindir)/pg_ctl" stop --silent \
-            --mode=immediate --pgdata="$data" >/dev/null
-    fi
+    server_stop data
     rm -rf "$CLUSTER_DIR"
 }
 

@@ -9,7 +9,7 @@
  * does, and tells the FMSort nodes which Limit is above them:
  *
  *	  Limit -> Result, SubqueryScan without a condition, Append,
- *			   MergeAppend, Gather, GatherMerge -> ... -> FMSort
+ *			   MergeAppend, FMSort Merge, Gather, GatherMerge -> ... -> FMSort
  *
  * The node reads the Limit when it loads: then the Limit has computed its
  * count with the parameters of this execution.
@@ -26,6 +26,7 @@
 #include "nodes/nodeFuncs.h"
 
 #include "executor/sort_node.h"
+#include "shards/shards.h"
 
 /*
  * Sets the bound of the sorts whose tuples are all among those that the
@@ -47,6 +48,8 @@ pass_on(PlanState *planstate, LimitState *limit, uint64 tuples)
 		case T_CustomScanState:
 			if (fms_plan_is_ours(planstate->plan))
 				fms_node_set_bound(planstate, limit, tuples);
+			else
+				children = fms_merge_children(planstate, &n);
 			break;
 		case T_AppendState:
 			children = ((AppendState *) planstate)->appendplans;

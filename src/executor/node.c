@@ -62,6 +62,7 @@ typedef struct FmsSortState
 	FmsKeySpec	spec;
 	FmsGroups  *groups;			/* NULL: the input is in no order */
 	int			presorted;		/* columns */
+	PlanState  *gather;			/* child, if it forms runs; else NULL */
 
 	int			eflags;			/* what the parents may ask for */
 	LimitState *limit;			/* NULL: see bound */
@@ -113,8 +114,17 @@ begin_node(CustomScanState *css, EState *estate, int eflags)
 	plan->scan.plan.targetlist = state->targetlist;
 	state->presorted = fms_plan_read(plan, &state->spec);
 	state->eflags = eflags & FLAGS_OF_SORTS;
+	/* the first rows of all: a bound */
+	if (state->spec.limit.counts == FMS_GROUP_ROWS &&
+		state->spec.limit.columns == 0)
+	{
+		state->bound = state->spec.limit.wanted;
+		state->spec.limit.counts = FMS_GROUP_ALL;
+	}
 	outerPlanState(css) = ExecInitNode(outerPlan(plan), estate,
 									   eflags & ~FLAGS_OF_SORTS);
+	if (fms_runs_are_below(outerPlanState(css)))
+		state->gather = outerPlanState(css);
 	desc = ExecGetResultType(outerPlanState(css));
 
 	/*
@@ -257,10 +267,12 @@ prepare_sort(FmsSortState *state)
 		options.mode = FMS_MODE_FMSORT;
 	options.backward = (state->eflags & EXEC_FLAG_BACKWARD) != 0;
 	options.marks = (state->eflags & EXEC_FLAG_MARK) != 0;
-	options.expected_tuples = outerPlan(plan)->plan_rows;
+	options.expected_tuples = plan->plan_rows;
 	options.presorted = state->groups != NULL;
 	options.earlier_tuples = earlier;
 	options.bound = bound;
+	if (state->gather)
+		options.workers = ((Gather *) state->gather->plan)->num_workers;
 
 	caller = MemoryContextSwitchTo(estate->es_query_cxt);
 	state->counters = fms_progress_begin();
@@ -309,7 +321,11 @@ load(FmsSortState *state)
 	prepare_sort(state);
 	state->started = true;
 	estate->es_direction = ForwardScanDirection;
+	if (state->gather)
+		fms_runs_begin(state->gather, state->sort, state->counters);
 	put_tuples(state);
+	if (state->gather)
+		fms_runs_end(state->gather);
 	fms_sort_perform(state->sort);
 	estate->es_direction = direction;
 	state->loaded = true;

@@ -13,11 +13,30 @@
  * the child's columns.  custom_private has a copy of the Sort with its keys
  * alone, as a node that the server copies and sends to parallel workers.
  *
+ * Unique and Group want one row of each group of equal rows.  So do, or k of
+ * them, a run condition row_number(), rank() or dense_rank() <= k of the top
+ * WindowAgg, which reads rows beyond it, but does not return them.  It must
+ * have no other window function, which might count these rows, and evaluate
+ * nothing volatile for them.
+ *
+ * Likewise a CustomScan "FMSort Merge" in place of a Merge Append: lefttree is
+ * its first child, to which the target list refers; custom_plans are the
+ * others, and custom_private is the Merge Append without its children.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
+#include "access/stratnum.h"
+#include "catalog/pg_opfamily_d.h"
+#include "optimizer/clauses.h"
+#include "optimizer/optimizer.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+
+#include "executor/settings.h"
 #include "executor/sort_node.h"
+#include "shards/shards.h"
 
 /*
  * Number of the format of custom_private, and of the meaning of FmsCounters: a
@@ -33,10 +52,35 @@ static const CustomScanMethods plan_methods = {
 	.CreateCustomScanState = fms_node_create_state
 };
 
+static const CustomScanMethods runs_methods = {
+	.CustomName = FMS_RUNS_NODE_NAME,
+	.CreateCustomScanState = fms_runs_create_state
+};
+
+static const CustomScanMethods merge_methods = {
+	.CustomName = FMS_MERGE_NAME,
+	.CreateCustomScanState = fms_merge_create_state
+};
+
 void
 fms_plan_register(void)
 {
 	RegisterCustomScanMethods(&plan_methods);
+	RegisterCustomScanMethods(&runs_methods);
+	RegisterCustomScanMethods(&merge_methods);
+}
+
+/* A node in the place of `plan`, above `child`. */
+static CustomScan *
+node_in_place(const Plan *plan, Plan *child, const CustomScanMethods *methods)
+{
+	CustomScan *node = makeNode(CustomScan);
+
+	node->scan.plan = *plan;
+	node->scan.plan.type = T_CustomScan;
+	node->scan.plan.lefttree = child;
+	node->methods = methods;
+	return node;
 }
 
 /* A copy of the Sort that has only its keys. */
@@ -53,29 +97,248 @@ keys_of(const Sort *sort)
 	return keys;
 }
 
-Plan *
-fms_plan_from_sort(const Sort *sort, Plan *child, bool below_gather)
+/* Are these the columns of the Sort from column `first` on, and equality? */
+static bool
+are_sorted(const Sort *sort, int first, int ncolumns,
+		   const AttrNumber *columns, const Oid *operators,
+		   const Oid *collations)
 {
-	CustomScan *node = makeNode(CustomScan);
+	int			i;
 
-	node->scan.plan = sort->plan;
-	node->scan.plan.type = T_CustomScan;
-	node->scan.plan.lefttree = child;
+	for (i = 0; i < ncolumns && first + i < sort->numCols; i++)
+	{
+		Oid			order = sort->sortOperators[first + i];
+
+		if (columns[i] != sort->sortColIdx[first + i] ||
+			collations[i] != sort->collations[first + i] ||
+			operators[i] != get_equality_op_for_ordering_op(order, NULL))
+			break;
+	}
+	return i == ncolumns;
+}
+
+/* Sets the limit of a WindowAgg's run condition; returns false if none. */
+static bool
+read_window(const WindowAgg *window, const Sort *sort, FmsGroupLimit *limit)
+{
+	Node	   *list = (Node *) window->plan.targetlist;
+	const OpExpr *test = list_length(window->runConditionOrig) == 1 ?
+		linitial(window->runConditionOrig) : NULL;
+	bool		is_test = test && IsA(test, OpExpr) &&
+		IsA(linitial(test->args), WindowFunc) &&
+		IsA(lsecond(test->args), Const);
+	const Const *k = is_test ? lsecond(test->args) : NULL;
+	Oid			function;
+	int			strategy;
+	int64		wanted;
+
+	if (!is_test || k->constisnull || !window->topWindow ||
+		window->startOffset || window->endOffset ||
+		contain_volatile_functions(list) ||
+		find_window_functions(list, window->winref)->numWindowFuncs != 1)
+		return false;
+	function = ((const WindowFunc *) linitial(test->args))->winfnoid;
+	strategy = get_op_opfamily_strategy(test->opno, INTEGER_BTREE_FAM_OID);
+	/* a Datum has smaller integers extended */
+	wanted = DatumGetInt64(k->constvalue);
+	if (strategy == BTLessStrategyNumber)
+		wanted -= wanted > 0;
+	else if (strategy != BTLessEqualStrategyNumber)
+		return false;
+	limit->columns = window->partNumCols;
+	limit->wanted = Max(wanted, 1);
+	limit->counts = function == F_ROW_NUMBER ? FMS_GROUP_ROWS :
+		function == F_RANK_ ? FMS_GROUP_RANKS :
+		function == F_DENSE_RANK_ ? FMS_GROUP_DENSE_RANKS : FMS_GROUP_ALL;
+	return wanted <= PG_INT32_MAX &&
+		are_sorted(sort, 0, window->partNumCols, window->partColIdx,
+				   window->partOperators, window->partCollations) &&
+		(function == F_ROW_NUMBER ||
+		 (window->partNumCols + window->ordNumCols == sort->numCols &&
+		  are_sorted(sort, window->partNumCols, window->ordNumCols,
+					 window->ordColIdx, window->ordOperators,
+					 window->ordCollations)));
+}
+
+/* What of each group does the parent, which may be NULL, want? */
+static FmsGroupLimit
+limit_of(const Plan *parent, const Sort *sort)
+{
+	FmsGroupLimit limit = {.counts = FMS_GROUP_ROWS,.wanted = 1};
+	bool		found = false;
+
+	if (parent == NULL || !fms_settings_group_filter())
+		return (FmsGroupLimit) {0};
+	if (IsA(parent, Unique))
+	{
+		const Unique *unique = (const Unique *) parent;
+
+		limit.columns = unique->numCols;
+		found = are_sorted(sort, 0, unique->numCols, unique->uniqColIdx,
+						   unique->uniqOperators, unique->uniqCollations);
+	}
+	else if (IsA(parent, Group))
+	{
+		const Group *group = (const Group *) parent;
+
+		limit.columns = group->numCols;
+		found = are_sorted(sort, 0, group->numCols, group->grpColIdx,
+						   group->grpOperators, group->grpCollations);
+	}
+	else if (IsA(parent, WindowAgg))
+		found = read_window((const WindowAgg *) parent, sort, &limit);
+	return found ? limit : (FmsGroupLimit) {0};
+}
+
+Plan *
+fms_plan_from_sort(const Sort *sort, Plan *child, const Plan *parent,
+				   bool below_gather)
+{
+	CustomScan *node = node_in_place(&sort->plan, child, &plan_methods);
+	FmsGroupLimit limit = limit_of(parent, sort);
+
 	node->scan.plan.parallel_aware = below_gather;
 	/* like an Incremental Sort, a node of presorted input has only a group */
 	node->flags = IsA(sort, IncrementalSort) ? 0 :
 		CUSTOMPATH_SUPPORT_BACKWARD_SCAN | CUSTOMPATH_SUPPORT_MARK_RESTORE;
-	node->custom_private = list_make2(list_make1_int(FMS_PLAN_VERSION),
-									  keys_of(sort));
-	node->methods = &plan_methods;
+	node->custom_private =
+		list_make2(list_make4_int(FMS_PLAN_VERSION, limit.counts,
+								  limit.columns, limit.wanted),
+				   keys_of(sort));
 	return &node->scan.plan;
+}
+
+Plan *
+fms_plan_from_merge_append(const MergeAppend *merge, List *children)
+{
+	CustomScan *node = node_in_place(&merge->plan, linitial(children),
+									 &merge_methods);
+	MergeAppend *bare = makeNode(MergeAppend);
+
+	*bare = *merge;
+	bare->mergeplans = NIL;
+	node->custom_plans = list_copy_tail(children, 1);
+	node->custom_private = list_make1(bare);
+	return &node->scan.plan;
+}
+
+/* A Gather of what Gather Merge gathers, which returns no row. */
+static Plan *
+gather_from(const GatherMerge *merge, Plan *child)
+{
+	Gather	   *gather = makeNode(Gather);
+
+	gather->plan = merge->plan;
+	gather->plan.type = T_Gather;
+	gather->plan.lefttree = child;
+	gather->plan.targetlist = merge->plan.lefttree->targetlist;
+	gather->plan.initPlan = NIL;
+	gather->plan.plan_rows = 0;
+	gather->plan.total_cost = gather->plan.startup_cost;
+	gather->num_workers = merge->num_workers;
+	gather->rescan_param = merge->rescan_param;
+	gather->initParam = merge->initParam;
+	return &gather->plan;
+}
+
+/*
+ * Rows of all participants, of which each is expected to get sort_rows: the
+ * leader does less, the more workers it has to attend to (costsize.c).
+ */
+static double
+rows_of_all(double sort_rows, int nworkers)
+{
+	double		leader = 1 - 0.3 * nworkers;
+
+	return sort_rows *
+		(nworkers + (parallel_leader_participation ? Max(leader, 0) : 0));
+}
+
+/* Does the list return the child's columns, all of them and in order? */
+static bool
+is_pass_through(const List *tlist, const List *child_tlist)
+{
+	ListCell   *cell;
+
+	foreach(cell, tlist)
+	{
+		const TargetEntry *entry = lfirst(cell);
+		const Var  *var = (const Var *) entry->expr;
+
+		if (!IsA(var, Var) || var->varno != OUTER_VAR ||
+			var->varattno != entry->resno)
+			return false;
+	}
+	return list_length(tlist) == list_length(child_tlist);
+}
+
+Plan *
+fms_plan_from_gather_merge(const GatherMerge *merge, Plan *child,
+						   const Plan *parent, int *next_node_id)
+{
+	const Sort *sort = (const Sort *) merge->plan.lefttree;
+	bool		passes_through = is_pass_through(merge->plan.targetlist,
+												 sort->plan.targetlist);
+	Sort		merging = *sort;
+	Plan	   *runs;
+	Plan	   *node;
+	Result	   *projection;
+
+	/* what the parent says of columns is about those of the Gather Merge */
+	if (!passes_through)
+		parent = NULL;
+	runs = fms_plan_from_sort(sort, child, parent, true);
+
+	((CustomScan *) runs)->methods = &runs_methods;
+	((CustomScan *) runs)->flags = 0;
+	runs->plan_rows = 0;
+	runs->startup_cost = runs->total_cost = sort->plan.startup_cost;
+
+	merging.plan = merge->plan;
+	merging.plan.plan_node_id = (*next_node_id)++;
+	merging.plan.plan_rows = rows_of_all(sort->plan.plan_rows,
+										 merge->num_workers);
+	if (passes_through)
+		return fms_plan_from_sort(&merging, gather_from(merge, runs), parent,
+								  false);
+
+	merging.plan.targetlist = sort->plan.targetlist;
+	merging.plan.initPlan = NIL;
+	node = fms_plan_from_sort(&merging, gather_from(merge, runs), NULL, false);
+	projection = makeNode(Result);
+	projection->plan = merge->plan;
+	projection->plan.type = T_Result;
+	projection->plan.plan_node_id = (*next_node_id)++;
+	projection->plan.lefttree = node;
+	return &projection->plan;
+}
+
+static bool
+has_methods(const Plan *plan, const CustomScanMethods *methods)
+{
+	return IsA(plan, CustomScan) &&
+		((const CustomScan *) plan)->methods == methods;
 }
 
 bool
 fms_plan_is_ours(const Plan *plan)
 {
-	return IsA(plan, CustomScan) &&
-		((const CustomScan *) plan)->methods == &plan_methods;
+	return has_methods(plan, &plan_methods);
+}
+
+bool
+fms_plan_forms_runs(const Plan *plan)
+{
+	return has_methods(plan, &runs_methods);
+}
+
+void
+fms_plan_report_version(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("this plan was made by another version of fmsort"),
+			 errhint("Connect again: this session has loaded the library before it was replaced.")));
 }
 
 int
@@ -85,10 +348,7 @@ fms_plan_read(const CustomScan *plan, FmsKeySpec *spec)
 	const Sort *keys;
 
 	if (!IsA(version, IntList) || linitial_int(version) != FMS_PLAN_VERSION)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("this plan was made by another version of fmsort"),
-				 errhint("Connect again: this session has loaded the library before it was replaced.")));
+		fms_plan_report_version();
 
 	keys = lsecond(plan->custom_private);
 	spec->ncolumns = keys->numCols;
@@ -96,6 +356,9 @@ fms_plan_read(const CustomScan *plan, FmsKeySpec *spec)
 	spec->operators = keys->sortOperators;
 	spec->collations = keys->collations;
 	spec->nulls_first = keys->nullsFirst;
+	spec->limit.counts = lsecond_int(version);
+	spec->limit.columns = lthird_int(version);
+	spec->limit.wanted = lfourth_int(version);
 	spec->tuples = plan->scan.plan.plan_rows;
 	return IsA(keys, IncrementalSort) ?
 		((const IncrementalSort *) keys)->nPresortedCols : 0;

@@ -16,6 +16,8 @@
  *	        Seq Scan  <---------------+
  *	      Index Scan  <------------+
  *
+ * A Merge Append over foreign scans may become an FMSort Merge node (shards/).
+ *
  * Two kinds of Sorts are not replaced, but counted (fmsort_stat).  Agg itself
  * runs the Sorts of later grouping sets.  Another extension may search the
  * children of its node for Sort nodes.  The local join plan of a ForeignScan
@@ -30,22 +32,31 @@
 #include "nodes/plannodes.h"
 #include "utils/memutils.h"
 
+#include "executor/settings.h"
 #include "executor/sort_node.h"
 #include "observe/reports.h"
+#include "shards/shards.h"
 
 /* Number of the plan's Sorts. */
 typedef struct FmsSorts
 {
-	int			replaced;
+	int			replaced;		/* and Merge Appends */
 	int			left;			/* to the server */
 	int			left_to_extensions;
+	int			next_node_id;	/* for a node that the planner has not made */
 } FmsSorts;
+
+/* The planner's ids are consecutive, and far from that. */
+#define FIRST_NODE_ID		(1 << 30)
 
 /* What a node inherits from the nodes above it. */
 typedef struct FmsAncestry
 {
 	bool		below_extension;	/* below another extension's node */
 	bool		below_gather;
+	const PlannedStmt *statement;
+	int			eflags;			/* the executor's, of the statement */
+	const Plan *parent;			/* NULL: none */
 	FmsSorts   *sorts;			/* counts them */
 } FmsAncestry;
 
@@ -95,6 +106,18 @@ static bool
 is_sort(const Plan *plan)
 {
 	return IsA(plan, Sort) || IsA(plan, IncrementalSort);
+}
+
+/*
+ * Do workers sort, and one process merges?  What groups of presorted input
+ * could gain is their early rows, so an Incremental Sort stays below its
+ * Gather Merge.
+ */
+static bool
+is_parallel_sort(const Plan *plan, FmsAncestry above)
+{
+	return IsA(plan, GatherMerge) && IsA(plan->lefttree, Sort) &&
+		!above.below_extension && fms_settings_parallel();
 }
 
 /* Number of later grouping sets, which Agg sorts itself. */
@@ -162,8 +185,17 @@ replaced(Plan *plan, FmsAncestry above)
 		return plan;
 	check_stack_depth();
 
+	below.parent = plan;
 	below.below_extension |= IsA(plan, CustomScan);
 	below.below_gather |= IsA(plan, Gather) || IsA(plan, GatherMerge);
+	if (is_parallel_sort(plan, above))
+	{
+		above.sorts->replaced++;
+		lefttree = replaced(plan->lefttree->lefttree, below);
+		return fms_plan_from_gather_merge((GatherMerge *) plan, lefttree,
+										  above.parent,
+										  &above.sorts->next_node_id);
+	}
 	lefttree = replaced(plan->lefttree, below);
 	righttree = replaced(plan->righttree, below);
 	link = listed_children(plan);
@@ -179,8 +211,20 @@ replaced(Plan *plan, FmsAncestry above)
 	else if (is_sort(plan))
 	{
 		above.sorts->replaced++;
-		return fms_plan_from_sort((Sort *) plan, lefttree,
+		return fms_plan_from_sort((Sort *) plan, lefttree, above.parent,
 								  above.below_gather);
+	}
+	else if (IsA(plan, MergeAppend) && !above.below_extension)
+	{
+		List	   *children = fms_async_children((MergeAppend *) plan, list,
+												  above.statement,
+												  above.eflags);
+
+		if (children != NIL)
+		{
+			above.sorts->replaced++;
+			return fms_plan_from_merge_append((MergeAppend *) plan, children);
+		}
 	}
 	if (above.sorts->replaced == before)
 		return plan;
@@ -215,8 +259,12 @@ fms_replace_sorts(QueryDesc *query, int eflags)
 	MemoryContext context = empty_context();
 	MemoryContext caller = MemoryContextSwitchTo(context);
 	PlannedStmt *statement = query->plannedstmt;
-	FmsSorts	sorts = {0};
-	FmsAncestry top = {.sorts = &sorts};
+	FmsSorts	sorts = {.next_node_id = FIRST_NODE_ID};
+	FmsAncestry top = {
+		.statement = statement,
+		.eflags = eflags,
+		.sorts = &sorts
+	};
 	Plan	   *tree = replaced(statement->planTree, top);
 
 	/* cells may be NULL: subplans that turned out not to be needed */

@@ -12,6 +12,10 @@
  * sort before the cutoff are dropped.  If memory does not hold n rows, the
  * runs give a cutoff (cutoff.c).
  *
+ * Groups.  If a parent wants some rows of each group only, full memory loses
+ * the others: until that frees less than half, when it would cost more than
+ * spilling.  Runs and merges go on filtering.
+ *
  * Memory: the arena.  After an ERROR the rows are undefined.
  *
  *-------------------------------------------------------------------------
@@ -43,6 +47,7 @@ fms_formation_set_bound(FmsFormation *formation, uint64 bound)
 {
 	Assert(formation->count == 0);
 	formation->bound = bound;
+	formation->filter = fms_keys_group_filter(formation->keys);
 	fms_record_buffer_free(&formation->cutoff);
 }
 
@@ -97,17 +102,21 @@ cut(FmsFormation *formation)
 											   formation->count - 1));
 }
 
-/* Keeps the first `bound` rows. */
+/* Keeps the first `bound` rows, or those that the filter wants. */
 static void
 shrink(FmsFormation *formation)
 {
 	instr_time	start = fms_clock_now();
+	Size		before = fms_formation_memory_bytes(formation);
 
 	Assert(formation->count > formation->bound);
 	fms_formation_sort(formation);
-	cut(formation);
+	if (formation->bound > 0)
+		cut(formation);
 	if (formation->kind->pack)
 		formation->kind->pack(formation);
+	if (fms_formation_memory_bytes(formation) > before / 2)
+		formation->filter = NULL;
 	formation->shrink_us += fms_clock_since_us(start);
 }
 
@@ -120,10 +129,12 @@ is_worth_shrinking(const FmsFormation *formation)
 								formation->bound + SHRINK_MIN_ROWS);
 }
 
-/* Memory is full: does dropping rows beyond the bound free a third? */
+/* Memory is full: may dropping rows free a third? */
 static inline bool
 frees_enough(const FmsFormation *formation)
 {
+	if (formation->filter)
+		return formation->count > 0;
 	return formation->bound > 0 &&
 		formation->count > formation->bound + formation->bound / 2;
 }
@@ -175,7 +186,22 @@ fms_formation_put(FmsFormation *formation, TupleTableSlot *slot,
 void
 fms_formation_sort(FmsFormation *formation)
 {
+	char	   *index = formation->arena.index.base;
+	Size		bytes = formation->kind->index_bytes;
+	Size		kept = 0;
+	Size		i = 0;
+
 	formation->kind->sort(formation);
+	if (formation->filter == NULL)
+		return;
+	fms_group_filter_begin(formation->filter);
+	fms_for_interruptible(i, formation->count, FMS_INTERRUPT_RECORD_BYTES)
+	{
+		if (fms_group_filter_wants(formation->filter,
+								   formation->kind->get(formation, i)))
+			memmove(index + kept++ * bytes, index + i * bytes, bytes);
+	}
+	formation->count = kept;
 }
 
 const FmsRecord *

@@ -31,6 +31,7 @@ typedef struct FmsFormationKind
 	bool		(*put) (FmsFormation *formation, TupleTableSlot *slot,
 						Size budget_bytes);
 	void		(*sort) (FmsFormation *formation);
+	Size		index_bytes;	/* of a row, once sorted */
 	const FmsRecord *(*get) (const FmsFormation *formation, uint64 position);
 	void		(*spill) (FmsFormation *formation, FmsRunWriter *writer,
 						  Size bytes);
@@ -54,6 +55,7 @@ struct FmsFormation
 	uint64		bound;			/* rows wanted; 0: all */
 	FmsRecordBuffer cutoff;		/* the rows wanted do not exceed it; no
 								 * record: not known yet */
+	FmsGroupFilter *filter;		/* or NULL */
 	double		shrink_us;		/* total time in shrink() */
 };
 

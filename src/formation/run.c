@@ -42,6 +42,7 @@ struct FmsRunWriter
 	FmsTape    *tape;
 	FmsWriteBuffer *buffer;
 	FmsFirstKeyStore *first_keys;
+	FmsGroupFilter *filter;		/* the keys' */
 	FmsOrderBy	order;
 	FmsCounters *counters;
 	uint64		record_bytes;	/* compressed so far */
@@ -99,6 +100,7 @@ fms_run_writer_create(FmsIo *io, FmsTape *tape, FmsFirstKeyStore *first_keys,
 	Assert(!packs || order != FMS_ORDER_BY_LAST_KEYS);
 	writer->tape = tape;
 	writer->first_keys = first_keys;
+	writer->filter = fms_keys_group_filter(first_keys->keys);
 	writer->order = order;
 	writer->counters = counters;
 	writer->packs = packs;
@@ -163,6 +165,8 @@ fms_run_begin(FmsRunWriter *writer, FmsRun *run, uint32 id, uint32 level,
 	writer->noted = 0;
 	writer->cutoff = cutoff;
 	writer->over = false;
+	if (writer->filter)
+		fms_group_filter_begin(writer->filter);
 }
 
 /*
@@ -210,6 +214,16 @@ fms_run_contiguous_blocks(const FmsRun *run, uint32 number)
 
 	(void) find_extent(run, number, &end);
 	return end - number;
+}
+
+void
+fms_run_move(FmsRun *run, uint64 distance)
+{
+	FmsExtent  *extents = run->nextents > 1 ? run->extents : &run->extent;
+	uint32		i;
+
+	for (i = 0; i < run->nextents; i++)
+		extents[i].address += distance;
 }
 
 void
@@ -427,7 +441,7 @@ append_packed(FmsRunWriter *writer, const FmsRecord *record)
 	uint32		used = 0;
 
 	writer->packing = fms_record_can_be_packed(record) &&
-		(writer->block || fms_packing_pays(record));
+		(writer->block || fms_packing_pays(record, writer->block_bytes));
 	if (!writer->packing)
 		return false;
 	while (writer->block == NULL ||
@@ -453,7 +467,8 @@ fms_run_append(FmsRunWriter *writer, const FmsRecord *record)
 	FmsRun	   *run = writer->run;
 	uint32		bytes = fms_record_bytes(record);
 
-	if (unlikely(writer->over))
+	if (unlikely(writer->over) ||
+		(writer->filter && !fms_group_filter_wants(writer->filter, record)))
 		return;
 	run->largest_bytes = Max(run->largest_bytes, bytes);
 	if (unlikely(writer->compressing))

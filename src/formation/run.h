@@ -55,6 +55,9 @@ extern uint64 fms_run_block_address(const FmsRun *run, uint32 number,
 /* Number of contiguous blocks from block `number` on. */
 extern uint32 fms_run_contiguous_blocks(const FmsRun *run, uint32 number);
 
+/* Adds `distance` to the addresses of the run's blocks. */
+extern void fms_run_move(FmsRun *run, uint64 distance);
+
 /* Frees the list of extents, but neither the FmsRun nor its first keys. */
 extern void fms_run_forget(FmsRun *run);
 
@@ -92,7 +95,7 @@ extern void fms_run_writer_destroy(FmsRunWriter *writer);
 extern void fms_run_begin(FmsRunWriter *writer, FmsRun *run, uint32 id,
 						  uint32 level, bool compressed, FmsCutoff *cutoff);
 
-/* Appends a record not less than the last one, unless beyond the cutoff. */
+/* Appends a record not less than the last one, if cutoff and filter let it. */
 extern void fms_run_append(FmsRunWriter *writer, const FmsRecord *record);
 
 /* Ends the run, which fms_run_flush() makes readable.  Returns its records. */

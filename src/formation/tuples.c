@@ -371,6 +371,7 @@ spill_tuples(FmsFormation *formation, FmsRunWriter *writer, Size bytes)
 static const FmsFormationKind tuples_kind = {
 	.put = put_tuple,
 	.sort = sort_tuples,
+	.index_bytes = sizeof(FmsEntry),
 	.get = get_tuple,
 	.spill = spill_tuples,
 	.pack = pack_records

@@ -100,6 +100,7 @@ spill_words(FmsFormation *formation, FmsRunWriter *writer, Size bytes)
 static const FmsFormationKind words_kind = {
 	.put = put_word,
 	.sort = sort_words,
+	.index_bytes = sizeof(uint64),
 	.get = get_word,
 	.spill = spill_words
 };

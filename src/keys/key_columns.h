@@ -101,6 +101,8 @@ typedef struct FmsColumn
 	uint64		flip;			/* bits that an integer's encoding inverts */
 	FmsSortKeys sort_keys;		/* for encode() */
 	bool		is_bytes;		/* text whose encoding is its bytes */
+	int			length;			/* of every encoding; -1: ends with the first
+								 * zero byte; 0: neither */
 } FmsColumn;
 
 struct FmsKeys
@@ -115,6 +117,7 @@ struct FmsKeys
 	AttrNumber	offset_attno;	/* attno of column `undecided` if records have
 								 * its offset; else 0 */
 	FmsWordType *words;			/* NULL: rows are not words */
+	struct FmsGroupFilter *filter;	/* or NULL */
 	MemoryContext context;		/* current at creation */
 	FmsRecordBuffer first_key;		/* the first key made last */
 	bool		cheap;			/* no column has sort keys of ICU */

@@ -80,25 +80,28 @@ fms_keys_column(const FmsKeys *keys, const FmsRecord *record, int i,
 }
 
 int
+fms_keys_compare_column(FmsKeys *keys, const FmsRecord *a, const FmsRecord *b,
+						int i)
+{
+	bool		a_null;
+	bool		b_null;
+	Datum		a_value = fms_keys_column(keys, a, i, &a_null);
+	Datum		b_value = fms_keys_column(keys, b, i, &b_null);
+
+	return ApplySortComparator(a_value, a_null, b_value, b_null,
+							   &keys->columns[i].comparator);
+}
+
+int
 fms_keys_compare_columns(FmsKeys *keys, const FmsRecord *a,
 						 const FmsRecord *b, int equal)
 {
+	int			order = 0;
 	int			i;
 
-	for (i = keys->undecided + equal; i < keys->ncolumns; i++)
-	{
-		bool		a_null;
-		bool		b_null;
-		Datum		a_value = fms_keys_column(keys, a, i, &a_null);
-		Datum		b_value = fms_keys_column(keys, b, i, &b_null);
-		int			order;
-
-		order = ApplySortComparator(a_value, a_null, b_value, b_null,
-									&keys->columns[i].comparator);
-		if (order != 0)
-			return order;
-	}
-	return 0;
+	for (i = keys->undecided + equal; i < keys->ncolumns && order == 0; i++)
+		order = fms_keys_compare_column(keys, a, b, i);
+	return order;
 }
 
 int

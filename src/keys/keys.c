@@ -103,6 +103,8 @@ init_encoding(FmsColumn *column, const FmsKeyType *type, double tuples)
 			(uint64) (type->kind == FMS_KEY_SIGNED) << (column->bits - 1);
 	}
 	column->encode = type->encode;
+	column->length = type->kind == FMS_KEY_COLLATED &&
+		column->sort_keys.collator == NULL ? -1 : type->bytes;
 	column->is_bytes = column->sort_keys.collator == NULL &&
 		(type->function == F_BTTEXTCMP ||
 		 type->function == F_BTTEXT_PATTERN_CMP);
@@ -166,7 +168,7 @@ fms_keys_create(TupleDesc desc, const FmsKeySpec *spec)
 		decided = decided && type && type->bytes > 0 &&
 			key_bytes + 1 + type->bytes <= FMS_KEY_MAX_BYTES;
 		/* this refuses a collation that is not determined */
-		if (!decided)
+		if (!decided || i < spec->limit.columns)
 			PrepareSortSupportFromOrderingOp(spec->operators[i],
 											 &column->comparator);
 		if (!init_encoding(column, type, spec->tuples) || keys->nencoded < i ||
@@ -191,6 +193,8 @@ fms_keys_create(TupleDesc desc, const FmsKeySpec *spec)
 	keys->prefix_decides = keys->undecided == keys->ncolumns &&
 		key_bytes <= FMS_PREFIX_BYTES;
 	keys->are_integers = keys->prefix_decides && integers == keys->ncolumns;
+	if (spec->limit.counts != FMS_GROUP_ALL)
+		keys->filter = fms_group_filter_create(keys, &spec->limit);
 	return keys;
 }
 

@@ -14,6 +14,22 @@
 
 #include "keys/word.h"
 
+typedef enum FmsGroupCount
+{
+	FMS_GROUP_ALL,				/* all rows are wanted */
+	FMS_GROUP_ROWS,				/* row_number() <= k */
+	FMS_GROUP_RANKS,			/* rank() <= k */
+	FMS_GROUP_DENSE_RANKS		/* dense_rank() <= k */
+} FmsGroupCount;
+
+/* What the parent wants of each group, the rows equal in some columns. */
+typedef struct FmsGroupLimit
+{
+	FmsGroupCount counts;
+	int			columns;		/* leading sort columns; ranks go by all */
+	int			wanted;			/* k, at least 1 */
+} FmsGroupLimit;
+
 /* ORDER BY: arrays of ncolumns elements, which fms_keys_create() reads. */
 typedef struct FmsKeySpec
 {
@@ -23,9 +39,11 @@ typedef struct FmsKeySpec
 	Oid		   *collations;
 	bool	   *nulls_first;
 	double		tuples;			/* as the planner expects, or 0 */
+	FmsGroupLimit limit;
 } FmsKeySpec;
 
 typedef struct FmsKeys FmsKeys;
+typedef struct FmsGroupFilter FmsGroupFilter;
 
 /* A record without a tuple: the key of a tuple that is not a record yet. */
 typedef struct FmsKeyImage
@@ -45,6 +63,20 @@ extern bool fms_keys_prefix_decides(const FmsKeys *keys);
 
 /* How the rows are words, or NULL if they are not.  Belongs to the keys. */
 extern const FmsWordType *fms_keys_word_type(const FmsKeys *keys);
+
+/* The filter of rows, which belongs to the keys; NULL: all are wanted. */
+extern FmsGroupFilter *fms_keys_group_filter(const FmsKeys *keys);
+extern FmsGroupFilter *fms_group_filter_create(FmsKeys *keys,
+											   const FmsGroupLimit *limit);
+
+/*
+ * Begins a sequence of records in order.  Is the next one wanted?  True also
+ * if the filter does not know.  Number dropped since the last call of this.
+ */
+extern void fms_group_filter_begin(FmsGroupFilter *filter);
+extern bool fms_group_filter_wants(FmsGroupFilter *filter,
+								   const FmsRecord *record);
+extern uint64 fms_group_filter_dropped(FmsGroupFilter *filter);
 
 /* Makes the key of a slot's tuple.  May detoast, hence allocate and ERROR. */
 extern void fms_keys_encode(FmsKeys *keys, TupleTableSlot *slot,
@@ -94,6 +126,10 @@ fms_keys_compare(FmsKeys *keys, const FmsRecord *a, const FmsRecord *b)
  */
 extern int	fms_keys_compare_columns(FmsKeys *keys, const FmsRecord *a,
 									 const FmsRecord *b, int equal);
+
+/* Compares column i, for which there must be a comparator. */
+extern int	fms_keys_compare_column(FmsKeys *keys, const FmsRecord *a,
+									const FmsRecord *b, int i);
 
 /*
  * The first key of a block that starts with the record: its key and, if that

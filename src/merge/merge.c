@@ -50,6 +50,7 @@ struct FmsMerge
 {
 	FmsLeaves	leaves;
 	FmsLoserTree tree;
+	FmsGroupFilter *filter;		/* NULL also in a pass, whose writer has it */
 	bool		prefix_decides; /* fms_keys_prefix_decides() */
 	FmsCodeBase left;			/* otherwise: the key that left last */
 	bool		handed_out;		/* the winner's record has left */
@@ -124,6 +125,9 @@ fms_merge_begin(const FmsMergePlan *plan, int nruns, FmsRun **runs,
 
 	Assert(nruns >= 1);
 
+	merge->filter = plan->frees ? NULL : fms_keys_group_filter(plan->keys);
+	if (merge->filter)
+		fms_group_filter_begin(merge->filter);
 	merge->prefix_decides = fms_keys_prefix_decides(plan->keys);
 	leaves->plan = plan;
 	leaves->count = nruns + (plan->in_memory_run ? 1 : 0);
@@ -240,14 +244,18 @@ fms_merge_next(FmsMerge *merge)
 	int			run;
 	FmsLeaf    *leaf;
 
-	move_on(merge);
-	run = fms_losertree_winner(&merge->tree);
-	leaf = &merge->leaves.leaf[run];
-	if (leaf->record == NULL)
-		return NULL;
-	if (leaf->is_first_key)
-		fms_leaf_enter_block(&merge->leaves, run);
-	merge->handed_out = true;
+	do
+	{
+		move_on(merge);
+		run = fms_losertree_winner(&merge->tree);
+		leaf = &merge->leaves.leaf[run];
+		if (leaf->record == NULL)
+			return NULL;
+		if (leaf->is_first_key)
+			fms_leaf_enter_block(&merge->leaves, run);
+		merge->handed_out = true;
+	} while (unlikely(merge->filter) &&
+			 !fms_group_filter_wants(merge->filter, leaf->record));
 	return leaf->record;
 }
 

@@ -94,11 +94,11 @@ enter_chunk(FmsFirstKeyReader *reader, const FmsFirstKeyChunk *chunk)
 }
 
 FmsFirstKeyReader *
-fms_first_key_reader_open(FmsFirstKeyStore *store,
+fms_first_key_reader_open(FmsFirstKeyFile *file,
 						  const FmsFirstKeys *first_keys)
 {
 	Size		buffer_bytes = first_keys->extent.nchunks == 0 ? 0 :
-		fms_first_key_file_largest(store->file);
+		fms_first_key_file_largest(file);
 	void	   *memory = palloc_extended(READER_BYTES + buffer_bytes,
 										 MCXT_ALLOC_HUGE);
 	FmsFirstKeyReader *reader =
@@ -107,7 +107,7 @@ fms_first_key_reader_open(FmsFirstKeyStore *store,
 	memset(reader, 0, sizeof(*reader));
 	reader->context = CurrentMemoryContext;
 	reader->memory = memory;
-	reader->file = store->file;
+	reader->file = file;
 	reader->extent = first_keys->extent;
 	reader->blocks_left = first_keys->nblocks;
 	reader->buffer = (FmsFirstKeyChunk *) ((char *) memory + READER_BYTES);
@@ -200,4 +200,21 @@ void
 fms_first_key_reader_prefetch(const FmsFirstKeyReader *reader)
 {
 	__builtin_prefetch(reader->at);
+}
+
+void
+fms_first_keys_adopt(FmsFirstKeyStore *store, FmsFirstKeyFile *file,
+					 FmsFirstKeys *first_keys)
+{
+	FmsFirstKeyReader *reader = fms_first_key_reader_open(file, first_keys);
+	const FmsRecord *first_key;
+	uint32		nblocks;
+	uint32		rows;
+
+	memset(first_keys, 0, sizeof(*first_keys));
+	while ((first_key = fms_first_key_reader_next(reader, &nblocks,
+												  &rows)) != NULL)
+		fms_first_keys_note(store, first_keys, first_key, nblocks, rows);
+	fms_first_keys_finish(store, first_keys);
+	fms_first_key_reader_close(reader);
 }

@@ -40,6 +40,9 @@
 #include "order/first_key_reader.h"
 #include "sort/spill.h"
 
+/* Bits of a run's id that number the runs of one participant. */
+#define RUN_ID_BITS			20
+
 struct FmsSpill
 {
 	MemoryContext context;
@@ -186,9 +189,12 @@ open_files(FmsSpill *spill, const FmsOptions *options)
 	fms_spill_policy_begin(&spill->facts, options, block_bytes,
 						   !spill->io.method->submit_blocks);
 	spill->tape = fms_tape_open(&spill->io, block_bytes, options->checksums,
-								counters);
+								options->files, counters);
 	spill->first_keys = fms_first_keys_create(spill->keys, counters,
-											  sizing->first_keys_bytes);
+											  sizing->first_keys_bytes,
+											  options->files);
+	if (options->files)
+		spill->next_run_id = options->files->participant << RUN_ID_BITS;
 	spill->writer = fms_run_writer_create(&spill->io, spill->tape,
 										  spill->first_keys,
 										  sizing->mode->order, counters,
@@ -267,8 +273,8 @@ forget_run(FmsSpill *spill, FmsRun *run)
 static bool
 cut_run(FmsSpill *spill, FmsRun *run, const FmsRecord *cutoff)
 {
-	FmsFirstKeyReader *reader = fms_first_key_reader_open(spill->first_keys,
-														  &run->first_keys);
+	FmsFirstKeyReader *reader =
+		fms_first_key_reader_open(spill->first_keys->file, &run->first_keys);
 	uint32		block_bytes = spill->sizing->block_bytes;
 	uint32		kept = 0;
 	const FmsRecord *key;
@@ -554,8 +560,9 @@ advise(FmsSpill *spill, uint64 input_bytes)
 }
 
 /*
- * How many runs may be left?  As many as the last merge takes; where the
- * result is to be written, too, those that one merge can write, and then one.
+ * How many runs may be left?  As many as the last merge takes, of which a
+ * worker has its part; where the result is to be written, too, those that one
+ * merge can write, and then one.
  */
 static int
 runs_to_leave(const FmsSpill *spill)
@@ -563,6 +570,8 @@ runs_to_leave(const FmsSpill *spill)
 	bool		materialize = spill->options.materialize;
 	int			most = fan_in(spill, materialize);
 
+	if (fms_shared_files_are_workers(spill->options.files))
+		return Max(most / (1 + spill->options.workers), 1);
 	return materialize && spill->nruns <= most ? 1 : most;
 }
 
@@ -597,6 +606,46 @@ fms_spill_reduce(FmsSpill *spill, const FmsFormation *in_memory_run,
 	fms_count_set(spill->counters, FMS_COUNT_MERGE_PASSES,
 				  highest_level(spill->runs, spill->nruns) + 1);
 	advise(spill, input_bytes);
+	MemoryContextSwitchTo(caller);
+}
+
+void
+fms_spill_hand_over(FmsSpill *spill, FmsPart *part)
+{
+	Assert(spill->writer == NULL);
+	fms_first_keys_hand_over(spill->first_keys);
+	fms_share_put_runs(spill->options.files, spill->runs, spill->nruns);
+	part->tape = *spill->tape->files[0];
+	part->first_keys_largest_bytes =
+		fms_first_keys_memory(spill->first_keys).largest_bytes;
+	part->compressed = spill->compressed;
+	part->nruns = spill->nruns;
+}
+
+void
+fms_spill_adopt(FmsSpill *spill, const FmsPart *part,
+				const FmsSharedFiles *files)
+{
+	MemoryContext caller = MemoryContextSwitchTo(spill->context);
+	uint64		distance = fms_tape_adopt(spill->tape, &part->tape, files);
+	FmsFirstKeyFile *first_keys =
+		fms_first_key_file_adopt(files, part->first_keys_largest_bytes,
+								 spill->counters);
+	FmsRun	  **runs = fms_share_get_runs(files, part->nruns);
+	int			i;
+
+	for (i = 0; i < part->nruns; i++)
+	{
+		fms_run_move(runs[i], distance);
+		fms_first_keys_adopt(spill->first_keys, first_keys,
+							 &runs[i]->first_keys);
+		spill->blocks += runs[i]->nblocks;
+		insert_run(spill, runs[i], spill->nruns);
+	}
+	spill->rows += part->count;
+	spill->compressed |= part->compressed;
+	pfree(runs);
+	fms_first_key_file_close(first_keys);
 	MemoryContextSwitchTo(caller);
 }
 

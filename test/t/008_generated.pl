@@ -28,6 +28,8 @@
 #			knowing that it stands behind the end
 #   history.c	checkpoints one off, not copied, or mixed up when thinned out
 #   read_order.c	rows before a position skipped that are not among the first
+#   group_filter.c	an ICU sort key that is cut off taken for whole
+#   plan.c	a WindowAgg with another function; one that is not the top
 #   and a backend that crashes
 
 use strict;

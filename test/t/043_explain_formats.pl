@@ -152,7 +152,14 @@ my $sorted = 'SELECT * FROM t ORDER BY k';
 
 check_fields('external', '', $sorted,
 	{ %always, %analyzed, %timed, %external, %external_timed },
-	{ 'Compression' => undef });
+	{ 'Compression' => undef, 'Duplicates Dropped' => undef });
+check_fields(
+	'one row a group', '',
+	'SELECT DISTINCT ON (k) * FROM t ORDER BY k',
+	{   %always, %analyzed, %timed, %external, %external_timed,
+		'Duplicates Dropped' => $count
+	},
+	{});
 check_fields('compressed', 'SET fmsort.compression = on;', $sorted,
 	{   %always, %analyzed, %timed, %external, %external_timed,
 		'Compression' => qr/[1-9]\.\d+/
@@ -176,7 +183,8 @@ check_fields(
 
 # ---- workers ---------------------------------------------------------------------
 
-my $parallel = 'SET max_parallel_workers_per_gather = 2;
+my $parallel = 'SET fmsort.parallel = off;
+	SET max_parallel_workers_per_gather = 2;
 	SET parallel_leader_participation = off;';
 my %worker = (%analyzed, %timed, %external, %external_timed);
 

@@ -1911,6 +1911,66 @@ $kinds{group} = sub {
 	return { order => $order, plan => $only_sorts . $no_hash, sql => $query };
 };
 
+# The first rows of each group: the sort drops the others, or must not.
+$kinds{rows_a_group} = sub {
+	my ($world, $has) = @_;
+	my $t = $world->{t};
+	my $order = make_order($world, $has, mode => 'stable');
+	my @parts = (shuffled(map { $_->{name} } @{ $world->{columns} }))
+	  [ 0 .. pick(0, 0, 0, 1) ];
+	my $parts = join ', ', @parts;
+	my $partition = chance(90) ? "PARTITION BY $parts" : '';
+	my $k = pick(1, 1, 1, 2, 3, 10);
+	my $test = pick("n <= $k", "n <= $k", "n < $k", "$k >= n", 'n = 1',
+		"n BETWEEN 1 AND $k");
+	my $condition = pick('id % (2 + o % 3) = 0', 'id <= 300');
+	my $row_number = "row_number() OVER ($partition ORDER BY";
+	my $rank = pick(qw(rank dense_rank)) . "() OVER ($partition ORDER BY";
+	my $query = pick((
+			sub {
+				multiset(
+					"SELECT * FROM (SELECT id, $row_number $_[0]) AS n FROM"
+					  . " $t) x\n WHERE $test", qw(id n));
+			}) x 3, (
+			sub {
+				multiset(
+					"SELECT * FROM (SELECT id, $rank $order->{by}) AS n FROM"
+					  . " $t) x\n WHERE $test", qw(id n));
+			}) x 3,
+		# another function looks at all rows
+		sub {
+			multiset(
+				"SELECT * FROM (SELECT id, $row_number $_[0]) AS n,\n"
+				  . "  count(*) OVER ($partition ORDER BY $_[0]\n"
+				  . '  ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) AS c'
+				  . "\n FROM $t WHERE id <= 500) x WHERE $test", qw(id n c));
+		},
+		sub {
+			multiset(
+				"SELECT * FROM (SELECT id, $rank $order->{by}) AS n,\n"
+				  . "  sum(id) OVER (PARTITION BY id % 3) AS c FROM $t) x\n"
+				  . " WHERE $test", qw(id n c));
+		},
+		sub {
+			multiset("SELECT min(id) AS n FROM (SELECT id, $parts FROM $t) x\n"
+				  . " GROUP BY $parts", 'n')
+			  . "SELECT count(*) FROM (SELECT 1 FROM $t GROUP BY $parts) x;\n";
+		},
+		# read again, with and without other parameters
+		sub {
+			multiset(
+				"SELECT o, id FROM generate_series(1, 7) o, LATERAL\n"
+				  . " (SELECT DISTINCT ON ($parts) id FROM $t\n"
+				  . "  WHERE $condition ORDER BY $parts, $_[0]) x", qw(o id));
+		});
+
+	return {
+		order => $order,
+		plan  => $only_sorts . $no_hash . "SET enable_material = off;\n",
+		sql   => $query
+	};
+};
+
 $kinds{set_operation} = sub {
 	my ($world, $has) = @_;
 	# one of equal values is left, and which one is open
@@ -2148,6 +2208,7 @@ my %shares = (
 	incremental   => 4,
 	distinct      => 3,
 	group         => 2,
+	rows_a_group  => 5,
 	set_operation => 2,
 	plpgsql       => 3,
 	prepared      => 3,
@@ -2170,7 +2231,8 @@ sub settings
 		'fmsort.compression'   => pick(qw(auto off on on)),
 		'fmsort.checksums'     => pick(qw(off off on)),
 		'fmsort.io_method'     => pick(@{ $has->{io_methods} }),
-		'fmsort.direct_io'     => pick(@{ $has->{direct} }, 'off', 'off'),);
+		'fmsort.direct_io'     => pick(@{ $has->{direct} }, 'off', 'off'),
+		'fmsort.parallel'      => pick(qw(on on off)),);
 
 	return \%choice;
 }

@@ -19,6 +19,7 @@
 
 #include "formation/formation.h"
 #include "formation/kind.h"
+#include "no_filter.h"
 #include "shim.h"
 
 #define MAX_WORDS	50000

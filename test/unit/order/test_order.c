@@ -193,7 +193,7 @@ make_runs(uint32 range, bool chains, bool long_keys, Size share_bytes)
 	exact = !long_keys && shim_below(2) == 0;
 	memset(first_keys, 0, sizeof(first_keys));
 	memset(last_rows, 0, sizeof(last_rows));
-	store = fms_first_keys_create(NULL, counters, share_bytes);
+	store = fms_first_keys_create(NULL, counters, share_bytes, NULL);
 	for (run = 0; run < nruns; run++)
 	{
 		int			n = shim_below(5) == 0 ? (int) shim_below(3) :
@@ -704,7 +704,7 @@ keys_come_back(Size share_bytes)
 	int			same = 0;
 	int			i;
 
-	store = fms_first_keys_create(NULL, counters, share_bytes);
+	store = fms_first_keys_create(NULL, counters, share_bytes, NULL);
 	for (i = 0; i < n; i++)
 	{
 		records[i] = next_record(i > 0 ? records[i - 1] : NULL);
@@ -713,7 +713,7 @@ keys_come_back(Size share_bytes)
 	}
 	fms_first_keys_finish(store, &run);
 
-	reader = fms_first_key_reader_open(store, &run);
+	reader = fms_first_key_reader_open(store->file, &run);
 	for (i = 0; i < n; i++)
 	{
 		first_key = fms_first_key_reader_next(reader, &covered, &rows);

@@ -17,6 +17,7 @@
 #include "postgres.h"
 
 #include "sort/sizing.h"
+#include "no_filter.h"
 #include "no_tape.h"
 #include "shim.h"
 

@@ -1,0 +1,96 @@
+/*-------------------------------------------------------------------------
+ *
+ * shards.h
+ *	  The FMSort Merge node: merges what other servers have sorted.
+ *
+ * Below PostgreSQL's Merge Append, one server sorts after the other.  This
+ * node first asks all of them, then merges:
+ *
+ *	  Merge Append						CustomScan "FMSort Merge"
+ *	    Foreign Scan on orders_1	==>	  Async Foreign Scan on orders_1
+ *	    Foreign Scan on orders_2		  Async Foreign Scan on orders_2
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef FMS_SHARDS_H
+#define FMS_SHARDS_H
+
+#include "postgres.h"
+
+#include "nodes/execnodes.h"
+#include "nodes/plannodes.h"
+
+/* The node's name, in EXPLAIN and to the server. */
+#define FMS_MERGE_NAME "FMSort Merge"
+
+/* ---- async.c: which Merge Appends become FMSort Merge nodes ---- */
+
+/*
+ * The children that such a node has, in place of these ones of a Merge Append
+ * of the statement; NIL if the Merge Append stays.  eflags: the executor's.
+ */
+extern List *fms_async_children(const MergeAppend *merge, List *children,
+								const PlannedStmt *statement, int eflags);
+
+/* ---- merge.c: the node at run time ---- */
+
+/*
+ * Makes the state of a node that is about to begin.  Its lefttree and
+ * custom_plans are its children, custom_private is the Merge Append.
+ */
+extern Node *fms_merge_create_state(CustomScan *plan);
+
+/* The children; sets *count to their number.  NULL for another node. */
+extern PlanState **fms_merge_children(PlanState *planstate, int *count);
+
+/* ---- shard.c: the rows of one child after the other ---- */
+
+typedef struct FmsShard
+{
+	PlanState  *scan;
+	TupleTableSlot *head;		/* its first row; NULL: unknown, or the end */
+
+	/* The rest is an asynchronous shard's. */
+	AsyncRequest *request;		/* for a row; NULL: not asynchronous */
+	bool		asked;			/* the request's row has not been taken */
+	int			batches;		/* begun since the scan began, at most 2 */
+	MemoryContext context;		/* of the rows that were copied */
+	List	   *rows;			/* their MinimalTuples */
+	int			next;			/* number of the next one */
+	TupleTableSlot *slot;		/* of one of them */
+	Size		peak_bytes;		/* of their memory */
+	double		wait_us;		/* how long the merge has waited for rows */
+} FmsShard;
+
+typedef struct FmsShards
+{
+	int			count;
+	PlanState **scans;			/* [count] */
+	FmsShard   *shards;			/* [count] */
+	AppendState *requestor;		/* in whose name we ask */
+	Size		share_bytes;	/* of memory, for one shard's rows */
+} FmsShards;
+
+/*
+ * Makes shards of `count` nodes, which have begun, in the current memory
+ * context.  parent: the node that merges them.
+ */
+extern FmsShards *fms_shards_create(PlanState *parent, PlanState **scans,
+									int count);
+
+/* Asks an asynchronous shard for rows, unless it has been asked. */
+extern void fms_shard_ask(FmsShards *all, FmsShard *shard);
+
+/*
+ * Moves the shard to its next row, and waits for it if need be.  The row
+ * stays valid until the next call for this shard.
+ */
+extern void fms_shard_next(FmsShards *all, FmsShard *shard);
+
+/* Waits until no request is under way. */
+extern void fms_shards_settle(FmsShards *all);
+
+/* Forgets all rows: before a rescan of the scans. */
+extern void fms_shards_reset(FmsShards *all);
+
+#endif							/* FMS_SHARDS_H */
