@@ -13,6 +13,7 @@
 #include "executor/execdesc.h"
 #include "nodes/execnodes.h"
 #include "nodes/extensible.h"
+#include "nodes/pathnodes.h"
 #include "nodes/plannodes.h"
 
 #include "keys/keys.h"
@@ -39,6 +40,15 @@ extern MemoryContext fms_replace_sorts(QueryDesc *query, int eflags);
  */
 extern const char *fms_replace_why_not(const PlanState *planstate,
 									   const List *ancestors);
+
+/* ---- parallel_paths.c: parallel sorts for the planner ---- */
+
+/*
+ * For create_upper_paths_hook: adds parallel paths to the output of that step
+ * of planning.
+ */
+extern void fms_add_parallel_paths(PlannerInfo *root, UpperRelationKind stage,
+								   RelOptInfo *output);
 
 /* ---- plan.c: the node in a plan tree ---- */
 

@@ -192,7 +192,8 @@ find_extent(const FmsRun *run, uint32 number, uint32 *end)
 		else
 			high = middle;
 	}
-	*end = high < run->nextents ? extents[high].first : run->nblocks;
+	*end = Min(high < run->nextents ? extents[high].first : run->nblocks,
+			   run->nblocks);
 	return &extents[low];
 }
 

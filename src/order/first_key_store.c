@@ -146,6 +146,7 @@ fms_first_keys_note(FmsFirstKeyStore *store, FmsFirstKeys *first_keys,
 	char	   *end;
 
 	Assert(nblocks >= 1);
+	first_keys->nblocks += nblocks;
 	if (!exact)
 		record = fms_keys_make_first_key(store->keys, record);
 	first_key.nblocks = nblocks;

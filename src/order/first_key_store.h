@@ -20,6 +20,7 @@ typedef struct FmsFirstKeys
 {
 	FmsFirstKeyChunk *first;	/* in memory, or NULL */
 	FmsFirstKeyExtent extent;	/* in the file */
+	uint32		nblocks;		/* keys behind those of them do not count */
 } FmsFirstKeys;
 
 /* The fields are for order/ to read. */
