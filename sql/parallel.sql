@@ -39,7 +39,6 @@ SELECT plan('WITH s AS MATERIALIZED (SELECT * FROM p ORDER BY k)
 SELECT plan('SELECT id, random() < 2 FROM p ORDER BY k');
 
 \echo something in between
-SELECT plan('SELECT DISTINCT k FROM p');
 SELECT plan('SELECT k, count(*) FROM p GROUP BY k');
 
 \echo switched off

@@ -140,6 +140,19 @@ IsInParallelMode(void)
 	return false;
 }
 
+/* never called without other processes */
+File
+FileSetCreate(FileSet *files, const char *name)
+{
+	abort();
+}
+
+File
+FileSetOpen(FileSet *files, const char *name, int mode)
+{
+	abort();
+}
+
 /* never called without direct I/O */
 File
 PathNameOpenTemporaryFile(const char *path, int mode)
