@@ -269,6 +269,8 @@ BENCH_pgbench = small/pgbench
 BENCH_temp-space = temp-space
 BENCH_shards = shards/run
 BENCH_less = less
+BENCH_parallel = parallel
+BENCH_tpch = tpch/plans
 
 bench-tuplesort: ## whole queries beside PostgreSQL's sort, an hour or two
 bench-zoo: ## the same on slowed devices, as root, half an hour
@@ -284,7 +286,9 @@ bench-small: ## processor time of sorts from 3 to 1.5 million rows, 20 minutes
 bench-pgbench: ## processor time of small sorts under pgbench, 10 minutes
 bench-shards: ## shards beside PostgreSQL's Merge Append, 10 minutes
 bench-temp-space: ## temporary space beside PostgreSQL's sort, a minute
+bench-parallel: ## parallel sorts beside one process and PostgreSQL's, an hour
 bench-less: ## sorts that do less than sort everything, half an hour
+bench-tpch: ## TPC-H's queries whose plans fmsort.parallel changes, 10 minutes
 
 bench-%: FORCE
 	@test/bench/$(or $(BENCH_$*),$(error there is no benchmark '$*'))

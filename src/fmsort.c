@@ -3,6 +3,7 @@
  * fmsort.c
  *	  The library's entrance: settings, the node, the hooks.
  *
+ * create_upper_paths_hook	shows the planner parallel sorts at their cost
  * ExecutorStart_hook	replaces the Sorts of the plan, and shows the new nodes
  *						their LIMIT; in parallel workers ExecutorRun_hook does
  * ExecutorRun_hook		lets the topmost FMSort pass over the rows of a MOVE
@@ -25,6 +26,7 @@
 #include "executor/executor.h"
 #include "fmgr.h"
 #include "miscadmin.h"
+#include "optimizer/planner.h"
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
 #include "storage/shmem.h"
@@ -41,6 +43,7 @@ PG_MODULE_MAGIC;
 
 void		_PG_init(void);
 
+static create_upper_paths_hook_type previous_paths = NULL;
 static ExecutorStart_hook_type previous_start = NULL;
 static ExecutorRun_hook_type previous_run = NULL;
 static ProcessUtility_hook_type previous_utility = NULL;
@@ -82,6 +85,15 @@ start_query(QueryDesc *query, int eflags)
 	/* most queries sort nothing: do not walk them */
 	if (plan || is_leaders)
 		fms_bound_find_limits(query);
+}
+
+static void
+plan_step(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input,
+		  RelOptInfo *output, void *extra)
+{
+	if (previous_paths)
+		previous_paths(root, stage, input, output, extra);
+	fms_add_parallel_paths(root, stage, output);
 }
 
 static void
@@ -223,6 +235,8 @@ _PG_init(void)
 	fms_settings_define();
 	fms_plan_register();
 
+	previous_paths = create_upper_paths_hook;
+	create_upper_paths_hook = plan_step;
 	previous_start = ExecutorStart_hook;
 	ExecutorStart_hook = start_query;
 	previous_run = ExecutorRun_hook;

@@ -28,6 +28,7 @@
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "nodes/execnodes.h"
+#include "nodes/pathnodes.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
@@ -235,6 +236,15 @@ fms_collation_icu(Oid collation)
 		locale->info.icu.ucol : NULL;
 #endif
 }
+#endif
+
+/* The path of a Unique node.  Until 18, UniquePath was another one. */
+#if PG_VERSION_NUM >= 190000
+#define FmsUniquePath		UniquePath
+#define T_FmsUniquePath		T_UniquePath
+#else
+#define FmsUniquePath		UpperUniquePath
+#define T_FmsUniquePath		T_UpperUniquePath
 #endif
 
 /* Does a Merge Append prune partitions when it runs? */

@@ -109,6 +109,8 @@ typedef enum FmsCompressReason
 	/* of presorted input, else 0 */ \
 	COUNTER(GROUPS, IF_KNOWN, SUM, METHOD, "Groups", NULL) \
 	COUNTER(EARLIER_TUPLES, NUMBER, LAST, NONE, NULL, NULL) \
+	/* of a parallel sort: put into workers, while they form runs */ \
+	COUNTER(WORKERS_TUPLES, NUMBER, LAST, NONE, NULL, NULL) \
 	COUNTER(LAST_GROUP, NUMBER, LAST, NONE, NULL, NULL) \
 	COUNTER(TUPLES, NUMBER, SUM, LOG, "Rows", "tuples") \
 	/* what was not done: rows beyond a bound; rows, and blocks of the */ \
@@ -165,7 +167,8 @@ typedef enum FmsCompressReason
 	COUNTER(CACHED_BYTES, NUMBER, SUM, NONE, NULL, NULL) \
 	COUNTER(SPILLED_BYTES, NUMBER, SUM, NONE, NULL, "bytes_spilled") \
 	COUNTER(READ_BYTES, NUMBER, SUM, NONE, NULL, "bytes_read") \
-	COUNTER(WRITTEN_BYTES, NUMBER, SUM, NONE, NULL, "bytes_written") \
+	COUNTER(WRITTEN_BYTES, NUMBER, SUM, NONE, "Bytes Written", \
+			"bytes_written") \
 	COUNTER(READS, NUMBER, SUM, NONE, NULL, "reads") \
 	COUNTER(READ_BATCHES, NUMBER, SUM, NONE, NULL, "read_batches") \
 	COUNTER(WRITES, NUMBER, SUM, NONE, NULL, "writes") \
@@ -220,6 +223,13 @@ static inline void
 fms_count(FmsCounters *counters, FmsCounter counter, uint64 n)
 {
 	((uint64 *) counters)[1 + counter] += n;
+}
+
+/* Several processes may do that at once, if none does anything else. */
+static inline void
+fms_count_atomically(FmsCounters *counters, FmsCounter counter, uint64 n)
+{
+	pg_atomic_fetch_add_u64((pg_atomic_uint64 *) counters + 1 + counter, n);
 }
 
 static inline void

@@ -14,6 +14,7 @@
 #include "c.h"
 
 #include "base/device.h"
+#include "base/shared_files.h"
 
 /* How the merge phase reads blocks (merge/modes/); off: PostgreSQL's sort. */
 #define FMS_MODES(MODE) \
@@ -95,6 +96,13 @@ typedef struct FmsOptions
 	double		expected_bytes; /* planner's estimate of the input, or 0 */
 
 	const FmsDevice *device;	/* under temporary files; NULL: unknown */
+
+	/* parallel sorts */
+	int			workers;		/* processes that may form runs beside the one
+								 * that merges */
+	uint32		agreed_block_bytes; /* the blocks of all of them; 0: the sort
+									 * chooses */
+	const FmsSharedFiles *files;	/* NULL: files of the sort's own */
 
 	/* what will be asked of the sort */
 	uint64		bound;			/* tuples wanted, or 0: all */

@@ -104,7 +104,7 @@ open_tape(FmsProbe *probe, Oid tablespace, bool direct)
 	{
 		/* nobody reads these counters */
 		probe->tape = fms_tape_open(&probe->io, FMS_IO_ALIGN_BYTES, false,
-									palloc0(FMS_COUNTERS_BYTES));
+									NULL, palloc0(FMS_COUNTERS_BYTES));
 	}
 	PG_FINALLY();
 	{

@@ -62,6 +62,7 @@ typedef struct FmsSortState
 	FmsKeySpec	spec;
 	FmsGroups  *groups;			/* NULL: the input is in no order */
 	int			presorted;		/* columns */
+	PlanState  *gather;			/* child, if it forms runs; else NULL */
 
 	int			eflags;			/* what the parents may ask for */
 	LimitState *limit;			/* NULL: see bound */
@@ -122,6 +123,8 @@ begin_node(CustomScanState *css, EState *estate, int eflags)
 	}
 	outerPlanState(css) = ExecInitNode(outerPlan(plan), estate,
 									   eflags & ~FLAGS_OF_SORTS);
+	if (fms_runs_are_below(outerPlanState(css)))
+		state->gather = outerPlanState(css);
 	desc = ExecGetResultType(outerPlanState(css));
 
 	/*
@@ -264,10 +267,12 @@ prepare_sort(FmsSortState *state)
 		options.mode = FMS_MODE_FMSORT;
 	options.backward = (state->eflags & EXEC_FLAG_BACKWARD) != 0;
 	options.marks = (state->eflags & EXEC_FLAG_MARK) != 0;
-	options.expected_tuples = outerPlan(plan)->plan_rows;
+	options.expected_tuples = plan->plan_rows;
 	options.presorted = state->groups != NULL;
 	options.earlier_tuples = earlier;
 	options.bound = bound;
+	if (state->gather)
+		options.workers = ((Gather *) state->gather->plan)->num_workers;
 
 	caller = MemoryContextSwitchTo(estate->es_query_cxt);
 	state->counters = fms_progress_begin();
@@ -316,7 +321,11 @@ load(FmsSortState *state)
 	prepare_sort(state);
 	state->started = true;
 	estate->es_direction = ForwardScanDirection;
+	if (state->gather)
+		fms_runs_begin(state->gather, state->sort, state->counters);
 	put_tuples(state);
+	if (state->gather)
+		fms_runs_end(state->gather);
 	fms_sort_perform(state->sort);
 	estate->es_direction = direction;
 	state->loaded = true;

@@ -52,6 +52,11 @@ static const CustomScanMethods plan_methods = {
 	.CreateCustomScanState = fms_node_create_state
 };
 
+static const CustomScanMethods runs_methods = {
+	.CustomName = FMS_RUNS_NODE_NAME,
+	.CreateCustomScanState = fms_runs_create_state
+};
+
 static const CustomScanMethods merge_methods = {
 	.CustomName = FMS_MERGE_NAME,
 	.CreateCustomScanState = fms_merge_create_state
@@ -61,6 +66,7 @@ void
 fms_plan_register(void)
 {
 	RegisterCustomScanMethods(&plan_methods);
+	RegisterCustomScanMethods(&runs_methods);
 	RegisterCustomScanMethods(&merge_methods);
 }
 
@@ -216,11 +222,123 @@ fms_plan_from_merge_append(const MergeAppend *merge, List *children)
 	return &node->scan.plan;
 }
 
+/* A Gather of what Gather Merge gathers, which returns no row. */
+static Plan *
+gather_from(const GatherMerge *merge, Plan *child)
+{
+	Gather	   *gather = makeNode(Gather);
+
+	gather->plan = merge->plan;
+	gather->plan.type = T_Gather;
+	gather->plan.lefttree = child;
+	gather->plan.targetlist = merge->plan.lefttree->targetlist;
+	gather->plan.initPlan = NIL;
+	gather->plan.plan_rows = 0;
+	gather->plan.total_cost = gather->plan.startup_cost;
+	gather->num_workers = merge->num_workers;
+	gather->rescan_param = merge->rescan_param;
+	gather->initParam = merge->initParam;
+	return &gather->plan;
+}
+
+/*
+ * Rows of all participants, of which each is expected to get sort_rows: the
+ * leader does less, the more workers it has to attend to (costsize.c).
+ */
+static double
+rows_of_all(double sort_rows, int nworkers)
+{
+	double		leader = 1 - 0.3 * nworkers;
+
+	return sort_rows *
+		(nworkers + (parallel_leader_participation ? Max(leader, 0) : 0));
+}
+
+/* Does the list return the child's columns, all of them and in order? */
+static bool
+is_pass_through(const List *tlist, const List *child_tlist)
+{
+	ListCell   *cell;
+
+	foreach(cell, tlist)
+	{
+		const TargetEntry *entry = lfirst(cell);
+		const Var  *var = (const Var *) entry->expr;
+
+		if (!IsA(var, Var) || var->varno != OUTER_VAR ||
+			var->varattno != entry->resno)
+			return false;
+	}
+	return list_length(tlist) == list_length(child_tlist);
+}
+
+Plan *
+fms_plan_from_gather_merge(const GatherMerge *merge, Plan *child,
+						   const Plan *parent, int *next_node_id)
+{
+	const Sort *sort = (const Sort *) merge->plan.lefttree;
+	bool		passes_through = is_pass_through(merge->plan.targetlist,
+												 sort->plan.targetlist);
+	Sort		merging = *sort;
+	Plan	   *runs;
+	Plan	   *node;
+	Result	   *projection;
+
+	/* what the parent says of columns is about those of the Gather Merge */
+	if (!passes_through)
+		parent = NULL;
+	runs = fms_plan_from_sort(sort, child, parent, true);
+
+	((CustomScan *) runs)->methods = &runs_methods;
+	((CustomScan *) runs)->flags = 0;
+	runs->plan_rows = 0;
+	runs->startup_cost = runs->total_cost = sort->plan.startup_cost;
+
+	merging.plan = merge->plan;
+	merging.plan.plan_node_id = (*next_node_id)++;
+	merging.plan.plan_rows = rows_of_all(sort->plan.plan_rows,
+										 merge->num_workers);
+	if (passes_through)
+		return fms_plan_from_sort(&merging, gather_from(merge, runs), parent,
+								  false);
+
+	merging.plan.targetlist = sort->plan.targetlist;
+	merging.plan.initPlan = NIL;
+	node = fms_plan_from_sort(&merging, gather_from(merge, runs), NULL, false);
+	projection = makeNode(Result);
+	projection->plan = merge->plan;
+	projection->plan.type = T_Result;
+	projection->plan.plan_node_id = (*next_node_id)++;
+	projection->plan.lefttree = node;
+	return &projection->plan;
+}
+
+static bool
+has_methods(const Plan *plan, const CustomScanMethods *methods)
+{
+	return IsA(plan, CustomScan) &&
+		((const CustomScan *) plan)->methods == methods;
+}
+
 bool
 fms_plan_is_ours(const Plan *plan)
 {
-	return IsA(plan, CustomScan) &&
-		((const CustomScan *) plan)->methods == &plan_methods;
+	return has_methods(plan, &plan_methods);
+}
+
+bool
+fms_plan_forms_runs(const Plan *plan)
+{
+	return has_methods(plan, &runs_methods);
+}
+
+void
+fms_plan_report_version(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("this plan was made by another version of fmsort"),
+			 errhint("Connect again: this session has loaded the library before it was replaced.")));
 }
 
 int
@@ -230,10 +348,7 @@ fms_plan_read(const CustomScan *plan, FmsKeySpec *spec)
 	const Sort *keys;
 
 	if (!IsA(version, IntList) || linitial_int(version) != FMS_PLAN_VERSION)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("this plan was made by another version of fmsort"),
-				 errhint("Connect again: this session has loaded the library before it was replaced.")));
+		fms_plan_report_version();
 
 	keys = lsecond(plan->custom_private);
 	spec->ncolumns = keys->numCols;

@@ -32,6 +32,7 @@
 #include "nodes/plannodes.h"
 #include "utils/memutils.h"
 
+#include "executor/settings.h"
 #include "executor/sort_node.h"
 #include "observe/reports.h"
 #include "shards/shards.h"
@@ -42,7 +43,11 @@ typedef struct FmsSorts
 	int			replaced;		/* and Merge Appends */
 	int			left;			/* to the server */
 	int			left_to_extensions;
+	int			next_node_id;	/* for a node that the planner has not made */
 } FmsSorts;
+
+/* The planner's ids are consecutive, and far from that. */
+#define FIRST_NODE_ID		(1 << 30)
 
 /* What a node inherits from the nodes above it. */
 typedef struct FmsAncestry
@@ -101,6 +106,18 @@ static bool
 is_sort(const Plan *plan)
 {
 	return IsA(plan, Sort) || IsA(plan, IncrementalSort);
+}
+
+/*
+ * Do workers sort, and one process merges?  What groups of presorted input
+ * could gain is their early rows, so an Incremental Sort stays below its
+ * Gather Merge.
+ */
+static bool
+is_parallel_sort(const Plan *plan, FmsAncestry above)
+{
+	return IsA(plan, GatherMerge) && IsA(plan->lefttree, Sort) &&
+		!above.below_extension && fms_settings_parallel();
 }
 
 /* Number of later grouping sets, which Agg sorts itself. */
@@ -171,6 +188,14 @@ replaced(Plan *plan, FmsAncestry above)
 	below.parent = plan;
 	below.below_extension |= IsA(plan, CustomScan);
 	below.below_gather |= IsA(plan, Gather) || IsA(plan, GatherMerge);
+	if (is_parallel_sort(plan, above))
+	{
+		above.sorts->replaced++;
+		lefttree = replaced(plan->lefttree->lefttree, below);
+		return fms_plan_from_gather_merge((GatherMerge *) plan, lefttree,
+										  above.parent,
+										  &above.sorts->next_node_id);
+	}
 	lefttree = replaced(plan->lefttree, below);
 	righttree = replaced(plan->righttree, below);
 	link = listed_children(plan);
@@ -234,7 +259,7 @@ fms_replace_sorts(QueryDesc *query, int eflags)
 	MemoryContext context = empty_context();
 	MemoryContext caller = MemoryContextSwitchTo(context);
 	PlannedStmt *statement = query->plannedstmt;
-	FmsSorts	sorts = {0};
+	FmsSorts	sorts = {.next_node_id = FIRST_NODE_ID};
 	FmsAncestry top = {
 		.statement = statement,
 		.eflags = eflags,

@@ -26,6 +26,7 @@ static int	io_method_setting = FMS_IO_AUTO;
 static int	direct_io_setting = FMS_DIRECT_AUTO;
 static int	compression_setting = FMS_COMPRESS_AUTO;
 static bool checksums_setting = false;
+static bool parallel_setting = true;
 static bool materialize_setting = false;
 static bool cutoff_setting = true;
 static bool skip_setting = true;
@@ -135,6 +136,12 @@ fms_settings_define(void)
 							 &checksums_setting, false,
 							 PGC_USERSET, GUC_EXPLAIN,
 							 NULL, NULL, NULL);
+	DefineCustomBoolVariable("fmsort.parallel",
+							 "Whether a sort in parallel workers is merged in the leader.",
+							 "The workers then write sorted runs to temporary files, which the leader merges. Otherwise each worker sorts, and Gather Merge gets its rows one by one.",
+							 &parallel_setting, true,
+							 PGC_USERSET, GUC_EXPLAIN,
+							 NULL, NULL, NULL);
 	DefineCustomIntVariable("fmsort.log_min_duration",
 							"Sorts that take longer than this are logged, each in one line.",
 							"A sort's own time counts, without its input's and its parent's. 0 logs all sorts, -1 none.",
@@ -175,6 +182,12 @@ fms_settings_mode(void)
 }
 
 bool
+fms_settings_parallel(void)
+{
+	return parallel_setting;
+}
+
+bool
 fms_settings_group_filter(void)
 {
 	return group_filter_setting;
@@ -202,4 +215,7 @@ fms_settings_snapshot(FmsOptions *options, double expected_bytes)
 	options->memory_bytes = (Size) work_mem * 1024;
 	options->expected_bytes = expected_bytes;
 	options->device = NULL;
+	options->workers = 0;
+	options->agreed_block_bytes = 0;
+	options->files = NULL;
 }

@@ -18,6 +18,9 @@ extern void fms_settings_define(void);
 /* fmsort.mode, which may be FMS_MODE_OFF. */
 extern FmsModeChoice fms_settings_mode(void);
 
+/* fmsort.parallel. */
+extern bool fms_settings_parallel(void);
+
 /* fmsort.debug_group_filter */
 extern bool fms_settings_group_filter(void);
 

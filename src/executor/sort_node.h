@@ -13,12 +13,15 @@
 #include "executor/execdesc.h"
 #include "nodes/execnodes.h"
 #include "nodes/extensible.h"
+#include "nodes/pathnodes.h"
 #include "nodes/plannodes.h"
 
 #include "keys/keys.h"
+#include "sort/sort.h"
 
-/* The node's name, in EXPLAIN and to the server. */
+/* The nodes' names, in EXPLAIN and to the server. */
 #define FMS_NODE_NAME "FMSort"
+#define FMS_RUNS_NODE_NAME "FMSort Runs"
 
 /* ---- replace.c: which Sorts become FMSort nodes ---- */
 
@@ -38,6 +41,15 @@ extern MemoryContext fms_replace_sorts(QueryDesc *query, int eflags);
 extern const char *fms_replace_why_not(const PlanState *planstate,
 									   const List *ancestors);
 
+/* ---- parallel_paths.c: parallel sorts for the planner ---- */
+
+/*
+ * For create_upper_paths_hook: adds parallel paths to the output of that step
+ * of planning.
+ */
+extern void fms_add_parallel_paths(PlannerInfo *root, UpperRelationKind stage,
+								   RelOptInfo *output);
+
 /* ---- plan.c: the node in a plan tree ---- */
 
 /* Makes our nodes known to the server, once a process. */
@@ -52,6 +64,15 @@ extern Plan *fms_plan_from_sort(const Sort *sort, Plan *child,
 								const Plan *parent, bool below_gather);
 
 /*
+ * What does a Gather Merge's work above a Sort of `child`: the FMSort, above a
+ * Gather of nodes that form runs.  parent: as above.  Takes ids for new nodes
+ * from *next_node_id.
+ */
+extern Plan *fms_plan_from_gather_merge(const GatherMerge *merge, Plan *child,
+										const Plan *parent,
+										int *next_node_id);
+
+/*
  * An FMSort Merge node (shards/) that does what a Merge Append would do above
  * these children.  It shares the Merge Append's lists.
  */
@@ -61,12 +82,18 @@ extern Plan *fms_plan_from_merge_append(const MergeAppend *merge,
 /* Is it an FMSort node? */
 extern bool fms_plan_is_ours(const Plan *plan);
 
+/* Does it form the runs of an FMSort above? */
+extern bool fms_plan_forms_runs(const Plan *plan);
+
 /*
  * Sets *spec to the node's sort keys, which belong to the plan.  Returns the
  * number of leading columns that the input is in order of.  Raises an error if
  * another version of the library made the plan.
  */
 extern int	fms_plan_read(const CustomScan *plan, FmsKeySpec *spec);
+
+/* Raises that error. */
+extern void fms_plan_report_version(void) __attribute__((noreturn));
 
 /* ---- node.c: the node at run time ---- */
 
@@ -82,6 +109,25 @@ extern void fms_node_set_bound(PlanState *planstate, LimitState *limit,
 
 /* Passes over up to `rows` tuples that are loaded; returns their number. */
 extern uint64 fms_node_skip(PlanState *planstate, uint64 rows);
+
+/* ---- runs_node.c: what the participants of a parallel sort run ---- */
+
+/* Makes the state of a node that is about to begin. */
+extern Node *fms_runs_create_state(CustomScan *plan);
+
+/* Is it a Gather of nodes that form runs? */
+extern bool fms_runs_are_below(const PlanState *gather);
+
+/*
+ * In the leader, before the Gather is asked: it shall form runs for the sort,
+ * which has these counters.  Without shared memory for that, the Gather will
+ * start no worker.
+ */
+extern void fms_runs_begin(PlanState *gather, FmsSort *sort,
+						   FmsCounters *counters);
+
+/* The Gather has ended: adds what the workers have left to the sort. */
+extern void fms_runs_end(PlanState *gather);
 
 /* ---- bound.c: how the bound of a LIMIT reaches the sorts below it ---- */
 

@@ -192,7 +192,8 @@ find_extent(const FmsRun *run, uint32 number, uint32 *end)
 		else
 			high = middle;
 	}
-	*end = high < run->nextents ? extents[high].first : run->nblocks;
+	*end = Min(high < run->nextents ? extents[high].first : run->nblocks,
+			   run->nblocks);
 	return &extents[low];
 }
 
@@ -213,6 +214,16 @@ fms_run_contiguous_blocks(const FmsRun *run, uint32 number)
 
 	(void) find_extent(run, number, &end);
 	return end - number;
+}
+
+void
+fms_run_move(FmsRun *run, uint64 distance)
+{
+	FmsExtent  *extents = run->nextents > 1 ? run->extents : &run->extent;
+	uint32		i;
+
+	for (i = 0; i < run->nextents; i++)
+		extents[i].address += distance;
 }
 
 void
@@ -430,7 +441,7 @@ append_packed(FmsRunWriter *writer, const FmsRecord *record)
 	uint32		used = 0;
 
 	writer->packing = fms_record_can_be_packed(record) &&
-		(writer->block || fms_packing_pays(record));
+		(writer->block || fms_packing_pays(record, writer->block_bytes));
 	if (!writer->packing)
 		return false;
 	while (writer->block == NULL ||

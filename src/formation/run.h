@@ -55,6 +55,9 @@ extern uint64 fms_run_block_address(const FmsRun *run, uint32 number,
 /* Number of contiguous blocks from block `number` on. */
 extern uint32 fms_run_contiguous_blocks(const FmsRun *run, uint32 number);
 
+/* Adds `distance` to the addresses of the run's blocks. */
+extern void fms_run_move(FmsRun *run, uint64 distance);
+
 /* Frees the list of extents, but neither the FmsRun nor its first keys. */
 extern void fms_run_forget(FmsRun *run);
 

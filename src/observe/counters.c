@@ -108,28 +108,32 @@ fms_counter_shown(const FmsCounters *counters, FmsCounter counter,
 }
 
 void
+fms_counter_append(StringInfo text, const FmsCounters *counters,
+				   FmsCounter counter)
+{
+	FmsNumber	number = fms_counter_number(counters, counter);
+	const char *name = fms_counter_name(counters, counter);
+
+	appendStringInfo(text, "%s%s: ", text->len > 0 ? "  " : "",
+					 fms_counter_info[counter].label);
+	if (name)
+		appendStringInfoString(text, name);
+	else
+		appendStringInfo(text, "%.*f%s%s", number.digits, number.value,
+						 number.unit ? " " : "",
+						 number.unit ? number.unit : "");
+}
+
+void
 fms_counters_append(StringInfo text, const FmsCounters *counters,
 					FmsLine from, FmsLine to)
 {
-	const char *gap = "";
 	int			i;
 
 	for (i = 0; i < FMS_NCOUNTERS; i++)
 	{
-		FmsNumber	number = fms_counter_number(counters, i);
-		const char *name;
-
-		if (!fms_counter_shown(counters, i, from, to))
-			continue;
-		name = fms_counter_name(counters, i);
-		appendStringInfo(text, "%s%s: ", gap, fms_counter_info[i].label);
-		if (name)
-			appendStringInfoString(text, name);
-		else
-			appendStringInfo(text, "%.*f%s%s", number.digits, number.value,
-							 number.unit ? " " : "",
-							 number.unit ? number.unit : "");
-		gap = "  ";
+		if (fms_counter_shown(counters, i, from, to))
+			fms_counter_append(text, counters, i);
 	}
 }
 
@@ -149,6 +153,23 @@ fms_counters_add(FmsCounters *total, const FmsCounters *one)
 			*value = Max(*value, one->values[i]);
 		else if (combination == FMS_COMBINE_LAST && one->values[i] != 0)
 			*value = one->values[i];
+	}
+}
+
+void
+fms_counters_add_part(FmsCounters *total, const FmsCounters *part)
+{
+	int			i;
+
+	for (i = 0; i < FMS_NCOUNTERS; i++)
+	{
+		const FmsCounterInfo *info = &fms_counter_info[i];
+
+		if (info->combination == FMS_COMBINE_MAX)
+			total->values[i] = Max(total->values[i], part->values[i]);
+		else if (info->combination == FMS_COMBINE_SUM &&
+				 info->unit != FMS_UNIT_NS)
+			total->values[i] += part->values[i];
 	}
 }
 

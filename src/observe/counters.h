@@ -107,12 +107,23 @@ extern FmsNumber fms_counter_number(const FmsCounters *counters,
 extern bool fms_counter_shown(const FmsCounters *counters, FmsCounter counter,
 							  FmsLine from, FmsLine to);
 
-/* Appends these counters: "Label: value  Label: value". */
+/* Appends the counter, behind a gap if there are others: "Label: value". */
+extern void fms_counter_append(StringInfo text, const FmsCounters *counters,
+							   FmsCounter counter);
+
+/* Appends these counters. */
 extern void fms_counters_append(StringInfo text, const FmsCounters *counters,
 								FmsLine from, FmsLine to);
 
 /* Adds another sort's counters; fms_counters_complete() must follow. */
 extern void fms_counters_add(FmsCounters *total, const FmsCounters *one);
+
+/*
+ * Adds what a participant of a parallel sort counted to the sort's own
+ * counters: not times, which passed at the same time, nor settings.
+ */
+extern void fms_counters_add_part(FmsCounters *total,
+								  const FmsCounters *part);
 
 /* Computes the derived counters; may be repeated. */
 extern void fms_counters_complete(FmsCounters *counters);

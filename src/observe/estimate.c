@@ -39,7 +39,8 @@ double
 fms_estimate_tuples_in(const FmsCounters *counters)
 {
 	return (double) fms_counter(counters, FMS_COUNT_EARLIER_TUPLES) +
-		fms_counter(counters, FMS_COUNT_TUPLES);
+		fms_counter(counters, FMS_COUNT_TUPLES) +
+		fms_counter(counters, FMS_COUNT_WORKERS_TUPLES);
 }
 
 /* The part of the input that has come in: 0 to 1, and less than 1. */

@@ -227,3 +227,50 @@ fms_explain_workers(const FmsCounters *workers, int nworkers,
 	}
 	ExplainCloseGroup("Sort Workers", "Sort Workers", false, es);
 }
+
+/* What one participant formed; worker: -1 is the leader. */
+static void
+explain_part(const FmsCounters *part, int worker, ExplainState *es)
+{
+	static const FmsCounter shown[] = {
+		FMS_COUNT_TUPLES, FMS_COUNT_RUNS, FMS_COUNT_WRITTEN_BYTES,
+		FMS_COUNT_FORMATION_NS, FMS_COUNT_INPUT_NS
+	};
+	StringInfoData line;
+	int			i;
+
+	initStringInfo(&line);
+	for (i = 0; i < (int) lengthof(shown); i++)
+	{
+		if (fms_counter_info[shown[i]].unit == FMS_UNIT_NS && !es->timing)
+			continue;
+		if (es->format == EXPLAIN_FORMAT_TEXT)
+			fms_counter_append(&line, part, shown[i]);
+		else
+			explain_property(part, shown[i], es);
+	}
+	if (es->format != EXPLAIN_FORMAT_TEXT)
+		return;
+	begin_line(es, worker);
+	appendStringInfo(es->str, "%s%s\n", worker < 0 ? "Leader:  " : "",
+					 line.data);
+}
+
+void
+fms_explain_parts(const FmsCounters *parts, int nparts, ExplainState *es)
+{
+	int			i;
+
+	ExplainOpenGroup("Participants", "Participants", false, es);
+	for (i = 0; i < nparts; i++)
+	{
+		if (fms_counter(&parts[i], FMS_COUNT_TUPLES) == 0)
+			continue;			/* did not start, or got no tuple */
+		ExplainOpenGroup("Participant", NULL, true, es);
+		if (es->format != EXPLAIN_FORMAT_TEXT && i > 0)
+			ExplainPropertyInteger("Worker Number", NULL, i - 1, es);
+		explain_part(&parts[i], i - 1, es);
+		ExplainCloseGroup("Participant", NULL, true, es);
+	}
+	ExplainCloseGroup("Participants", "Participants", false, es);
+}

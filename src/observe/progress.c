@@ -111,6 +111,13 @@ free_slot(void)
 	return NULL;
 }
 
+bool
+fms_progress_is_shared(const FmsCounters *counters)
+{
+	return slots != NULL && (const char *) counters >= (const char *) slots &&
+		(const char *) counters < (const char *) &slots[MaxBackends * SLOTS];
+}
+
 FmsCounters *
 fms_progress_begin(void)
 {

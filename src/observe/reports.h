@@ -36,6 +36,13 @@ extern void fms_explain_counters(const FmsCounters *counters,
 extern void fms_explain_workers(const FmsCounters *workers, int nworkers,
 								ExplainState *es);
 
+/*
+ * What each participant of a parallel sort formed: parts[0] is the leader's,
+ * the others are the workers'.
+ */
+extern void fms_explain_parts(const FmsCounters *parts, int nparts,
+							  ExplainState *es);
+
 /* ---- last_sort.c ---- */
 
 /* A statement of the client's begins (not one inside a function). */
@@ -71,9 +78,12 @@ extern void fms_progress_share(void);
  */
 extern FmsCounters *fms_progress_begin(void);
 
+/* Are those counters in shared memory? */
+extern bool fms_progress_is_shared(const FmsCounters *counters);
+
 /* ---- estimate.c ---- */
 
-/* Tuples that have come in, those of earlier groups included. */
+/* Tuples that have come in, those of earlier groups and workers included. */
 extern double fms_estimate_tuples_in(const FmsCounters *counters);
 
 /*

@@ -21,11 +21,16 @@
  */
 #include "postgres.h"
 
+#include <fcntl.h>
+
 #include "miscadmin.h"
 
 #include "order/first_key_file.h"
 
 #define CHUNK_MAGIC			0x464D5346	/* "FMSF" */
+
+/* Kind of a file in a set (base/shared_files.h). */
+#define KEYS_NAME			"keys"
 
 struct FmsFirstKeyFile
 {
@@ -38,14 +43,38 @@ struct FmsFirstKeyFile
 };
 
 FmsFirstKeyFile *
-fms_first_key_file_open(FmsCounters *counters)
+fms_first_key_file_open(const FmsSharedFiles *shared, FmsCounters *counters)
 {
 	FmsFirstKeyFile *file = palloc0(sizeof(FmsFirstKeyFile));
+	char		name[FMS_SHARED_NAME_BYTES];
 
-	file->file = BufFileCreateTemp(false);
+	file->file = shared == NULL ? BufFileCreateTemp(false) :
+		BufFileCreateFileSet(shared->set,
+							 fms_shared_file_name(shared, KEYS_NAME, name));
 	file->counters = counters;
-	file->salt = fms_checksum_new_salt();
+	file->salt = shared ? shared->salt : fms_checksum_new_salt();
 	return file;
+}
+
+FmsFirstKeyFile *
+fms_first_key_file_adopt(const FmsSharedFiles *shared, Size largest_bytes,
+						 FmsCounters *counters)
+{
+	FmsFirstKeyFile *file = palloc0(sizeof(FmsFirstKeyFile));
+	char		name[FMS_SHARED_NAME_BYTES];
+
+	(void) fms_shared_file_name(shared, KEYS_NAME, name);
+	file->file = BufFileOpenFileSet(shared->set, name, O_RDONLY, false);
+	file->counters = counters;
+	file->salt = shared->salt;
+	file->largest_bytes = largest_bytes;
+	return file;
+}
+
+void
+fms_first_key_file_finish(FmsFirstKeyFile *file)
+{
+	BufFileExportFileSet(file->file);
 }
 
 void

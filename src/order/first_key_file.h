@@ -15,6 +15,7 @@
 
 #include "base/checksum.h"
 #include "base/counters.h"
+#include "base/shared_files.h"
 
 /*
  * Usual size of a chunk in bytes.  Each run of a merge has two chunks in
@@ -53,11 +54,24 @@ typedef struct FmsFirstKeyFile FmsFirstKeyFile;
 
 /*
  * Opens a temporary file under the current resource owner, with memory of the
- * current context.  counters receive the bytes written and read.
+ * current context.  counters receive the bytes written and read.  shared:
+ * where the leader of a parallel sort will find it, or NULL.
  */
-extern FmsFirstKeyFile *fms_first_key_file_open(FmsCounters *counters);
+extern FmsFirstKeyFile *fms_first_key_file_open(const FmsSharedFiles *shared,
+												FmsCounters *counters);
 
-/* Closes and deletes the file. */
+/*
+ * Opens a file that another process has written and finished.  largest_bytes:
+ * what fms_first_key_file_largest() said there.
+ */
+extern FmsFirstKeyFile *fms_first_key_file_adopt(const FmsSharedFiles *shared,
+												 Size largest_bytes,
+												 FmsCounters *counters);
+
+/* A shared file is complete. */
+extern void fms_first_key_file_finish(FmsFirstKeyFile *file);
+
+/* Closes the file.  It is deleted, or if it is shared, its set does that. */
 extern void fms_first_key_file_close(FmsFirstKeyFile *file);
 
 /* Memory of the largest chunk in the file, in bytes. */

@@ -35,8 +35,8 @@ struct FmsFirstKeyReader
 {
 	/* the first cache line: all that a plain, short key needs */
 	const char *at;				/* the next key */
-	const char *end;			/* of the chunk's keys; at == end: after the
-								 * last key of all */
+	const char *end;			/* of the chunk's keys */
+	uint32		blocks_left;	/* of the keys to come */
 	FmsKeyRecord plain;			/* its key is the last one read */
 
 	FmsRecordBuffer whole;		/* the last record that has a tuple */
@@ -94,11 +94,11 @@ enter_chunk(FmsFirstKeyReader *reader, const FmsFirstKeyChunk *chunk)
 }
 
 FmsFirstKeyReader *
-fms_first_key_reader_open(FmsFirstKeyStore *store,
+fms_first_key_reader_open(FmsFirstKeyFile *file,
 						  const FmsFirstKeys *first_keys)
 {
 	Size		buffer_bytes = first_keys->extent.nchunks == 0 ? 0 :
-		fms_first_key_file_largest(store->file);
+		fms_first_key_file_largest(file);
 	void	   *memory = palloc_extended(READER_BYTES + buffer_bytes,
 										 MCXT_ALLOC_HUGE);
 	FmsFirstKeyReader *reader =
@@ -107,8 +107,9 @@ fms_first_key_reader_open(FmsFirstKeyStore *store,
 	memset(reader, 0, sizeof(*reader));
 	reader->context = CurrentMemoryContext;
 	reader->memory = memory;
-	reader->file = store->file;
+	reader->file = file;
 	reader->extent = first_keys->extent;
+	reader->blocks_left = first_keys->nblocks;
 	reader->buffer = (FmsFirstKeyChunk *) ((char *) memory + READER_BYTES);
 	reader->buffer_bytes = buffer_bytes;
 	enter_chunk(reader, first_keys->first ? first_keys->first :
@@ -179,7 +180,7 @@ fms_first_key_reader_next(FmsFirstKeyReader *reader, uint32 *nblocks,
 	const FmsRecord *record;
 	int			i;
 
-	if (unlikely(reader->at == reader->end))
+	if (unlikely(reader->blocks_left == 0))
 		return NULL;
 	reader->at = fms_first_key_unpack(reader->at, &packed, &first_key);
 	Assert(reader->at <= reader->end);
@@ -188,6 +189,7 @@ fms_first_key_reader_next(FmsFirstKeyReader *reader, uint32 *nblocks,
 	record = make_record(reader, &first_key);
 	*nblocks = first_key.nblocks;
 	*rows_before = first_key.rows_before;
+	reader->blocks_left -= first_key.nblocks;
 	/* the record is a copy, so it outlives the chunk */
 	if (unlikely(reader->at == reader->end))
 		enter_chunk(reader, next_chunk(reader));
@@ -198,4 +200,21 @@ void
 fms_first_key_reader_prefetch(const FmsFirstKeyReader *reader)
 {
 	__builtin_prefetch(reader->at);
+}
+
+void
+fms_first_keys_adopt(FmsFirstKeyStore *store, FmsFirstKeyFile *file,
+					 FmsFirstKeys *first_keys)
+{
+	FmsFirstKeyReader *reader = fms_first_key_reader_open(file, first_keys);
+	const FmsRecord *first_key;
+	uint32		nblocks;
+	uint32		rows;
+
+	memset(first_keys, 0, sizeof(*first_keys));
+	while ((first_key = fms_first_key_reader_next(reader, &nblocks,
+												  &rows)) != NULL)
+		fms_first_keys_note(store, first_keys, first_key, nblocks, rows);
+	fms_first_keys_finish(store, first_keys);
+	fms_first_key_reader_close(reader);
 }

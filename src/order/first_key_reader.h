@@ -22,10 +22,11 @@ extern Size fms_first_keys_run_bytes(void);
 
 /*
  * Opens a reader in the current context, at the run's first key.  The run must
- * be complete, and first_keys must stay unchanged.
+ * be complete, and first_keys must stay unchanged.  file: where the store of
+ * the first keys has some of them, or NULL.
  */
 extern FmsFirstKeyReader *
-fms_first_key_reader_open(FmsFirstKeyStore *store,
+fms_first_key_reader_open(FmsFirstKeyFile *file,
 						  const FmsFirstKeys *first_keys);
 
 /* Frees the reader. */
@@ -46,5 +47,13 @@ extern const FmsRecord *fms_first_key_reader_next(FmsFirstKeyReader *reader,
  * has all that a plain key needs in its first cache line.
  */
 extern void fms_first_key_reader_prefetch(const FmsFirstKeyReader *reader);
+
+/*
+ * Copies a run's first keys, all of them in the file of another store, into
+ * this store.  *first_keys then has the copies.
+ */
+extern void fms_first_keys_adopt(FmsFirstKeyStore *store,
+								 FmsFirstKeyFile *file,
+								 FmsFirstKeys *first_keys);
 
 #endif							/* FMS_FIRST_KEY_READER_H */

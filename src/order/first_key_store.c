@@ -28,7 +28,8 @@
 #define CHUNK_MIN_BYTES		((Size) 256)
 
 FmsFirstKeyStore *
-fms_first_keys_create(FmsKeys *keys, FmsCounters *counters, Size share_bytes)
+fms_first_keys_create(FmsKeys *keys, FmsCounters *counters, Size share_bytes,
+					  const FmsSharedFiles *shared)
 {
 	FmsFirstKeyStore *store = palloc0(sizeof(FmsFirstKeyStore));
 
@@ -36,6 +37,7 @@ fms_first_keys_create(FmsKeys *keys, FmsCounters *counters, Size share_bytes)
 	store->keys = keys;
 	store->counters = counters;
 	store->share_bytes = share_bytes;
+	store->shared = shared;
 	return store;
 }
 
@@ -45,6 +47,13 @@ fms_first_keys_destroy(FmsFirstKeyStore *store)
 	if (store->file)
 		fms_first_key_file_close(store->file);
 	pfree(store);
+}
+
+void
+fms_first_keys_hand_over(FmsFirstKeyStore *store)
+{
+	if (store->file)
+		fms_first_key_file_finish(store->file);
 }
 
 FmsFirstKeyMemory
@@ -64,7 +73,7 @@ open_file(FmsFirstKeyStore *store)
 {
 	MemoryContext caller = MemoryContextSwitchTo(store->context);
 
-	store->file = fms_first_key_file_open(store->counters);
+	store->file = fms_first_key_file_open(store->shared, store->counters);
 	MemoryContextSwitchTo(caller);
 }
 
@@ -82,7 +91,8 @@ open_chunk(FmsFirstKeyStore *store, FmsFirstKeys *first_keys,
 							   FMS_FIRST_KEY_CHUNK_BYTES));
 	FmsFirstKeyChunk *chunk;
 
-	if (!store->to_file && store->memory_bytes + size > store->share_bytes)
+	if (fms_shared_files_are_workers(store->shared) ||
+		store->memory_bytes + size > store->share_bytes)
 		store->to_file = true;
 	if (store->to_file)
 		size = Max(least, FMS_FIRST_KEY_CHUNK_BYTES);
@@ -136,6 +146,7 @@ fms_first_keys_note(FmsFirstKeyStore *store, FmsFirstKeys *first_keys,
 	char	   *end;
 
 	Assert(nblocks >= 1);
+	first_keys->nblocks += nblocks;
 	if (!exact)
 		record = fms_keys_make_first_key(store->keys, record);
 	first_key.nblocks = nblocks;

@@ -20,6 +20,7 @@ typedef struct FmsFirstKeys
 {
 	FmsFirstKeyChunk *first;	/* in memory, or NULL */
 	FmsFirstKeyExtent extent;	/* in the file */
+	uint32		nblocks;		/* keys behind those of them do not count */
 } FmsFirstKeys;
 
 /* The fields are for order/ to read. */
@@ -28,6 +29,7 @@ typedef struct FmsFirstKeyStore
 	MemoryContext context;
 	FmsKeys    *keys;
 	FmsCounters *counters;
+	const FmsSharedFiles *shared;	/* where the file is, or NULL */
 	Size		share_bytes;
 	Size		memory_bytes;	/* of chunks in memory */
 	FmsFirstKeyFile *file;		/* NULL until a chunk goes there */
@@ -41,14 +43,19 @@ typedef struct FmsFirstKeyStore
 /*
  * Creates an empty store in the current context.  Chunks of all runs take at
  * most share_bytes of memory; further ones go to a temporary file, and their
- * bytes to the counters.
+ * bytes to the counters.  A worker of a parallel sort, which `shared` names,
+ * has all in its file.
  */
 extern FmsFirstKeyStore *fms_first_keys_create(FmsKeys *keys,
 											   FmsCounters *counters,
-											   Size share_bytes);
+											   Size share_bytes,
+											   const FmsSharedFiles *shared);
 
 /* Closes the file and frees the store.  Chunks go with the context. */
 extern void fms_first_keys_destroy(FmsFirstKeyStore *store);
+
+/* A worker's file is complete. */
+extern void fms_first_keys_hand_over(FmsFirstKeyStore *store);
 
 /* The numbers of a store that decide how much memory a merge needs. */
 typedef struct FmsFirstKeyMemory

@@ -172,14 +172,14 @@ begin_run(FmsReadOrder *order, int run, const FmsFirstKeys *first_keys,
 {
 	OrderRun   *leaf = &order->runs[run];
 
-	leaf->ahead = fms_first_key_reader_open(order->store, first_keys);
+	leaf->ahead = fms_first_key_reader_open(order->store->file, first_keys);
 	if (from)
 		skip_first_keys(leaf->ahead, from);
 	leaf->first_blocks = take_first_blocks(order, leaf->ahead, from);
 	take_first_key(order, run);
 	if (order->by == FMS_ORDER_BY_LAST_KEYS)
 		return;
-	leaf->behind = fms_first_key_reader_open(order->store, first_keys);
+	leaf->behind = fms_first_key_reader_open(order->store->file, first_keys);
 	if (from)
 		skip_first_keys(leaf->behind, from);
 }

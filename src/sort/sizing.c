@@ -130,7 +130,7 @@ block_share(const FmsOptions *options, uint32 assist)
 	Size		first_keys_bytes = options->memory_bytes / FIRST_KEYS_FRACTION;
 	double		run_bytes = memory - first_keys_bytes -
 		fms_run_writer_bytes(output_share(options), AUTO_BLOCK_MIN_BYTES);
-	double		runs = FIRST_RUNS + RUNS_SPARE *
+	double		runs = FIRST_RUNS * (1 + options->workers) + RUNS_SPARE *
 		(options->expected_bytes > 0 ?
 		 options->expected_bytes / Max(run_bytes, memory / 4) : RUNS_UNKNOWN);
 
@@ -242,12 +242,15 @@ fms_sizing_choose(const FmsMode *mode, const FmsOptions *options)
 		.history_bytes = options->backward || options->marks ?
 		options->memory_bytes / HISTORY_FRACTION : 0,
 		.block_was_set = options->block_bytes > 0,
+		.workers = options->workers,
 		.assist_wanted = options->assist_blocks
 	};
 
-	set_block_bytes(&sizing, options->block_bytes > 0 ?
+	set_block_bytes(&sizing, options->agreed_block_bytes > 0 ?
+					options->agreed_block_bytes : options->block_bytes > 0 ?
 					options->block_bytes : automatic_block_bytes(options));
-	while (sizing.block_bytes > FMS_BLOCK_MIN_BYTES &&
+	while (options->agreed_block_bytes == 0 &&
+		   sizing.block_bytes > FMS_BLOCK_MIN_BYTES &&
 		   !fits(&sizing, &input, FAN_IN_MIN, assist_floor(&sizing), true))
 		set_block_bytes(&sizing, half_of(sizing.block_bytes));
 	while (sizing.assist_wanted > 1 &&

@@ -23,6 +23,7 @@ typedef struct FmsSizing
 	Size		history_bytes;	/* of it, for going back in the last merge */
 	uint32		block_bytes;
 	bool		block_was_set;	/* else automatic */
+	int			workers;		/* that form runs, too */
 	uint32		assist_wanted;	/* l as set, or 0: automatic */
 	uint32		device_depth;	/* reads at once that the device can use, or
 								 * 0: unknown */
@@ -76,15 +77,19 @@ fms_sizing_formation_bytes(const FmsSizing *sizing, int runs)
 
 /* Descriptions of runs take at most this part of work_mem. */
 #define FMS_DESCRIPTIONS_FRACTION	8
+/* The most runs are not fewer, however many participants there are. */
+#define FMS_MOST_RUNS_MIN			4
 
 /*
- * The most runs during run formation: 85 at 64 kB.  If there are more, they
- * are merged to half of that before the input has ended.
+ * The most runs during run formation: 85 at 64 kB, divided among the
+ * participants of a parallel sort.  If there are more, they are merged to half
+ * of that before the input has ended.
  */
 static inline int
 fms_sizing_most_runs(const FmsSizing *sizing)
 {
-	return sizing->memory_bytes / FMS_DESCRIPTIONS_FRACTION / FMS_RUN_BYTES;
+	return Max(sizing->memory_bytes / FMS_DESCRIPTIONS_FRACTION /
+			   FMS_RUN_BYTES / (1 + sizing->workers), FMS_MOST_RUNS_MIN);
 }
 
 /*

@@ -67,6 +67,7 @@ struct FmsSort
 	FmsCounters *counters;		/* the caller's; written only, not for every
 								 * tuple */
 	uint64		tuples;			/* put into it */
+	uint64		published;		/* of them, counted */
 	uint64		input_bytes;	/* of them, where they are not in memory */
 	int			runs;			/* written by run formation */
 	Size		budget_bytes;	/* for tuples and entries */
@@ -78,6 +79,7 @@ struct FmsSort
 	FmsSampler	putting;		/* divides loading between us and the input */
 	double		writing_us;		/* all time in make_room() */
 
+	FmsShare   *share;			/* NULL: no other process takes part */
 	FmsFormation *formation;	/* its memory is given back before merging */
 	FmsSpill   *spill;			/* NULL: nothing was spilled */
 	FmsHistory *history;		/* NULL: only forwards */
@@ -85,8 +87,8 @@ struct FmsSort
 	uint64		count;			/* tuples to be had: those in memory or on
 								 * disk, and nulls; with a filter more than
 								 * that until the merge ends */
-	uint64		nulls;			/* of words, not counted before the end of the
-								 * input */
+	uint64		nulls;			/* of words; its own are not counted before the
+								 * end of the input */
 	uint64		nulls_at;		/* position of the first one */
 	uint64		position;		/* of the next tuple forwards */
 	bool		at_end;			/* behind the last one, having said so */
@@ -171,6 +173,7 @@ start(FmsSort *sort)
 	announce(sort);
 	sort->phase = FMS_PHASE_LOADING;
 	sort->tuples = 0;
+	sort->published = 0;
 	sort->runs = 0;
 	sort->input_bytes = 0;
 	sort->count = 0;
@@ -208,6 +211,17 @@ fms_sort_begin(TupleDesc desc, const FmsKeySpec *spec,
 	return sort;
 }
 
+/* The files have been closed. */
+static void
+leave_share(FmsSort *sort)
+{
+	if (sort->share)
+		fms_share_leave(sort->share);
+	sort->share = NULL;
+	sort->options.files = NULL;
+	sort->options.agreed_block_bytes = 0;
+}
+
 void
 fms_sort_reset(FmsSort *sort, uint64 bound, uint64 earlier_tuples)
 {
@@ -221,6 +235,7 @@ fms_sort_reset(FmsSort *sort, uint64 bound, uint64 earlier_tuples)
 		fms_spill_end(sort->spill);
 		sort->spill = NULL;
 	}
+	leave_share(sort);
 	fms_formation_clear(sort->formation);
 	sort->options.bound = bound;
 	sort->options.earlier_tuples = earlier_tuples;
@@ -243,7 +258,7 @@ begin_spill(FmsSort *sort)
 								   Max(refused_at, MEMORY_MIN_BYTES));
 	fms_profile_device(&sort->device);
 	options.device = &sort->device;
-	if (sort->device.known || refused_at > 0)
+	if (sort->sizing.mode == NULL || sort->device.known || refused_at > 0)
 		sort->sizing = fms_sizing_choose(mode_of(options.mode), &options);
 	sort->spill = fms_spill_begin(sort->keys, &options, &sort->sizing,
 								  sort->counters);
@@ -252,6 +267,12 @@ begin_spill(FmsSort *sort)
 static void
 publish(FmsSort *sort)
 {
+	FmsCounters *leader = sort->share ? sort->share->shared->leader : NULL;
+
+	if (leader && fms_shared_files_are_workers(sort->options.files))
+		fms_count_atomically(leader, FMS_COUNT_WORKERS_TUPLES,
+							 sort->tuples - sort->published);
+	sort->published = sort->tuples;
 	fms_count_set(sort->counters, FMS_COUNT_TUPLES, sort->tuples);
 }
 
@@ -337,7 +358,7 @@ finish_in_memory(FmsSort *sort, double loading_us)
 {
 	uint64		held = fms_formation_count(sort->formation);
 	uint64		bound = sort->options.bound;
-	uint64		put = sort->tuples - fms_formation_nulls(sort->formation);
+	uint64		put = sort->tuples - sort->nulls;
 
 	/* dropped tuples count as large as the others */
 	sort->input_bytes = fms_formation_memory_bytes(sort->formation);
@@ -408,24 +429,41 @@ place_nulls(FmsSort *sort)
 {
 	const FmsWordType *type = fms_keys_word_type(sort->keys);
 
-	sort->nulls = fms_formation_nulls(sort->formation);
 	sort->nulls_at = type && type->nulls_first ? 0 : sort->count;
 	sort->count += sort->nulls;
 }
 
-void
-fms_sort_perform(FmsSort *sort)
+/* Counts what has come in.  Returns the microseconds since the sort began. */
+static double
+count_input(FmsSort *sort)
 {
-	MemoryContext caller = MemoryContextSwitchTo(sort->context);
 	double		loading_us = fms_clock_since_us(sort->putting.begun);
 
-	Assert(sort->phase == FMS_PHASE_LOADING);
+	fms_count_set_us(sort->counters, FMS_COUNT_FORMATION_NS, loading_us);
 	fms_count_set_us(sort->counters, FMS_COUNT_INPUT_NS, loading_us -
 					 fms_sampler_own_us(&sort->putting, loading_us,
 										measured_us(sort)));
 	publish(sort);
 	fms_count_set(sort->counters, FMS_COUNT_MEMORY_BYTES,
 				  fms_formation_memory_bytes(sort->formation));
+	return loading_us;
+}
+
+/* The input has ended.  Returns likewise. */
+static double
+finish_input(FmsSort *sort)
+{
+	Assert(sort->phase == FMS_PHASE_LOADING);
+	sort->nulls += fms_formation_nulls(sort->formation);
+	return count_input(sort);
+}
+
+void
+fms_sort_perform(FmsSort *sort)
+{
+	MemoryContext caller = MemoryContextSwitchTo(sort->context);
+	double		loading_us = finish_input(sort);
+
 	if (sort->spill)
 		finish_spilling(sort);
 	else
@@ -433,7 +471,7 @@ fms_sort_perform(FmsSort *sort)
 	if (sort->options.bound > 0)
 	{
 		fms_count_set(sort->counters, FMS_COUNT_ROWS_REFUSED, sort->tuples -
-					  sort->count - fms_formation_nulls(sort->formation));
+					  sort->count - sort->nulls);
 		/* runs may have more */
 		sort->count = Min(sort->count, sort->options.bound);
 	}
@@ -591,6 +629,7 @@ fms_sort_end(FmsSort *sort)
 
 	if (spilled)
 		fms_spill_end(sort->spill);
+	leave_share(sort);
 	fms_formation_end(sort->formation);
 	MemoryContextDelete(sort->context);
 #ifdef __GLIBC__
@@ -600,14 +639,144 @@ fms_sort_end(FmsSort *sort)
 #endif
 }
 
-void
-fms_sort_count(FmsSort *sort)
+static void
+count_dropped(FmsSort *sort)
 {
 	FmsGroupFilter *filter = fms_keys_group_filter(sort->keys);
 
 	if (filter)
 		fms_count(sort->counters, FMS_COUNT_DUPLICATES_DROPPED,
 				  fms_group_filter_dropped(filter));
+}
+
+void
+fms_sort_count(FmsSort *sort)
+{
+	if (sort->phase == FMS_PHASE_LOADING)
+		(void) count_input(sort);
+	count_dropped(sort);
 	if (sort->spill)
 		fms_spill_count(sort->spill);
+}
+
+/* ---- parallel sorts ---- */
+
+/* Takes part in what is shared. */
+static void
+take_part(FmsSort *sort, FmsShare *share)
+{
+	sort->share = share;
+	sort->options.files = &share->files;
+}
+
+/*
+ * The blocks of all participants have one size, so it is chosen before any of
+ * them spills.
+ */
+dsm_handle
+fms_sort_share(FmsSort *sort, FmsCounters *progress)
+{
+	MemoryContext caller = MemoryContextSwitchTo(sort->context);
+	FmsOptions	options = sort->options;
+	FmsShare   *share;
+
+	Assert(sort->share == NULL && sort->spill == NULL);
+	fms_profile_device(&sort->device);
+	options.device = &sort->device;
+	options.agreed_block_bytes =
+		fms_sizing_choose(mode_of(options.mode), &options).block_bytes;
+	share = fms_share_create(&options, options.workers);
+	if (share)
+	{
+		share->shared->leader = progress;
+		sort->options.agreed_block_bytes = options.agreed_block_bytes;
+		take_part(sort, share);
+	}
+	MemoryContextSwitchTo(caller);
+	return share ? dsm_segment_handle(share->segment) : DSM_HANDLE_INVALID;
+}
+
+FmsSort *
+fms_sort_join(TupleDesc desc, const FmsKeySpec *spec, dsm_handle handle,
+			  int worker, FmsCounters *counters, MemoryContext scratch)
+{
+	FmsShare   *share = fms_share_join(handle, worker);
+	FmsOptions	options = share->shared->options;
+	FmsKeySpec	keys = *spec;
+	FmsSort    *sort;
+
+	/* the leader does it */
+	options.materialize = false;
+	/* all participants make the same keys */
+	keys.tuples = options.expected_tuples;
+	sort = fms_sort_begin(desc, &keys, &options, counters, scratch);
+	take_part(sort, share);
+	return sort;
+}
+
+void
+fms_sort_hand_over(FmsSort *sort)
+{
+	MemoryContext caller = MemoryContextSwitchTo(sort->context);
+	FmsPart    *part =
+		&sort->share->shared->parts[sort->share->files.participant - 1];
+
+	(void) finish_input(sort);
+	if (sort->options.bound > 0)
+		fms_formation_finish(sort->formation);
+	if (fms_formation_count(sort->formation) > 0)
+		write_run(sort, fms_formation_memory_bytes(sort->formation));
+	fms_formation_give_back(sort->formation);
+	if (sort->spill)
+		fms_spill_reduce(sort->spill, NULL, sort->input_bytes);
+	fms_count_set_us(sort->counters, FMS_COUNT_FORMATION_NS,
+					 fms_clock_since_us(sort->putting.begun));
+	fms_count_set(sort->counters, FMS_COUNT_INPUT_BYTES, sort->input_bytes);
+	fms_count_set(sort->counters, FMS_COUNT_METHOD,
+				  FMS_METHOD_EXTERNAL_MERGE);
+	count_dropped(sort);
+	part->tuples = sort->tuples;
+	part->input_bytes = sort->input_bytes;
+	part->count = sort->count;
+	part->nulls = sort->nulls;
+	if (sort->spill)
+		fms_spill_hand_over(sort->spill, part);
+	memcpy(part->counters, sort->counters, FMS_COUNTERS_BYTES);
+	MemoryContextSwitchTo(caller);
+}
+
+/* Writes the tuples whose memory the descriptions of n more runs need. */
+static void
+make_room_for_runs(FmsSort *sort, int n)
+{
+	Size		used = fms_formation_memory_bytes(sort->formation);
+	Size		room =
+		fms_sizing_formation_bytes(&sort->sizing,
+								   fms_spill_runs(sort->spill) + n);
+
+	if (used > room)
+		write_run(sort, used - room);
+}
+
+const FmsCounters *
+fms_sort_adopt(FmsSort *sort, int worker)
+{
+	MemoryContext caller = MemoryContextSwitchTo(sort->context);
+	const FmsPart *part = &sort->share->shared->parts[worker];
+
+	sort->tuples += part->tuples;
+	sort->input_bytes += part->input_bytes;
+	sort->count += part->count;
+	sort->nulls += part->nulls;
+	if (part->nruns > 0)
+	{
+		FmsSharedFiles files = fms_share_files(sort->share, worker);
+
+		if (sort->spill == NULL)
+			begin_spill(sort);
+		make_room_for_runs(sort, part->nruns);
+		fms_spill_adopt(sort->spill, part, &files);
+	}
+	MemoryContextSwitchTo(caller);
+	return (const FmsCounters *) part->counters;
 }

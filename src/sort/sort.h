@@ -12,6 +12,7 @@
 
 #include "access/htup_details.h"
 #include "executor/tuptable.h"
+#include "storage/dsm.h"
 
 #include "base/counters.h"
 #include "keys/keys.h"
@@ -69,6 +70,35 @@ extern void fms_sort_restore(FmsSort *sort);
 
 /* Frees everything, at any time. */
 extern void fms_sort_end(FmsSort *sort);
+
+/* ---- parallel sorts: workers form runs, the leader merges them ---- */
+
+/*
+ * Before the leader's first tuple: lets as many workers take part as the
+ * options say.  progress: NULL, or counters in the server's shared memory
+ * where workers count their tuples while they put them.  Returns the handle
+ * with which they join, or DSM_HANDLE_INVALID: the server has no segment left,
+ * and the leader sorts alone.
+ */
+extern dsm_handle fms_sort_share(FmsSort *sort, FmsCounters *progress);
+
+/* A worker's fms_sort_begin(), under the leader's options. */
+extern FmsSort *fms_sort_join(TupleDesc desc, const FmsKeySpec *spec,
+							  dsm_handle handle, int worker,
+							  FmsCounters *counters, MemoryContext scratch);
+
+/*
+ * After a worker's last tuple, in place of fms_sort_perform(): leaves its runs
+ * and its counters to the leader.
+ */
+extern void fms_sort_hand_over(FmsSort *sort);
+
+/*
+ * In the leader, after the end of the worker of that number: adds its tuples.
+ * Returns the counters that it left, which stay until the sort is reset, or
+ * ends; not performed: the worker did not start.
+ */
+extern const FmsCounters *fms_sort_adopt(FmsSort *sort, int worker);
 
 /* Brings all its counters up to date. */
 extern void fms_sort_count(FmsSort *sort);

@@ -37,7 +37,11 @@
 
 #include "base/clock.h"
 #include "device/spill_policy.h"
+#include "order/first_key_reader.h"
 #include "sort/spill.h"
+
+/* Bits of a run's id that number the runs of one participant. */
+#define RUN_ID_BITS			20
 
 struct FmsSpill
 {
@@ -55,6 +59,7 @@ struct FmsSpill
 	FmsCutoff  *cutoff;			/* of the tuples in runs, or NULL */
 	FmsRun	  **runs;			/* in order of arrival */
 	int			nruns;
+	int			runs_to_cut;	/* so many are cut at the cutoff */
 	int			runs_size;
 	uint32		largest_bytes;	/* of any record in them */
 	uint64		rows;			/* written by run formation, in blocks */
@@ -184,9 +189,12 @@ open_files(FmsSpill *spill, const FmsOptions *options)
 	fms_spill_policy_begin(&spill->facts, options, block_bytes,
 						   !spill->io.method->submit_blocks);
 	spill->tape = fms_tape_open(&spill->io, block_bytes, options->checksums,
-								counters);
+								options->files, counters);
 	spill->first_keys = fms_first_keys_create(spill->keys, counters,
-											  sizing->first_keys_bytes);
+											  sizing->first_keys_bytes,
+											  options->files);
+	if (options->files)
+		spill->next_run_id = options->files->participant << RUN_ID_BITS;
 	spill->writer = fms_run_writer_create(&spill->io, spill->tape,
 										  spill->first_keys,
 										  sizing->mode->order, counters,
@@ -251,6 +259,75 @@ insert_run(FmsSpill *spill, FmsRun *run, int at)
 	spill->largest_bytes = Max(spill->largest_bytes, run->largest_bytes);
 }
 
+/* Frees a run that is not in the list any more. */
+static void
+forget_run(FmsSpill *spill, FmsRun *run)
+{
+	CHECK_FOR_INTERRUPTS();
+	fms_first_keys_forget(spill->first_keys, &run->first_keys);
+	fms_run_forget(run);
+	pfree(run);
+}
+
+/* Frees the run's blocks beyond the cutoff.  Are others left? */
+static bool
+cut_run(FmsSpill *spill, FmsRun *run, const FmsRecord *cutoff)
+{
+	FmsFirstKeyReader *reader =
+		fms_first_key_reader_open(spill->first_keys->file, &run->first_keys);
+	uint32		block_bytes = spill->sizing->block_bytes;
+	uint32		kept = 0;
+	const FmsRecord *key;
+	uint32		rows_before;
+	uint32		at;
+	uint32		n;
+
+	while ((key = fms_first_key_reader_next(reader, &n,
+											&rows_before)) != NULL)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (fms_keys_compare(spill->keys, key, cutoff) > 0)
+		{
+			run->last_rows = rows_before;
+			break;
+		}
+		kept += n;
+	}
+	fms_first_key_reader_close(reader);
+	for (at = kept; at < run->nblocks; at += n)
+	{
+		n = fms_run_contiguous_blocks(run, at);
+		fms_tape_free(spill->tape, fms_run_block_address(run, at, block_bytes),
+					  (Size) n * block_bytes);
+	}
+	run->nblocks = run->first_keys.nblocks = kept;
+	return kept > 0;
+}
+
+/*
+ * Gives back what earlier runs have beyond the cutoff, once there are 1/8 more
+ * runs.  The newest run has ended at the cutoff.
+ */
+static void
+cut_runs(FmsSpill *spill, const FmsRecord *cutoff)
+{
+	int			n = 0;
+	int			i;
+
+	if (spill->nruns < spill->runs_to_cut)
+		return;
+	fms_run_flush(spill->writer);
+	for (i = 0; i < spill->nruns; i++)
+	{
+		if (i == spill->nruns - 1 || cut_run(spill, spill->runs[i], cutoff))
+			spill->runs[n++] = spill->runs[i];
+		else
+			forget_run(spill, spill->runs[i]);
+	}
+	spill->nruns = n;
+	spill->runs_to_cut = n + n / 8 + 1;
+}
+
 uint64
 fms_spill_run(FmsSpill *spill, FmsFormation *formation, Size bytes)
 {
@@ -264,13 +341,16 @@ fms_spill_run(FmsSpill *spill, FmsFormation *formation, Size bytes)
 	written = fms_run_finish(spill->writer);
 	spill->rows += written;
 	cutoff = spill->cutoff ? fms_cutoff_record(spill->cutoff) : NULL;
-	if (cutoff)
-		fms_formation_set_cutoff(formation, cutoff);
 	insert_run(spill, run, spill->nruns);
 	fms_count(spill->counters, FMS_COUNT_RUNS, 1);
 	spill->blocks += run->nblocks;
 	fms_count(spill->counters, FMS_COUNT_BLOCKS, run->nblocks);
 	note_facts(spill);
+	if (cutoff)
+	{
+		fms_formation_set_cutoff(formation, cutoff);
+		cut_runs(spill, cutoff);
+	}
 	choose_for_run(spill);
 	MemoryContextSwitchTo(caller);
 	return written;
@@ -368,12 +448,7 @@ merge_into_run(FmsSpill *spill, int first, int n)
 	end_merge(spill);
 
 	for (i = first; i < first + n; i++)
-	{
-		CHECK_FOR_INTERRUPTS();
-		fms_first_keys_forget(spill->first_keys, &spill->runs[i]->first_keys);
-		fms_run_forget(spill->runs[i]);
-		pfree(spill->runs[i]);
-	}
+		forget_run(spill, spill->runs[i]);
 	spill->nruns -= n;
 	memmove(&spill->runs[first], &spill->runs[first + n],
 			(spill->nruns - first) * sizeof(FmsRun *));
@@ -485,8 +560,9 @@ advise(FmsSpill *spill, uint64 input_bytes)
 }
 
 /*
- * How many runs may be left?  As many as the last merge takes; where the
- * result is to be written, too, those that one merge can write, and then one.
+ * How many runs may be left?  As many as the last merge takes, of which a
+ * worker has its part; where the result is to be written, too, those that one
+ * merge can write, and then one.
  */
 static int
 runs_to_leave(const FmsSpill *spill)
@@ -494,6 +570,8 @@ runs_to_leave(const FmsSpill *spill)
 	bool		materialize = spill->options.materialize;
 	int			most = fan_in(spill, materialize);
 
+	if (fms_shared_files_are_workers(spill->options.files))
+		return Max(most / (1 + spill->options.workers), 1);
 	return materialize && spill->nruns <= most ? 1 : most;
 }
 
@@ -528,6 +606,46 @@ fms_spill_reduce(FmsSpill *spill, const FmsFormation *in_memory_run,
 	fms_count_set(spill->counters, FMS_COUNT_MERGE_PASSES,
 				  highest_level(spill->runs, spill->nruns) + 1);
 	advise(spill, input_bytes);
+	MemoryContextSwitchTo(caller);
+}
+
+void
+fms_spill_hand_over(FmsSpill *spill, FmsPart *part)
+{
+	Assert(spill->writer == NULL);
+	fms_first_keys_hand_over(spill->first_keys);
+	fms_share_put_runs(spill->options.files, spill->runs, spill->nruns);
+	part->tape = *spill->tape->files[0];
+	part->first_keys_largest_bytes =
+		fms_first_keys_memory(spill->first_keys).largest_bytes;
+	part->compressed = spill->compressed;
+	part->nruns = spill->nruns;
+}
+
+void
+fms_spill_adopt(FmsSpill *spill, const FmsPart *part,
+				const FmsSharedFiles *files)
+{
+	MemoryContext caller = MemoryContextSwitchTo(spill->context);
+	uint64		distance = fms_tape_adopt(spill->tape, &part->tape, files);
+	FmsFirstKeyFile *first_keys =
+		fms_first_key_file_adopt(files, part->first_keys_largest_bytes,
+								 spill->counters);
+	FmsRun	  **runs = fms_share_get_runs(files, part->nruns);
+	int			i;
+
+	for (i = 0; i < part->nruns; i++)
+	{
+		fms_run_move(runs[i], distance);
+		fms_first_keys_adopt(spill->first_keys, first_keys,
+							 &runs[i]->first_keys);
+		spill->blocks += runs[i]->nblocks;
+		insert_run(spill, runs[i], spill->nruns);
+	}
+	spill->rows += part->count;
+	spill->compressed |= part->compressed;
+	pfree(runs);
+	fms_first_key_file_close(first_keys);
 	MemoryContextSwitchTo(caller);
 }
 

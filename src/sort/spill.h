@@ -13,6 +13,7 @@
 #include "base/counters.h"
 #include "formation/formation.h"
 #include "merge/merge.h"
+#include "sort/share.h"
 #include "sort/sizing.h"
 
 typedef struct FmsSpill FmsSpill;
@@ -20,7 +21,7 @@ typedef struct FmsSpill FmsSpill;
 /*
  * Opens the I/O channel and the tape.  Memory: a child of the current context,
  * whose end drains and closes the channel.  The current resource owner has the
- * files.  keys, the options' device, sizing and counters must stay.
+ * files.  keys, the options' device and files, sizing and counters must stay.
  */
 extern FmsSpill *fms_spill_begin(FmsKeys *keys, const FmsOptions *options,
 								 const FmsSizing *sizing,
@@ -62,6 +63,16 @@ extern Size fms_spill_in_memory_run_bytes(const FmsSpill *spill);
 extern void fms_spill_reduce(FmsSpill *spill,
 							 const FmsFormation *in_memory_run,
 							 uint64 input_bytes);
+
+/* In a worker, then: leaves its runs to the leader. */
+extern void fms_spill_hand_over(FmsSpill *spill, FmsPart *part);
+
+/*
+ * In the leader, before it reduces: adds the runs of a worker that has ended.
+ * files: the worker's.
+ */
+extern void fms_spill_adopt(FmsSpill *spill, const FmsPart *part,
+							const FmsSharedFiles *files);
 
 /* Positions of the last merge, see fms_merge_tell(). */
 extern int	fms_spill_positions(const FmsSpill *spill);

@@ -1,8 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * packed_record.c
- *	  Records without what their tuples give again: the contents of packed
- *	  blocks.
+ *	  Packed records: what packed blocks have, without what tuples give again.
  *
  *	  record	| header | key, 2 .. 34 B | tuple, from byte 10 on | pad |
  *	  packed	| tag | head? | key's end? | tuple, from byte 16 on |
@@ -13,7 +12,6 @@
  * without the bytes that it shares with the area's prefix, which is that of
  * the first record.  A key that is a column's beginning is copied from there,
  * and other keys are encoded again from the tuple.
- *
  * A word (word.h) is packed as its value's bytes, most significant byte first.
  *
  *-------------------------------------------------------------------------
@@ -50,12 +48,11 @@
 
 /*
  * The key is stored if the tuple has this length in bytes, or if so many bytes
- * are shared: then the record is hardly larger than PostgreSQL's.  In areas
- * below a size, short tuples make up for unused space in runs' last blocks.
+ * are shared: then the record is hardly larger than PostgreSQL's.  In small
+ * blocks, short tuples make up for unused space in runs' last blocks.
  */
 #define LONG_TUPLE_BYTES	48
 #define SHARED_MIN			2
-#define SMALL_AREA_BYTES	8192
 
 StaticAssertDecl(FMS_PACKED_TUPLE_BYTES << TAG_LENGTH_SHIFT <= PG_UINT16_MAX,
 				 "the longest tuple's tag fits");
@@ -120,7 +117,7 @@ shared_bytes(const FmsRecord *record, const char *area, uint32 room_bytes)
 		if (differing >> BITS_PER_BYTE != 0)
 			shared = (63 - pg_leftmost_one_pos64(differing)) / BITS_PER_BYTE;
 		if (record->tuple_bytes >= LONG_TUPLE_BYTES ||
-			(shared >= SHARED_MIN && room_bytes >= SMALL_AREA_BYTES))
+			(shared >= SHARED_MIN && room_bytes > FMS_PACKED_SMALL_BYTES))
 			return shared;
 	}
 	return SHARED_ENCODED;

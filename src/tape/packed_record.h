@@ -1,8 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * packed_record.h
- *	  Records without what their tuples give again: the contents of packed
- *	  blocks.
+ *	  Packed records: what packed blocks have, without what tuples give again.
  *
  *-------------------------------------------------------------------------
  */
@@ -20,6 +19,9 @@
 #define FMS_PACKED_BUFFER_BYTES \
 	(FMS_KEY_MAX_BYTES - FMS_KEY_LAST_BYTES + FMS_PACKED_TUPLE_BYTES)
 
+/* Largest size of a small block, in bytes: work_mem is small, too. */
+#define FMS_PACKED_SMALL_BYTES	8192
+
 /*
  * Can the record be packed?  Making the key again must not read out-of-line
  * values, nor decompress.
@@ -35,14 +37,18 @@ fms_record_can_be_packed(const FmsRecord *record)
 		!(offset > 0 && VARATT_IS_COMPRESSED((char *) tuple + offset));
 }
 
-/* Is the record a tenth larger than PostgreSQL's tuple on tape? */
+/*
+ * Is the record a tenth larger than PostgreSQL's tuple on tape?  A fifth in
+ * large blocks, where unpacking whole rows takes longer than it saves.
+ */
 static inline bool
-fms_packing_pays(const FmsRecord *record)
+fms_packing_pays(const FmsRecord *record, uint32 block_bytes)
 {
 	Size		stock_bytes = record->tuple_bytes - FMS_TUPLE_SKIPPED_BYTES +
 		sizeof(int);
 
-	return fms_record_bytes(record) > stock_bytes + stock_bytes / 10;
+	return fms_record_bytes(record) > stock_bytes +
+		stock_bytes / (block_bytes <= FMS_PACKED_SMALL_BYTES ? 10 : 5);
 }
 
 /*

@@ -65,7 +65,7 @@ is_at_end(const FmsTape *tape)
 
 FmsTape *
 fms_tape_open(FmsIo *io, uint32 block_bytes, bool checksums,
-			  FmsCounters *counters)
+			  const FmsSharedFiles *shared, FmsCounters *counters)
 {
 	FmsTape    *tape = palloc0(sizeof(FmsTape));
 	Oid			tablespaces[FMS_TAPE_STRIPES_MAX];
@@ -75,13 +75,16 @@ fms_tape_open(FmsIo *io, uint32 block_bytes, bool checksums,
 
 	tape->io = io;
 	tape->counters = counters;
-	tape->salt = fms_checksum_new_salt();
+	tape->salt = shared ? shared->salt : fms_checksum_new_salt();
 	tape->checksums = checksums;
 	tape->here = EXTENT_FROM(0);
 	tape->nstriped = 1;
 	tape->stripe_bytes = FMS_TAPE_OFFSET_MASK + 1;
-	/* smaller blocks would not fill stripes of whole pages */
-	if (block_bytes % FMS_IO_ALIGN_BYTES == 0)
+	/*
+	 * Smaller blocks would not fill stripes of whole pages.  The set has the
+	 * files of a parallel sort's participants in several tablespaces.
+	 */
+	if (block_bytes % FMS_IO_ALIGN_BYTES == 0 && shared == NULL)
 		tape->nstriped = fms_temp_file_tablespaces(tablespaces,
 												   FMS_TAPE_STRIPES_MAX);
 	if (tape->nstriped > 1)
@@ -92,10 +95,23 @@ fms_tape_open(FmsIo *io, uint32 block_bytes, bool checksums,
 	{
 		tape->files[i] = palloc0(sizeof(FmsTempFile));
 		/* fd.c takes the tablespaces in turn */
-		fms_temp_file_open(tape->files[i], block_bytes);
+		fms_temp_file_open(tape->files[i], block_bytes, shared);
 		tape->nfiles++;
 	}
 	return tape;
+}
+
+uint64
+fms_tape_adopt(FmsTape *tape, const FmsTempFile *written,
+			   const FmsSharedFiles *shared)
+{
+	int			number = tape->nfiles;
+	FmsTempFile *file = palloc0(sizeof(FmsTempFile));
+
+	fms_temp_file_adopt(file, written, shared);
+	tape->files = repalloc(tape->files, (number + 1) * sizeof(FmsTempFile *));
+	tape->files[tape->nfiles++] = file;
+	return (uint64) number << FMS_TAPE_OFFSET_BITS;
 }
 
 void

@@ -64,12 +64,23 @@ typedef struct FmsTape
  * Opens a tape of blocks of block_bytes: a temporary file in each of the
  * session's temporary tablespaces, under the current resource owner, which
  * counts, limits, logs and deletes them.  Transfers go through the page cache
- * until fms_tape_set_direct().
+ * until fms_tape_set_direct().  shared: NULL, or where other processes will
+ * find the tape, which is one file then.
  */
 extern FmsTape *fms_tape_open(FmsIo *io, uint32 block_bytes, bool checksums,
+							  const FmsSharedFiles *shared,
 							  FmsCounters *counters);
 
-/* Closes and deletes the file.  Nothing may be in flight. */
+/*
+ * Adds a file that another process has written with the tape's blocks, salt
+ * and checksums.  Returns what to add to an address there to get the address
+ * here.  written, shared: see fms_temp_file_adopt().  Memory comes from the
+ * current context, which must be the tape's.
+ */
+extern uint64 fms_tape_adopt(FmsTape *tape, const FmsTempFile *written,
+							 const FmsSharedFiles *shared);
+
+/* Closes the files.  Nothing may be in flight. */
 extern void fms_tape_close(FmsTape *tape);
 
 /*

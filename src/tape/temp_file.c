@@ -41,6 +41,9 @@
 #define RESERVE_MIN_BYTES	((uint64) 64 * 1024)
 #define RESERVE_MAX_BYTES	((uint64) 8 * 1024 * 1024)
 
+/* Kind of a file in a set (base/shared_files.h). */
+#define TAPE_NAME			"tape"
+
 int
 fms_temp_file_tablespaces(Oid *tablespaces, int most)
 {
@@ -59,12 +62,47 @@ fms_temp_file_tablespaces(Oid *tablespaces, int most)
 }
 
 void
-fms_temp_file_open(FmsTempFile *file, uint32 block_bytes)
+fms_temp_file_open(FmsTempFile *file, uint32 block_bytes,
+				   const FmsSharedFiles *shared)
 {
+	char		name[FMS_SHARED_NAME_BYTES];
+
 	file->block_bytes = block_bytes;
 	file->direct_from_bytes = file->direct_upto_bytes = PG_UINT64_MAX;
 	PrepareTempTablespaces();
-	file->file = OpenTemporaryFile(false);
+	if (shared == NULL)
+		file->file = OpenTemporaryFile(false);
+	else
+		file->file = FileSetCreate(shared->set,
+								   fms_shared_file_name(shared, TAPE_NAME,
+														name));
+}
+
+/* Opens a virtual file on the path, which exists. */
+static File
+open_again(const char *path, int flags)
+{
+	File		file = PathNameOpenTemporaryFile(path, O_RDWR | flags);
+
+	if (file <= 0)
+		elog(ERROR, "sort temporary file \"%s\" has disappeared", path);
+	return file;
+}
+
+void
+fms_temp_file_adopt(FmsTempFile *file, const FmsTempFile *written,
+					const FmsSharedFiles *shared)
+{
+	char		name[FMS_SHARED_NAME_BYTES];
+
+	*file = *written;
+	(void) fms_shared_file_name(shared, TAPE_NAME, name);
+	file->file = FileSetOpen(shared->set, name, O_RDWR);
+	if (file->file <= 0)
+		elog(ERROR, "shared sort temporary file \"%s\" has disappeared",
+			 name);
+	if (written->direct_file > 0)
+		file->direct_file = open_again(FilePathName(file->file), PG_O_DIRECT);
 }
 
 void
@@ -175,9 +213,7 @@ open_direct(FmsTempFile *file)
 		return false;
 	}
 
-	file->direct_file = PathNameOpenTemporaryFile(path, O_RDWR | PG_O_DIRECT);
-	if (file->direct_file <= 0)
-		elog(ERROR, "sort temporary file \"%s\" has disappeared", path);
+	file->direct_file = open_again(path, PG_O_DIRECT);
 	return true;
 }
 

@@ -13,6 +13,7 @@
 
 #include "storage/fd.h"
 
+#include "base/shared_files.h"
 #include "io/io.h"
 
 /* Fields are temp_file.c's own. */
@@ -36,11 +37,23 @@ extern int	fms_temp_file_tablespaces(Oid *tablespaces, int most);
 /*
  * Opens a file, of which the current resource owner takes care, in a zeroed
  * struct, in the next temporary tablespace of the session.  Transfers are of
- * multiples of block_bytes.
+ * multiples of block_bytes.  shared: where other processes will find the file,
+ * or NULL.
  */
-extern void fms_temp_file_open(FmsTempFile *file, uint32 block_bytes);
+extern void fms_temp_file_open(FmsTempFile *file, uint32 block_bytes,
+							   const FmsSharedFiles *shared);
 
-/* Closes and deletes the file.  Nothing may be in flight. */
+/*
+ * Opens a file that another process has written, trimmed and closed; written:
+ * a copy of that process's struct.
+ */
+extern void fms_temp_file_adopt(FmsTempFile *file, const FmsTempFile *written,
+								const FmsSharedFiles *shared);
+
+/*
+ * Closes the file.  It is deleted, or if it is shared, its set does that.
+ * Nothing may be in flight.
+ */
 extern void fms_temp_file_close(FmsTempFile *file);
 
 /*

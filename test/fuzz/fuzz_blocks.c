@@ -140,6 +140,19 @@ IsInParallelMode(void)
 	return false;
 }
 
+/* never called without other processes */
+File
+FileSetCreate(FileSet *files, const char *name)
+{
+	abort();
+}
+
+File
+FileSetOpen(FileSet *files, const char *name, int mode)
+{
+	abort();
+}
+
 /* never called without direct I/O */
 File
 PathNameOpenTemporaryFile(const char *path, int mode)
@@ -296,8 +309,10 @@ write_runs(bool checksums, Size share_bytes)
 	plan.io = &io;
 	plan.counters = counters;
 	ntablespaces = shim_below(4);
-	plan.tape = fms_tape_open(&io, plan.block_bytes, checksums, counters);
-	plan.first_keys = fms_first_keys_create(NULL, counters, share_bytes);
+	plan.tape = fms_tape_open(&io, plan.block_bytes, checksums, NULL,
+							  counters);
+	plan.first_keys = fms_first_keys_create(NULL, counters, share_bytes,
+											NULL);
 	writer = fms_run_writer_create(&io, plan.tape, plan.first_keys,
 								   plan.mode->order, counters,
 								   plan.mode->order != FMS_ORDER_BY_LAST_KEYS,

@@ -103,6 +103,7 @@ SELECT same('SELECT a.id AS a, l.* FROM a, LATERAL (SELECT x.id AS x, s.id
 
 -- Rewound at a row that stayed in memory: about half of them do, those that came
 -- last, which are the first ones of each k.
+SET LOCAL fmsort.debug_group_filter = off;
 SET LOCAL enable_hashjoin = off;
 SET LOCAL enable_mergejoin = off;
 SET LOCAL enable_material = off;
@@ -114,6 +115,7 @@ FROM (VALUES ('SELECT a.id AS a, s.* FROM a LEFT JOIN
 SELECT ok(sort_method = 'external merge' AND
     bytes_written BETWEEN 50000 AND 150000, '... some of them do')
 FROM fmsort_last_sort();
+RESET fmsort.debug_group_filter;
 RESET enable_hashjoin;
 RESET enable_mergejoin;
 RESET enable_material;

@@ -2,8 +2,8 @@
 -- answer is that of a sort of all rows.
 --
 -- Seen to fail with: a cutoff for fewer rows than the LIMIT; a bound WITH TIES;
--- refused rows not counted; the setting not looked at; nothing refused while a
--- run is written.
+-- refused rows not counted; no blocks given back; the setting not looked at;
+-- nothing refused while a run is written.
 \ir begin.psql
 
 BEGIN;
@@ -99,6 +99,9 @@ SELECT is((SELECT count(*) || ' ' || sum(id) || ' ' || max(id) FROM
     (SELECT id, pay FROM b ORDER BY id DESC LIMIT 6000) s),
   '6000 342003000 60000', 'each row is better');
 SELECT ok(rows_refused < 3000, '... and few are refused')
+FROM fmsort_last_sort();
+SELECT ok(bytes_spilled < bytes_written / 3,
+  '... but what earlier runs have is given back')
 FROM fmsort_last_sort();
 
 -- in memory: all but those of the LIMIT are counted

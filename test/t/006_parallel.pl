@@ -19,7 +19,8 @@ use Test::More;
 my $node = fms_node('parallel', "work_mem = '128kB'",
 	'max_parallel_workers_per_gather = 2', 'max_worker_processes = 8',
 	'parallel_setup_cost = 0', 'parallel_tuple_cost = 0',
-	'min_parallel_table_scan_size = 0', 'log_temp_files = 0',
+	'min_parallel_table_scan_size = 0', 'fmsort.parallel = off',
+	'log_temp_files = 0',
 	'log_min_messages = debug1', "log_line_prefix = '%p %b '");
 
 $node->safe_psql('postgres', <<'EOT');

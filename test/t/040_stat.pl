@@ -189,6 +189,7 @@ sub sorts_of_workers
 			reset_stat();
 			$plan = $node->safe_psql('postgres', "SET work_mem = '64MB';
 				SET max_parallel_workers_per_gather = 2;
+				SET fmsort.parallel = off;
 				SET parallel_leader_participation = off;
 				EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF)
 				SELECT * FROM t ORDER BY k");

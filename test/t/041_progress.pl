@@ -337,7 +337,8 @@ ok(wait_until(sub { sorts_running() == 0 }),
 $session = $node->background_psql('postgres');
 $pid = $session->query_safe('SELECT pg_backend_pid()');
 close_gate(7);
-$session->query_safe('SET max_parallel_workers_per_gather = 2');
+$session->query_safe('SET max_parallel_workers_per_gather = 2;
+	SET fmsort.parallel = off');
 start('SELECT id FROM t WHERE id % 1000 <> 0 OR gate(7) > 0 ORDER BY pay, id');
 ok( wait_until(
 		sub {
@@ -349,6 +350,32 @@ open_gate(7);
 wait_until(\&is_idle) or die 'the query never ended';
 ok(wait_until(sub { sorts_running() == 0 }), '... and are gone with it');
 $session->query_safe('SELECT 1');
+
+# A parallel sort has one row.  The participant that gets the last row waits at
+# the gate; then all others have put in what they got.
+$keeper->query_safe('CREATE TABLE wide AS SELECT i AS id, i % 1000 AS k
+	FROM generate_series(1, 400000) i; ANALYZE wide');
+$session->query_safe('RESET fmsort.parallel');
+foreach my $leader (qw(on off))
+{
+	close_gate(7);
+	start("SET parallel_leader_participation = $leader;
+		SELECT id FROM wide WHERE id < 400000 OR gate(7) > 0 ORDER BY k, id");
+	ok( wait_until(
+			sub {
+				my $look = look();
+
+				return waits_at(7) && $look && $look->{tuples} > 390000;
+			}),
+		'a parallel sort counts the tuples of all participants');
+	my $look = look();
+	cmp_ok($look->{percent}, '>', 60, '... and the part that is done');
+	cmp_ok($look->{percent}, '<=', 75, '... of run formation');
+	is(sorts_running(), 1, '... in one row');
+	open_gate(7);
+	wait_until(\&is_idle) or die 'the query never ended';
+	$session->query_safe('SELECT 1');
+}
 
 $_->quit foreach $session, $watch, $keeper;
 $node->stop;

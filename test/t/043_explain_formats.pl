@@ -183,7 +183,8 @@ check_fields(
 
 # ---- workers ---------------------------------------------------------------------
 
-my $parallel = 'SET max_parallel_workers_per_gather = 2;
+my $parallel = 'SET fmsort.parallel = off;
+	SET max_parallel_workers_per_gather = 2;
 	SET parallel_leader_participation = off;';
 my %worker = (%analyzed, %timed, %external, %external_timed);
 

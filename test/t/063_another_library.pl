@@ -54,10 +54,11 @@ $node->safe_psql('postgres', 'CREATE TABLE t AS SELECT i AS id,
 	(i * 7919 % 10007) AS k, repeat(md5(i::text), 2) AS pay
 	FROM generate_series(1, 20000) i; ANALYZE t');
 
-my $session = $node->background_psql('postgres');
+my $session = $node->background_psql('postgres', on_error_stop => 0);
 
 $session->query_safe("SET work_mem = '64kB'");
-$session->query_safe('SET max_parallel_workers_per_gather = 2');
+$session->query_safe('SET max_parallel_workers_per_gather = 2;
+	SET fmsort.parallel = off');
 
 # The Gather Merge, once two workers were to be had.
 sub plan_with_workers
@@ -89,6 +90,13 @@ is($sort->{'Actual Rows'} * $sort->{'Actual Loops'},
 	20000, '... the workers sort');
 is_deeply($sort->{'Sort Workers'} // [],
 	[], '... and what they would report is left out');
+
+# Without a Gather Merge the workers have nothing that the leader understands.
+$session->query_safe('RESET fmsort.parallel');
+$session->{stderr} = '';
+$session->query($sum);
+like($session->{stderr}, qr/this plan was made by another version of fmsort/,
+	'... and a parallel sort is an error that says so');
 
 $session->quit;
 $node->stop;

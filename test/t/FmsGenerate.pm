@@ -2231,7 +2231,8 @@ sub settings
 		'fmsort.compression'   => pick(qw(auto off on on)),
 		'fmsort.checksums'     => pick(qw(off off on)),
 		'fmsort.io_method'     => pick(@{ $has->{io_methods} }),
-		'fmsort.direct_io'     => pick(@{ $has->{direct} }, 'off', 'off'),);
+		'fmsort.direct_io'     => pick(@{ $has->{direct} }, 'off', 'off'),
+		'fmsort.parallel'      => pick(qw(on on off)),);
 
 	return \%choice;
 }

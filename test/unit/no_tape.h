@@ -15,7 +15,7 @@
 
 NEVER_CALLED(FmsTape *, fms_tape_open,
 			 (FmsIo *io, uint32 block_bytes, bool checksums,
-			  FmsCounters *counters))
+			  const FmsSharedFiles *shared, FmsCounters *counters))
 NEVER_CALLED(void, fms_tape_close, (FmsTape *tape))
 NEVER_CALLED(bool, fms_tape_is_direct, (const FmsTape *tape))
 NEVER_CALLED(void, fms_tape_append,

@@ -398,6 +398,26 @@ BufFileCreateTemp(bool interXact)
 	return newest_file = palloc0(sizeof(BufFile));
 }
 
+/* Files in a set, which the programs link only. */
+BufFile *
+BufFileCreateFileSet(FileSet *fileset, const char *name)
+{
+	abort();
+}
+
+BufFile *
+BufFileOpenFileSet(FileSet *fileset, const char *name, int mode,
+				   bool missing_ok)
+{
+	abort();
+}
+
+void
+BufFileExportFileSet(BufFile *file)
+{
+	abort();
+}
+
 char *
 shim_file_bytes(Size *count)
 {

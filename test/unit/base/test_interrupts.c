@@ -510,7 +510,7 @@ test_order(int nruns, Size blocks, uint64 step, bool decides,
 	int			i;
 
 	prefix_decides = decides;
-	store = fms_first_keys_create(NULL, counters, (Size) 1 << 30);
+	store = fms_first_keys_create(NULL, counters, (Size) 1 << 30, NULL);
 	for (i = 0; i < nruns; i++)
 	{
 		note_first_keys(store, &runs[i], blocks, i, step, tuple_bytes);

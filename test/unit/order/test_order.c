@@ -15,7 +15,8 @@
  * taking a chain for a plain key, or the key of the chunk before for the one
  * before; fms_key_words_before_zeros() not seeing the last word;
  * fms_read_order_skip() going on by one row too many, or not counting rows
- * behind the last first key; rows_before cut off at 16 bits.
+ * behind the last first key; rows_before cut off at 16 bits;
+ * keys read of blocks that have been given back.
  */
 #include "postgres.h"
 
@@ -102,6 +103,7 @@ static Block blocks[MAX_RUNS * MAX_BLOCKS];
 static int	nruns;
 static int	nblocks;			/* chains counted once */
 static FmsOrderBy by;
+static bool gives_back = false; /* some runs' last blocks */
 
 static FmsReadOrder *
 begin_order(int n, const FmsFirstKeys *const *chosen, const FmsPosition *from)
@@ -191,7 +193,7 @@ make_runs(uint32 range, bool chains, bool long_keys, Size share_bytes)
 	exact = !long_keys && shim_below(2) == 0;
 	memset(first_keys, 0, sizeof(first_keys));
 	memset(last_rows, 0, sizeof(last_rows));
-	store = fms_first_keys_create(NULL, counters, share_bytes);
+	store = fms_first_keys_create(NULL, counters, share_bytes, NULL);
 	for (run = 0; run < nruns; run++)
 	{
 		int			n = shim_below(5) == 0 ? (int) shim_below(3) :
@@ -223,6 +225,13 @@ make_runs(uint32 range, bool chains, bool long_keys, Size share_bytes)
 			note(&first[i]);
 		}
 		fms_first_keys_finish(store, &first_keys[run]);
+		/* the run's last blocks are given back */
+		if (gives_back && n > 0 && shim_below(4) == 0)
+		{
+			for (i = shim_below(n); n > i;)
+				first_keys[run].nblocks -= first[--n].nblocks;
+			last_rows[run] = n > 0 ? first[n - 1].rows : 0;
+		}
 		nblocks += n;
 	}
 	qsort(blocks, nblocks, sizeof(Block), compare_blocks);
@@ -490,7 +499,9 @@ goes_well(uint32 range, bool chains, bool long_keys, Size share_bytes)
 	Size		taken_bytes;
 	int			i;
 
+	gives_back = shim_below(2) == 0;
 	make_runs(range, chains, long_keys, share_bytes);
+	gives_back = false;
 	taken_bytes = fms_first_keys_memory(store).memory_bytes;
 	if (taken_bytes > share_bytes && shim_files_open == 0)
 	{
@@ -693,7 +704,7 @@ keys_come_back(Size share_bytes)
 	int			same = 0;
 	int			i;
 
-	store = fms_first_keys_create(NULL, counters, share_bytes);
+	store = fms_first_keys_create(NULL, counters, share_bytes, NULL);
 	for (i = 0; i < n; i++)
 	{
 		records[i] = next_record(i > 0 ? records[i - 1] : NULL);
@@ -702,7 +713,7 @@ keys_come_back(Size share_bytes)
 	}
 	fms_first_keys_finish(store, &run);
 
-	reader = fms_first_key_reader_open(store, &run);
+	reader = fms_first_key_reader_open(store->file, &run);
 	for (i = 0; i < n; i++)
 	{
 		first_key = fms_first_key_reader_next(reader, &covered, &rows);

@@ -1,0 +1,49 @@
+/*-------------------------------------------------------------------------
+ *
+ * shared_files.h
+ *	  The temporary files that the participants of a parallel sort share.
+ *
+ * The files are in a set of the server's, which deletes them when the last
+ * process has left it.  A participant creates its own files, and the leader
+ * opens those of the others when these are complete.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef FMS_SHARED_FILES_H
+#define FMS_SHARED_FILES_H
+
+#include "postgres.h"
+
+#include "storage/fileset.h"
+
+/* The participant that merges. */
+#define FMS_LEADER			0
+
+/* One participant's files. */
+typedef struct FmsSharedFiles
+{
+	FileSet    *set;
+	uint32		salt;			/* of all checksums, in all files */
+	int			participant;	/* FMS_LEADER, or 1 + a worker's number */
+} FmsSharedFiles;
+
+/* Length of a file's name in the set, with its end, at most. */
+#define FMS_SHARED_NAME_BYTES	32
+
+/* The name of the participant's file of that kind. */
+static inline const char *
+fms_shared_file_name(const FmsSharedFiles *files, const char *kind,
+					 char name[FMS_SHARED_NAME_BYTES])
+{
+	snprintf(name, FMS_SHARED_NAME_BYTES, "%s.%d", kind, files->participant);
+	return name;
+}
+
+/* Are they the files of a process that hands them over to the leader? */
+static inline bool
+fms_shared_files_are_workers(const FmsSharedFiles *files)
+{
+	return files != NULL && files->participant != FMS_LEADER;
+}
+
+#endif							/* FMS_SHARED_FILES_H */

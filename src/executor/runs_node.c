@@ -1,0 +1,240 @@
+/*-------------------------------------------------------------------------
+ *
+ * runs_node.c
+ *	  What the participants of a parallel sort run: a node that forms runs.
+ *
+ *	  FMSort (node.c)			merges all participants' runs
+ *	    Gather					starts the workers, and waits for them
+ *	      FMSort Runs			child's tuples -> FmsSort, returns no row
+ *	        Parallel Seq Scan
+ *
+ * In the leader, the node puts its tuples into the sort of the FMSort above
+ * the Gather.  In a worker, it has a sort of its own, which it hands over
+ * (sort/share.c).
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/parallel.h"
+#include "executor/executor.h"
+
+#include "executor/sort_node.h"
+#include "observe/reports.h"
+
+/* What workers learn, in the query's dynamic shared memory. */
+typedef struct FmsInvitation
+{
+	uint64		counters_bytes; /* the leader's FMS_COUNTERS_BYTES */
+	dsm_handle	handle;			/* of what the participants share */
+} FmsInvitation;
+
+typedef struct FmsRunsState
+{
+	CustomScanState css;		/* must be first */
+	FmsKeySpec	spec;
+
+	FmsSort    *sort;			/* leader: where its tuples go */
+	FmsCounters *counters;		/* that sort's */
+	int			nworkers;		/* planned; -1: not known yet */
+	FmsCounters *parts;			/* what the leader, and then each worker, has
+								 * counted last; NULL: nothing yet */
+	dsm_handle	handle;			/* DSM_HANDLE_INVALID: no worker takes part */
+} FmsRunsState;
+
+static void
+begin_runs(CustomScanState *css, EState *estate, int eflags)
+{
+	FmsRunsState *state = (FmsRunsState *) css;
+	CustomScan *plan = (CustomScan *) css->ss.ps.plan;
+
+	(void) fms_plan_read(plan, &state->spec);
+	/* the first rows of all: the leader has made that a bound */
+	if (state->spec.limit.counts == FMS_GROUP_ROWS &&
+		state->spec.limit.columns == 0)
+		state->spec.limit.counts = FMS_GROUP_ALL;
+	state->nworkers = -1;
+	outerPlanState(css) = ExecInitNode(outerPlan(plan), estate, eflags);
+}
+
+/* ---- forming runs ---- */
+
+static void
+put_tuples(PlanState *child, FmsSort *sort)
+{
+	TupleTableSlot *slot;
+
+	while (slot = ExecProcNode(child), !TupIsNull(slot))
+		fms_sort_put(sort, slot);
+}
+
+/* In a worker. */
+static void
+form_and_hand_over(FmsRunsState *state)
+{
+	PlanState  *child = outerPlanState(state);
+	PlanState  *node = &state->css.ss.ps;
+	MemoryContext per_tuple_memory =
+		node->ps_ExprContext->ecxt_per_tuple_memory;
+	MemoryContext caller =
+		MemoryContextSwitchTo(node->state->es_query_cxt);
+	FmsSort    *sort = fms_sort_join(ExecGetResultType(child), &state->spec,
+									 state->handle, ParallelWorkerNumber,
+									 palloc0(sizeof(FmsCounters)),
+									 per_tuple_memory);
+
+	MemoryContextSwitchTo(caller);
+	put_tuples(child, sort);
+	fms_sort_hand_over(sort);
+	fms_sort_end(sort);
+}
+
+static TupleTableSlot *
+exec_runs(CustomScanState *css)
+{
+	FmsRunsState *state = (FmsRunsState *) css;
+
+	if (state->sort == NULL)
+		form_and_hand_over(state);
+	else
+	{
+		put_tuples(outerPlanState(css), state->sort);
+		fms_sort_count(state->sort);
+		if (state->parts)
+			state->parts[0] = *state->counters;
+	}
+	return NULL;
+}
+
+static void
+rescan_runs(CustomScanState *css)
+{
+	PlanState  *child = outerPlanState(css);
+
+	if (child->chgParam == NULL)
+		ExecReScan(child);
+}
+
+static void
+end_runs(CustomScanState *css)
+{
+	ExecEndNode(outerPlanState(css));
+}
+
+/* ---- the leader's FMSort ---- */
+
+bool
+fms_runs_are_below(const PlanState *gather)
+{
+	return IsA(gather, GatherState) &&
+		fms_plan_forms_runs(outerPlan(gather->plan));
+}
+
+/* How many workers shall start?  0: the plan has none, or must not now. */
+static int
+workers_to_start(const FmsRunsState *state)
+{
+	return state->css.ss.ps.state->es_use_parallel_mode ? state->nworkers : 0;
+}
+
+void
+fms_runs_begin(PlanState *gather, FmsSort *sort, FmsCounters *counters)
+{
+	FmsRunsState *state = (FmsRunsState *) outerPlanState(gather);
+	/* it is this execution's own (replace.c) */
+	Gather	   *plan = (Gather *) gather->plan;
+
+	state->sort = sort;
+	state->counters = counters;
+	if (state->nworkers < 0)
+	{
+		state->nworkers = plan->num_workers;
+		state->parts =
+			MemoryContextAlloc(gather->state->es_query_cxt,
+							   (1 + plan->num_workers) * sizeof(FmsCounters));
+	}
+	memset(state->parts, 0, (1 + state->nworkers) * sizeof(FmsCounters));
+	state->handle = workers_to_start(state) == 0 ? DSM_HANDLE_INVALID :
+		fms_sort_share(sort, fms_progress_is_shared(counters) ?
+					   counters : NULL);
+	plan->num_workers = state->handle == DSM_HANDLE_INVALID ? 0 :
+		state->nworkers;
+}
+
+void
+fms_runs_end(PlanState *gather)
+{
+	FmsRunsState *state = (FmsRunsState *) outerPlanState(gather);
+	int			i;
+
+	if (state->handle == DSM_HANDLE_INVALID)
+		return;
+	for (i = 0; i < state->nworkers; i++)
+		state->parts[1 + i] = *fms_sort_adopt(state->sort, i);
+	fms_counters_begin_change(state->counters);
+	for (i = 0; i < state->nworkers; i++)
+		fms_counters_add_part(state->counters, &state->parts[1 + i]);
+	fms_count_set(state->counters, FMS_COUNT_WORKERS_TUPLES, 0);
+	fms_counters_end_change(state->counters);
+}
+
+/* ---- parallel query ---- */
+
+static Size
+estimate_shared(CustomScanState *css, ParallelContext *context)
+{
+	return sizeof(FmsInvitation);
+}
+
+/* Called again before workers are started again. */
+static void
+begin_shared(CustomScanState *css, ParallelContext *context, void *memory)
+{
+	*(FmsInvitation *) memory = (FmsInvitation) {
+		.counters_bytes = FMS_COUNTERS_BYTES,
+		.handle = ((FmsRunsState *) css)->handle
+	};
+}
+
+/* A worker may have loaded another library than the leader. */
+static void
+join_shared(CustomScanState *css, shm_toc *toc, void *memory)
+{
+	const FmsInvitation *invitation = memory;
+
+	if (invitation->counters_bytes != FMS_COUNTERS_BYTES)
+		fms_plan_report_version();
+	((FmsRunsState *) css)->handle = invitation->handle;
+}
+
+static void
+explain_runs(CustomScanState *css, List *ancestors, ExplainState *es)
+{
+	FmsRunsState *state = (FmsRunsState *) css;
+
+	if (es->analyze && state->parts)
+		fms_explain_parts(state->parts, 1 + state->nworkers, es);
+}
+
+static const CustomExecMethods exec_methods = {
+	.CustomName = FMS_RUNS_NODE_NAME,
+	.BeginCustomScan = begin_runs,
+	.ExecCustomScan = exec_runs,
+	.EndCustomScan = end_runs,
+	.ReScanCustomScan = rescan_runs,
+	.EstimateDSMCustomScan = estimate_shared,
+	.InitializeDSMCustomScan = begin_shared,
+	.ReInitializeDSMCustomScan = begin_shared,
+	.InitializeWorkerCustomScan = join_shared,
+	.ExplainCustomScan = explain_runs
+};
+
+Node *
+fms_runs_create_state(CustomScan *plan)
+{
+	FmsRunsState *state = (FmsRunsState *) newNode(sizeof(FmsRunsState),
+												   T_CustomScanState);
+
+	state->css.methods = &exec_methods;
+	return (Node *) state;
+}
