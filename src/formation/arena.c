@@ -26,6 +26,7 @@
 #include "postgres.h"
 
 #include "access/xact.h"
+#include "miscadmin.h"
 
 #include "base/clock.h"
 #include "formation/arena.h"
@@ -64,10 +65,13 @@ shrink_kept(XactEvent event, void *arg)
 		free_kept();
 }
 
+/* An error in a reset callback would lose the memory. */
 static void
 give_back(void *arg)
 {
+	HOLD_INTERRUPTS();
 	fms_arena_free(arg);
+	RESUME_INTERRUPTS();
 }
 
 void
@@ -100,7 +104,10 @@ fms_arena_end(FmsArena *arena)
 	is_registered = true;
 	if (fms_arena_size(arena) > KEPT_MAX_BYTES ||
 		fms_arena_size(arena) <= kept_bytes())
+	{
+		fms_arena_free(arena);
 		return;
+	}
 	free_kept();
 	kept_index = arena->index;
 	kept_data = arena->data;

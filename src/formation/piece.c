@@ -35,7 +35,7 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* Largest palloc'd piece: 10,000 rows have such. */
+/* Largest palloc'd piece, in bytes: 10,000 short rows fit. */
 #define PALLOC_MAX_BYTES	((Size) 1024 * 1024)
 
 /*
@@ -197,6 +197,11 @@ fms_piece_resize(FmsPiece *piece, Size used_bytes, Size size_bytes)
 
 	if (size_bytes == piece->size_bytes)
 		return true;
+	if (size_bytes == 0)
+	{
+		fms_piece_free(piece);
+		return true;
+	}
 	if (size_bytes > Max(piece->size_bytes, UNCHECKED_BYTES) &&
 		!(is_available(size_bytes - (piece->mapped ? piece->size_bytes : 0),
 					   size_bytes) &&

@@ -31,9 +31,9 @@ typedef struct FmsPiece
 extern void fms_piece_init(FmsPiece *piece);
 
 /*
- * Changes the size; the first used_bytes keep their values.  Returns false,
- * with nothing changed, if the system refuses the memory or would have little
- * left.
+ * Changes the size; the first used_bytes keep their values.  0 frees the
+ * piece.  Returns false, and the size stays, if the system refuses the memory
+ * or would have little left.
  */
 extern bool fms_piece_resize(FmsPiece *piece, Size used_bytes,
 							 Size size_bytes);

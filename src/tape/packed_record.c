@@ -40,7 +40,7 @@
 #define MOST_OTHER_BYTES \
 	((uint32) sizeof(uint16) + HEAD_BYTES + FMS_PREFIX_BYTES)
 
-/* Number of the key's bytes that the prefix has, or one of the others. */
+/* How a key is stored: without so many bytes of the prefix, or otherwise. */
 #define SHARED_MAX			7
 #define SHARED_ENCODED		8	/* the key is encoded again */
 #define SHARED_WITH_COLUMN	9	/* a longest key, of the undecided column */
@@ -166,7 +166,7 @@ fms_packed_append(const FmsWordType *words, char *area, uint32 at_bytes,
 	}
 	else if (shared <= SHARED_MAX)
 	{
-		memcpy(at, key + shared, FMS_PREFIX_BYTES);
+		memmove(at, key + shared, FMS_PREFIX_BYTES - shared);
 		at += FMS_PREFIX_BYTES - shared;
 	}
 	/* memcpy() of a bounded length becomes a slow string instruction */

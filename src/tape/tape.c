@@ -177,7 +177,8 @@ fms_tape_is_direct(const FmsTape *tape)
 
 	for (i = 0; i < tape->nfiles; i++)
 	{
-		if (tape->files[i]->direct_file > 0)
+		if (tape->files[i]->direct_from_bytes <
+			tape->files[i]->direct_upto_bytes)
 			return true;
 	}
 	return false;

@@ -176,6 +176,18 @@ SELECT cmp_ok((p ->> 'Sort Space Used')::bigint, '<=', 4096::bigint,
 FROM plan_of('SELECT * FROM b ORDER BY k', '') p
 WHERE p ->> 'Sort Method' = 'in-memory';
 
+-- The next sort of a transaction begins with the memory of the last one.  A sort
+-- of words needs only one of its two pieces.
+BEGIN;
+SET LOCAL work_mem = '64MB';
+SELECT count(t) FROM (SELECT i, repeat('x', 100) AS t FROM generate_series(1, 20000) i
+  ORDER BY -i OFFSET 0) s \g /dev/null
+SELECT count(i) FROM (SELECT i FROM generate_series(1, 1000000) i
+  ORDER BY i DESC OFFSET 0) s \g /dev/null
+SELECT is(sort_method, 'in-memory', 'words after tuples in one transaction')
+FROM fmsort_last_sort() ORDER BY 1 LIMIT 1;
+COMMIT;
+
 DROP VIEW named;
 DROP TABLE b, counted, done;
 DROP FUNCTION plan_of(text, text), count_now(text);

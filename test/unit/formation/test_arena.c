@@ -269,6 +269,25 @@ size_after(Size count, Size limit, bool ends_transaction)
 	return size_bytes;
 }
 
+/* A sort of words has no data: the kept piece may be mapped. */
+static void
+test_emptied(void)
+{
+	Size		sizes[] = {64 * 1024, 8 * 1024 * 1024};
+	int			i;
+
+	for (i = 0; i < (int) lengthof(sizes); i++)
+	{
+		FmsPiece	piece;
+
+		fms_piece_init(&piece);
+		shim_ok(fms_piece_resize(&piece, 0, sizes[i]) &&
+				fms_piece_resize(&piece, 0, 0) && piece.size_bytes == 0,
+				"a piece of %zu bytes becomes empty", sizes[i]);
+		fms_piece_free(&piece);
+	}
+}
+
 static void
 test_kept(void)
 {
@@ -302,6 +321,7 @@ main(void)
 	}
 	test_few();
 	test_kept();
+	test_emptied();
 	test_refused((Size) 3 * 1024 * 1024);
 	test_refused((Size) 50 * 1024 * 1024);
 	test_refused((Size) 700 * 1024 * 1024);
