@@ -136,17 +136,18 @@ run(FMS_EXECUTOR_RUN_PARAMS)
 static void
 run_move(FMS_EXECUTOR_RUN_PARAMS)
 {
-	uint64		moved = 1;
 	uint64		wanted = count;
+	uint64		skipped;
 
 	count = 1;
 	run(FMS_EXECUTOR_RUN_ARGS);
 	if (query->estate->es_processed == 0)
 		return;
-	moved += fms_node_skip(query->planstate, wanted - 2);
-	count = wanted - moved;
+	skipped = fms_node_skip(query->planstate, wanted - 2);
+	count = wanted - 1 - skipped;
 	run(FMS_EXECUTOR_RUN_ARGS);
-	query->estate->es_processed += moved;
+	query->estate->es_processed += 1 + skipped;
+	FMS_ADD_TOTAL_PROCESSED(query->estate, skipped);
 }
 
 static void
@@ -157,7 +158,7 @@ run_query(FMS_EXECUTOR_RUN_PARAMS)
 		fms_bound_set(query, count);
 	PG_TRY();
 	{
-		if (query->dest->mydest == DestNone && count > 2 &&
+		if (query->dest == None_Receiver && count > 2 &&
 			ScanDirectionIsForward(direction) &&
 			fms_plan_is_ours(query->planstate->plan))
 			run_move(FMS_EXECUTOR_RUN_ARGS);

@@ -247,6 +247,23 @@ fms_collation_icu(Oid collation)
 #define T_FmsUniquePath		T_UpperUniquePath
 #endif
 
+/* Since 18, paths count their disabled nodes apart from their costs. */
+#if PG_VERSION_NUM >= 180000
+#define FMS_ADD_DISABLED_NODES(path, with, without) \
+	((path)->disabled_nodes += \
+	 (with)->disabled_nodes - (without)->disabled_nodes)
+#else
+#define FMS_ADD_DISABLED_NODES(path, with, without) ((void) 0)
+#endif
+
+/* Adds rows of one call of the executor to those of all.  Since 16. */
+#if PG_VERSION_NUM >= 160000
+#define FMS_ADD_TOTAL_PROCESSED(estate, rows) \
+	((estate)->es_total_processed += (rows))
+#else
+#define FMS_ADD_TOTAL_PROCESSED(estate, rows) ((void) 0)
+#endif
+
 /* Does a Merge Append prune partitions when it runs? */
 #if PG_VERSION_NUM >= 180000
 #define FMS_PRUNES(merge)	((merge)->part_prune_index >= 0)

@@ -229,7 +229,8 @@ skip_offset(FmsSortState *state)
 	uint64		skipped;
 
 	if (limit == NULL || outerPlanState(limit) != &state->css.ss.ps ||
-		limit->lstate != LIMIT_RESCAN || limit->position >= limit->offset)
+		limit->lstate != LIMIT_RESCAN || limit->position >= limit->offset ||
+		(!limit->noCount && limit->count == 0))
 		return;
 	skipped = fms_sort_skip(state->sort, limit->offset - limit->position);
 	limit->position += skipped;

@@ -5,7 +5,7 @@
  *
  * The planner charges parallel_tuple_cost for each row of a Gather Merge,
  * which takes it from a worker through a queue.  An FMSort takes the rows from
- * the workers' files (shared.c), so this cost is too high, and the planner
+ * the workers' files (sort/share.c), so this cost is too high, and the planner
  * hardly ever sorts large results in parallel.  After each step of planning
  * that sorts, this file therefore offers a second path for each one that sorts
  * in one process:
@@ -88,7 +88,8 @@ parallel_sort(PlannerInfo *root, const SortPath *sort, double limit_tuples)
 	if (!partial->parallel_safe || partial->param_info ||
 		!equal(partial->pathtarget->exprs, input->pathtarget->exprs))
 		return NULL;
-	partial = (Path *) create_sort_path(root, rel, partial,
+	/* what is computed above the Sort need not be parallel safe */
+	partial = (Path *) create_sort_path(root, input->parent, partial,
 										sort->path.pathkeys, limit_tuples);
 	gather = create_gather_merge_path(root, rel, partial,
 									  sort->path.pathtarget,
@@ -118,6 +119,7 @@ with_parallel_sort(PlannerInfo *root, Path *path, double limit_tuples)
 	memcpy(result, path, size);
 	result->startup_cost += parallel->startup_cost - (*input)->startup_cost;
 	result->total_cost += parallel->total_cost - (*input)->total_cost;
+	FMS_ADD_DISABLED_NODES(result, parallel, *input);
 	result->parallel_safe = false;
 	(void) ordered_node(result, &input);
 	*input = parallel;

@@ -34,6 +34,7 @@
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 
+#include "base/compat.h"
 #include "executor/settings.h"
 #include "executor/sort_node.h"
 #include "shards/shards.h"
@@ -97,6 +98,23 @@ keys_of(const Sort *sort)
 	return keys;
 }
 
+/*
+ * Does the type compare as its equality operator does?  Under a collation with
+ * different texts that are equal, pattern operators and citext do not.
+ */
+static bool
+compares_like_equality(Oid order, Oid collation)
+{
+	Oid			family;
+	Oid			type;
+	bool		descending;
+
+	return !OidIsValid(collation) ||
+		get_collation_isdeterministic(collation) ||
+		(fms_ordering_op(order, &family, &type, &descending) &&
+		 (family == TEXT_BTREE_FAM_OID || family == BPCHAR_BTREE_FAM_OID));
+}
+
 /* Are these the columns of the Sort from column `first` on, and equality? */
 static bool
 are_sorted(const Sort *sort, int first, int ncolumns,
@@ -109,7 +127,8 @@ are_sorted(const Sort *sort, int first, int ncolumns,
 	{
 		Oid			order = sort->sortOperators[first + i];
 
-		if (columns[i] != sort->sortColIdx[first + i] ||
+		if (!compares_like_equality(order, collations[i]) ||
+			columns[i] != sort->sortColIdx[first + i] ||
 			collations[i] != sort->collations[first + i] ||
 			operators[i] != get_equality_op_for_ordering_op(order, NULL))
 			break;
@@ -134,7 +153,7 @@ read_window(const WindowAgg *window, const Sort *sort, FmsGroupLimit *limit)
 
 	if (!is_test || k->constisnull || !window->topWindow ||
 		window->startOffset || window->endOffset ||
-		contain_volatile_functions(list) ||
+		contain_volatile_functions(list) || contain_subplans(list) ||
 		find_window_functions(list, window->winref)->numWindowFuncs != 1)
 		return false;
 	function = ((const WindowFunc *) linitial(test->args))->winfnoid;

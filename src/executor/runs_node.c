@@ -40,6 +40,7 @@ typedef struct FmsRunsState
 	FmsCounters *parts;			/* what the leader, and then each worker, has
 								 * counted last; NULL: nothing yet */
 	dsm_handle	handle;			/* DSM_HANDLE_INVALID: no worker takes part */
+	bool		divided;		/* the Gather has been given workers */
 } FmsRunsState;
 
 static void
@@ -157,8 +158,16 @@ fms_runs_begin(PlanState *gather, FmsSort *sort, FmsCounters *counters)
 	state->handle = workers_to_start(state) == 0 ? DSM_HANDLE_INVALID :
 		fms_sort_share(sort, fms_progress_is_shared(counters) ?
 					   counters : NULL);
-	plan->num_workers = state->handle == DSM_HANDLE_INVALID ? 0 :
-		state->nworkers;
+	/* a Gather that has divided its input cannot go on without workers */
+	if (state->handle == DSM_HANDLE_INVALID && plan->num_workers > 0 &&
+		state->divided)
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
+				 errmsg("could not sort in parallel again"),
+				 errdetail("The server has no dynamic shared memory segment left."),
+				 errhint("Run the query again, or set fmsort.parallel to off.")));
+	state->divided = state->handle != DSM_HANDLE_INVALID;
+	plan->num_workers = state->divided ? state->nworkers : 0;
 }
 
 void

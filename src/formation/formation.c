@@ -51,6 +51,12 @@ fms_formation_set_bound(FmsFormation *formation, uint64 bound)
 	fms_record_buffer_free(&formation->cutoff);
 }
 
+void
+fms_formation_filter_again(FmsFormation *formation)
+{
+	formation->filter = fms_keys_group_filter(formation->keys);
+}
+
 double
 fms_formation_rare_us(const FmsFormation *formation)
 {
@@ -86,9 +92,10 @@ fms_formation_set_cutoff(FmsFormation *formation, const FmsRecord *record)
 {
 	Size		bytes = fms_record_bytes(record);
 
+	/* words are read with the bytes behind them */
 	fms_interrupts_memmove(fms_record_buffer_reserve(&formation->cutoff,
 													 formation->context,
-													 bytes),
+													 bytes + sizeof(uint64)),
 						   record, bytes);
 }
 

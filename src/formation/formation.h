@@ -58,6 +58,9 @@ extern Size fms_formation_refused_at(const FmsFormation *formation);
  */
 extern void fms_formation_set_bound(FmsFormation *formation, uint64 bound);
 
+/* Has rows of groups dropped again: there is more memory than there was. */
+extern void fms_formation_filter_again(FmsFormation *formation);
+
 /* From now on, drops tuples not less than the record or first key. */
 extern void fms_formation_set_cutoff(FmsFormation *formation,
 									 const FmsRecord *record);

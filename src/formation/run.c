@@ -476,6 +476,8 @@ fms_run_append(FmsRunWriter *writer, const FmsRecord *record)
 		if (fms_compressor_add(writer->compressor, record))
 			return;
 		end_chunk(writer);
+		if (writer->over)
+			return;
 		/* a record larger than a chunk ends the compression of its run */
 		writer->compressing = fms_compressor_add(writer->compressor, record);
 		if (writer->compressing)

@@ -304,6 +304,7 @@ make_room(FmsSort *sort)
 		sort->budget_bytes = Min(sort->options.memory_bytes,
 								 fms_sizing_formation_bytes(&sort->sizing, 0) +
 								 WRITER_EXTRA_BYTES);
+		fms_formation_filter_again(sort->formation);
 		return;
 	}
 	caller = MemoryContextSwitchTo(sort->context);
@@ -489,7 +490,8 @@ next_merged(FmsSort *sort, uint64 position)
 	if (position != sort->merged)
 		fms_spill_move(sort->spill, sort->merged, position);
 	tuple = fms_spill_next(sort->spill);
-	if (tuple == NULL && fms_keys_group_filter(sort->keys) == NULL)
+	if (tuple == NULL && fms_keys_group_filter(sort->keys) == NULL &&
+		!fms_spill_is_cut(sort->spill))
 		elog(ERROR, "the merge ended before tuple " UINT64_FORMAT, position);
 	sort->merged = position + 1;
 	return tuple;

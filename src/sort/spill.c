@@ -304,6 +304,13 @@ cut_run(FmsSpill *spill, FmsRun *run, const FmsRecord *cutoff)
 	return kept > 0;
 }
 
+/* Number of runs at which they are cut, if n are left of the last time. */
+static int
+next_cut(int n)
+{
+	return n + n / 8 + 1;
+}
+
 /*
  * Gives back what earlier runs have beyond the cutoff, once there are 1/8 more
  * runs.  The newest run has ended at the cutoff.
@@ -325,7 +332,7 @@ cut_runs(FmsSpill *spill, const FmsRecord *cutoff)
 			forget_run(spill, spill->runs[i]);
 	}
 	spill->nruns = n;
-	spill->runs_to_cut = n + n / 8 + 1;
+	spill->runs_to_cut = next_cut(n);
 }
 
 uint64
@@ -453,6 +460,7 @@ merge_into_run(FmsSpill *spill, int first, int n)
 	memmove(&spill->runs[first], &spill->runs[first + n],
 			(spill->nruns - first) * sizeof(FmsRun *));
 	insert_run(spill, result, first);
+	spill->runs_to_cut = Min(spill->runs_to_cut, next_cut(spill->nruns));
 	spill->merges_us += fms_clock_since_us(start);
 }
 
@@ -500,6 +508,12 @@ int
 fms_spill_runs(const FmsSpill *spill)
 {
 	return spill->nruns;
+}
+
+bool
+fms_spill_is_cut(const FmsSpill *spill)
+{
+	return spill->cutoff != NULL;
 }
 
 bool
@@ -803,7 +817,11 @@ fms_spill_move(FmsSpill *spill, uint64 at, uint64 to)
 	{
 		CHECK_FOR_INTERRUPTS();
 		if (fms_spill_next(spill) == NULL)
-			elog(ERROR, "the merge ended before tuple " UINT64_FORMAT, at);
+		{
+			if (spill->cutoff == NULL)
+				elog(ERROR, "the merge ended before tuple " UINT64_FORMAT, at);
+			break;
+		}
 	}
 	MemoryContextSwitchTo(caller);
 }

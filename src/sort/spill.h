@@ -43,6 +43,12 @@ extern int	fms_spill_runs(const FmsSpill *spill);
  * fms_spill_merge_early() merges the smallest runs.
  */
 extern bool fms_spill_is_crowded(const FmsSpill *spill);
+
+/*
+ * May runs end at a cutoff?  Then comparisons that contradict each other may
+ * leave fewer tuples than were counted.
+ */
+extern bool fms_spill_is_cut(const FmsSpill *spill);
 extern void fms_spill_merge_early(FmsSpill *spill);
 
 /* Microseconds that early merges have taken. */

@@ -151,6 +151,9 @@ SELECT is(filtered(query), 'keeps, spills', query) FROM (VALUES
   ('SELECT id, n FROM (SELECT id, row_number() OVER (PARTITION BY g ORDER BY o)
      AS n, CASE WHEN random() > 2 THEN 1 END AS v FROM r) x WHERE n = 1
     AND v IS NULL'),
+  ('SELECT id, n FROM (SELECT id, row_number() OVER (PARTITION BY g ORDER BY o)
+     AS n, (SELECT 1 WHERE random() < 2 OR r.id = 0) AS v FROM r) x
+    WHERE n = 1 AND v = 1'),
   ('SELECT g, rank() OVER (PARTITION BY g ORDER BY o) AS n FROM r')
 ) v (query);
 
@@ -195,6 +198,9 @@ CREATE TABLE i AS SELECT i AS id, CASE WHEN i % 2 = 0 THEN upper(s) ELSE s END
 SELECT is(filtered(format('SELECT DISTINCT ON (s COLLATE %1$I) * FROM i
   ORDER BY s COLLATE %1$I, id DESC', c)), 'drops', c)
 FROM unnest('{ci,und-x-icu,de-x-icu}'::text[]) c;
+SELECT is(filtered('SELECT lower(s), n FROM (SELECT s, rank() OVER (ORDER BY
+  s COLLATE ci USING ~<~) AS n FROM i) x WHERE n <= 50'), 'keeps, spills',
+  'an order that tells equal texts apart');
 SELECT is((SELECT count(*) FROM (SELECT DISTINCT s COLLATE ci FROM i) x),
   (SELECT count(DISTINCT lower(s)) FROM i), 'upper and lower case are equal');
 \endif
