@@ -68,7 +68,9 @@ sub holds_everywhere
 
 			my ($out, $err) = sort_there("$set SET fmsort.direct_io = auto;");
 			is($err, '', "$name, auto: no error");
-			is($out, "$right\n$possible|$bytes",
+			# without asynchronous reads the page cache reads ahead
+			my $direct = $method eq 'sync' ? 'f' : $possible;
+			is($out, "$right\n$direct|$bytes",
 				"$name, auto: right, and past the page cache if that can be");
 
 			($out, $err) = sort_there("$set SET fmsort.direct_io = on;");
