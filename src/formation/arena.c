@@ -25,6 +25,10 @@
  */
 #include "postgres.h"
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 #include "access/xact.h"
 #include "miscadmin.h"
 
@@ -37,6 +41,12 @@
 /* Bytes that are kept, at most; after the transaction, too */
 #define KEPT_MAX_BYTES	((Size) 4 * 1024 * 1024)
 #define KEPT_LONG_BYTES	((Size) 64 * 1024)
+
+/*
+ * Kept bytes up to this number may stay with malloc() after the transaction:
+ * the next transaction's sort gets no new pages then.
+ */
+#define UNTRIMMED_BYTES	((Size) 256 * 1024)
 
 /* Resizing fewer bytes takes less time than reading the clock. */
 #define TIMED_MIN_BYTES	((Size) 64 * 1024)
@@ -61,8 +71,15 @@ free_kept(void)
 static void
 shrink_kept(XactEvent event, void *arg)
 {
-	if (kept_bytes() > KEPT_LONG_BYTES)
-		free_kept();
+	Size		bytes = kept_bytes();
+
+	if (bytes <= KEPT_LONG_BYTES)
+		return;
+	free_kept();
+#ifdef __GLIBC__
+	if (bytes > UNTRIMMED_BYTES)
+		(void) malloc_trim(0);
+#endif
 }
 
 /* An error in a reset callback would lose the memory. */

@@ -419,6 +419,10 @@ spoil_request(struct io_uring_sqe *sqe)
 			sqe->off = 0;
 			note(sqe, fault, length);
 			break;
+		case FAULT_SLOW_WRITE:
+			if (fcntl(sqe->fd, F_GETFL) & O_DIRECT)
+				note(sqe, fault, length);
+			break;
 		case FAULT_NO_ANSWER:
 			sqe->fd = open_fifo();
 			sqe->off = (uint64_t) -1;
@@ -515,6 +519,9 @@ spoil_completion(struct io_uring_cqe *cqe)
 					invert(it->buffer, least(cqe->res, it->length));
 				break;
 			case FAULT_REORDER:
+				break;
+			case FAULT_SLOW_WRITE:
+				usleep(it->length / 4096 * orders->value);
 				break;
 			default:
 				if (cqe->res > 0)
