@@ -406,13 +406,13 @@ SKIP:
 	at_least('passes', 0.05, $seen{cases});
 	foreach my $method (@{ $has{io_methods} })
 	{
-		at_least("$_ $method", 0.02, $seen{cases})
+		at_least("$_ $method", 0.01, $seen{cases})
 		  foreach qw(fmsort double_buffering traditional multi_block flash);
 	}
 	at_least("skipped in $_", 0.002, $seen{cases}) foreach qw(fmsort flash);
 	at_least('refused', 0.15, $seen{'refusal: cases'});
 	at_least('refusal: ours', 0.5, $seen{'refusal: cases'});
-	at_least('bound: rows refused', 0.3, $seen{'bound: cases'});
+	at_least('bound: rows refused', 0.15, $seen{'bound: cases'});
 	foreach my $kind (qw(plain create_table distinct group plpgsql
 		set_operation window))
 	{

@@ -188,7 +188,8 @@ my $parallel = 'SET fmsort.parallel = off;
 	SET parallel_leader_participation = off;';
 my %worker = (%analyzed, %timed, %external, %external_timed);
 
-# A worker may not be had for want of a slot: ask until both were there.
+# A worker may not be had for want of a slot, or find no rows left: ask until
+# both have spilled.
 sub explain_workers
 {
 	my ($format) = @_;
@@ -197,7 +198,8 @@ sub explain_workers
 	wait_until(
 		sub {
 			$document = plan_as($format, $parallel, $sorted, '');
-			return $document =~ /Workers.Launched["<>: ]*2/;
+			return $document =~ /Workers.Launched["<>: ]*2/ &&
+			  (() = $document =~ /external merge/g) >= 2;
 		}) or die 'two workers are not to be had';
 	return $document;
 }
