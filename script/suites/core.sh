@@ -2,7 +2,8 @@
 # Runs PostgreSQL's own regression schedule, and its isolation tests of
 # EvalPlanQual, with fmsort in every session, and compares statement by
 # statement what they print with what they print without fmsort under the same
-# settings.  The closing line counts tests, each once for each of its rounds.
+# settings, with plans that differ in no node: fmsort.parallel is off.  The
+# closing line counts tests, each once for each of its rounds.
 #
 #   script/test core [--tests NAME,...] [--accept]
 #
@@ -185,8 +186,9 @@ server_start() {
         'wal_level = replica' 'max_connections = 60' \
         'max_prepared_transactions = 2' \
         >>"$CLUSTER_DIR/data/postgresql.conf"
-    [[ $side == stock ]] || echo \
+    [[ $side == stock ]] || printf '%s\n' \
         "session_preload_libraries = '$CLUSTER_DIR/core/lib/fmsort.so'" \
+        'fmsort.parallel = off' \
         >>"$CLUSTER_DIR/data/postgresql.conf"
     as_server_user "$bin/pg_ctl" start --wait --silent \
         --pgdata="$CLUSTER_DIR/data" --log="$CLUSTER_DIR/server.log"

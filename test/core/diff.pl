@@ -143,6 +143,7 @@ sub plan_line
 	}
 	return () if $line =~ m{^[ ]*(?:Worker[ ]\d+:[ ][ ])?(?:
 		Sort[ ]Method: | (?:Full-sort|Pre-sorted)[ ]Groups: |
+		Rows[ ](?:Refused|Skipped): | Blocks[ ]Skipped: | Duplicates[ ]Dropped: |
 		Merge[ ]Mode:[ ]\S+[ ][ ]Runs: |
 		I/O[ ]Method:[ ]\S+[ ][ ]Direct[ ]I/O: |
 		Run[ ]Formation[ ]Time:[ ].*[ ][ ]Input[ ]Time: |
@@ -154,7 +155,8 @@ sub plan_line
 my $own_properties = join '|', 'Custom Plan Provider', 'Merge Mode', 'Runs',
 	'Merge Passes', 'Blocks', 'Block Size', 'Assist Blocks', 'I/O Method',
 	'Direct I/O', 'Run Formation Time', 'Input Time', 'Block Order Time',
-	'Merge Time', 'Blocked Time', 'Groups', 'Why';
+	'Merge Time', 'Blocked Time', 'Groups', 'Rows Refused', 'Rows Skipped',
+	'Blocks Skipped', 'Duplicates Dropped', 'Why';
 
 # A plan in JSON, one property a line: makes the nodes Sorts, in place.
 sub json_nodes
