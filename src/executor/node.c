@@ -114,13 +114,7 @@ begin_node(CustomScanState *css, EState *estate, int eflags)
 	plan->scan.plan.targetlist = state->targetlist;
 	state->presorted = fms_plan_read(plan, &state->spec);
 	state->eflags = eflags & FLAGS_OF_SORTS;
-	/* the first rows of all: a bound */
-	if (state->spec.limit.counts == FMS_GROUP_ROWS &&
-		state->spec.limit.columns == 0)
-	{
-		state->bound = state->spec.limit.wanted;
-		state->spec.limit.counts = FMS_GROUP_ALL;
-	}
+	state->bound = fms_plan_take_bound(&state->spec);
 	outerPlanState(css) = ExecInitNode(outerPlan(plan), estate,
 									   eflags & ~FLAGS_OF_SORTS);
 	if (fms_runs_are_below(outerPlanState(css)))

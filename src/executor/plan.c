@@ -382,3 +382,12 @@ fms_plan_read(const CustomScan *plan, FmsKeySpec *spec)
 	return IsA(keys, IncrementalSort) ?
 		((const IncrementalSort *) keys)->nPresortedCols : 0;
 }
+
+uint64
+fms_plan_take_bound(FmsKeySpec *spec)
+{
+	if (spec->limit.counts != FMS_GROUP_ROWS || spec->limit.columns > 0)
+		return 0;
+	spec->limit.counts = FMS_GROUP_ALL;
+	return spec->limit.wanted;
+}

@@ -50,10 +50,8 @@ begin_runs(CustomScanState *css, EState *estate, int eflags)
 	CustomScan *plan = (CustomScan *) css->ss.ps.plan;
 
 	(void) fms_plan_read(plan, &state->spec);
-	/* the first rows of all: the leader has made that a bound */
-	if (state->spec.limit.counts == FMS_GROUP_ROWS &&
-		state->spec.limit.columns == 0)
-		state->spec.limit.counts = FMS_GROUP_ALL;
+	/* the leader's, which the share has */
+	(void) fms_plan_take_bound(&state->spec);
 	state->nworkers = -1;
 	outerPlanState(css) = ExecInitNode(outerPlan(plan), estate, eflags);
 }
@@ -159,8 +157,7 @@ fms_runs_begin(PlanState *gather, FmsSort *sort, FmsCounters *counters)
 		fms_sort_share(sort, fms_progress_is_shared(counters) ?
 					   counters : NULL);
 	/* a Gather that has divided its input cannot go on without workers */
-	if (state->handle == DSM_HANDLE_INVALID && plan->num_workers > 0 &&
-		state->divided)
+	if (state->handle == DSM_HANDLE_INVALID && state->divided)
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
 				 errmsg("could not sort in parallel again"),

@@ -92,7 +92,13 @@ extern bool fms_plan_forms_runs(const Plan *plan);
  */
 extern int	fms_plan_read(const CustomScan *plan, FmsKeySpec *spec);
 
-/* Raises that error. */
+/*
+ * If the first rows of all are wanted, of one group, returns their number and
+ * takes the limit out of *spec: a bound does it.  Else returns 0.
+ */
+extern uint64 fms_plan_take_bound(FmsKeySpec *spec);
+
+/* Raises the error of fms_plan_read(). */
 extern void fms_plan_report_version(void) __attribute__((noreturn));
 
 /* ---- node.c: the node at run time ---- */

@@ -59,7 +59,7 @@ struct FmsSpill
 	FmsCutoff  *cutoff;			/* of the tuples in runs, or NULL */
 	FmsRun	  **runs;			/* in order of arrival */
 	int			nruns;
-	int			runs_to_cut;	/* so many are cut at the cutoff */
+	int			runs_to_cut;	/* number of runs at which they are cut */
 	int			runs_size;
 	uint32		largest_bytes;	/* of any record in them */
 	uint64		rows;			/* written by run formation, in blocks */

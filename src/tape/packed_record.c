@@ -40,16 +40,20 @@
 #define MOST_OTHER_BYTES \
 	((uint32) sizeof(uint16) + HEAD_BYTES + FMS_PREFIX_BYTES)
 
-/* How a key is stored: without so many bytes of the prefix, or otherwise. */
+/*
+ * How a key is stored: up to SHARED_MAX, the number of its first bytes that
+ * the block's prefix has; above, one of two other ways.
+ */
 #define SHARED_MAX			7
 #define SHARED_ENCODED		8	/* the key is encoded again */
 #define SHARED_WITH_COLUMN	9	/* a longest key, of the undecided column */
 #define COLUMN_BYTES		(FMS_KEY_MAX_BYTES - 1)
 
 /*
- * The key is stored if the tuple has this length in bytes, or if so many bytes
- * are shared: then the record is hardly larger than PostgreSQL's.  In small
- * blocks, short tuples make up for unused space in runs' last blocks.
+ * The key is stored if the tuple has at least the first number of bytes, or if
+ * it shares at least the second number with the block's prefix: then the
+ * record is hardly larger than PostgreSQL's.  In small blocks, short tuples
+ * make up for unused space in runs' last blocks.
  */
 #define LONG_TUPLE_BYTES	48
 #define SHARED_MIN			2
