@@ -54,9 +54,9 @@
 #define MEMORY_MIN_BYTES	((Size) 64 * 1024)
 
 /*
- * Bytes by which the writer of the first run may exceed work_mem.  If the least
- * work_mem had to hold the writer, sorts would spill that PostgreSQL keeps in
- * memory.
+ * Bytes by which the writer of the first run may exceed work_mem.  If the
+ * least work_mem had to hold the writer, sorts would spill that PostgreSQL
+ * keeps in memory.
  */
 #define WRITER_EXTRA_BYTES	((Size) 64 * 1024)
 
