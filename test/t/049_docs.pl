@@ -101,8 +101,8 @@ sub check_links
 		my $target = $path eq '' ? $file : "$dir/$path";
 
 		next
-		  if $path =~ m{^(?:\.\./)*(?:(?:src|test|script)/|[A-Z]+(?:\.md)?$)}
-		  && $path !~ /README/;
+		  if $path =~ m{^(?:\.\./)*(?:src|test|script)/}
+		  || $path =~ m{^(?:\.\./)*(?!README)[A-Z]+(?:\.md)?$};
 		push @broken, $link
 		  if !-e $target ||
 		  ($anchor ne '' && !anchors_of($target)->{$anchor});
