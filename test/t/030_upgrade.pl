@@ -141,10 +141,11 @@ foreach my $version (grep { $_ eq '0.1.0' } @versions)
 	};
 
 	foreach my $call (q{fmsort_recommend('4MB', 1000000)},
-		q{fmsort_compare('SELECT 1')},
+		q{fmsort_compare('SELECT 1')}, 'fmsort_last_sort()',
 		'fmsort_calibrate(seconds => 1, size_mb => 16)')
 	{
-		like($try->("SELECT * FROM $call"),
+		like($try->("SELECT count(*) FROM (SELECT relpages FROM pg_class
+				ORDER BY 1 OFFSET 0) c; SELECT * FROM $call"),
 			qr/ERROR:  55000: .*\nHINT:  Run ALTER EXTENSION fmsort UPDATE/,
 			"$version, not updated: $call says what to do");
 	}
