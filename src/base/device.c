@@ -22,7 +22,7 @@
 #define USUAL_WRITE_MB	1000.0
 
 const char *const fms_pattern_names[FMS_PATTERNS] = {
-	"SR", "RR", "SW", "RW", "append"
+	"sequential_read", "random_read", "sequential_write", "random_write", "append"
 };
 
 /* The i with first << i == value; -1: none. */

@@ -353,7 +353,7 @@ finish_sort(FmsSortState *state)
 	{
 		fms_last_sort_remember(&counters);
 		fms_stat_add(&counters);
-		fms_slow_log(&counters, fms_settings_log_min_duration());
+		fms_slow_log(&counters, fms_log_min_duration);
 	}
 	memset(&state->earlier, 0, sizeof(state->earlier));
 	state->started = false;

@@ -139,8 +139,7 @@ fms_add_parallel_paths(PlannerInfo *root, UpperRelationKind stage,
 	else if (stage != UPPERREL_GROUP_AGG && stage != UPPERREL_WINDOW &&
 			 stage != UPPERREL_DISTINCT)
 		return;
-	if (!enable_gathermerge || fms_settings_mode() == FMS_MODE_OFF ||
-		!fms_settings_parallel())
+	if (!enable_gathermerge || fms_mode == FMS_MODE_OFF || !fms_parallel)
 		return;
 	foreach(cell, output->pathlist)
 	{

@@ -186,7 +186,7 @@ limit_of(const Plan *parent, const Sort *sort)
 	FmsGroupLimit limit = {.counts = FMS_GROUP_ROWS,.wanted = 1};
 	bool		found = false;
 
-	if (parent == NULL || !fms_settings_group_filter())
+	if (parent == NULL || !fms_group_filter)
 		return (FmsGroupLimit) {0};
 	if (IsA(parent, Unique))
 	{

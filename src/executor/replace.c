@@ -117,7 +117,7 @@ static bool
 is_parallel_sort(const Plan *plan, FmsAncestry above)
 {
 	return IsA(plan, GatherMerge) && IsA(plan->lefttree, Sort) &&
-		!above.below_extension && fms_settings_parallel();
+		!above.below_extension && fms_parallel;
 }
 
 /* Number of later grouping sets, which Agg sorts itself. */

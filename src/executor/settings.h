@@ -15,17 +15,11 @@
 /* Defines the settings; called once, when the library is loaded. */
 extern void fms_settings_define(void);
 
-/* fmsort.mode, which may be FMS_MODE_OFF. */
-extern FmsModeChoice fms_settings_mode(void);
-
-/* fmsort.parallel. */
-extern bool fms_settings_parallel(void);
-
-/* fmsort.debug_group_filter */
-extern bool fms_settings_group_filter(void);
-
-/* fmsort.log_min_duration in milliseconds, or -1: off. */
-extern int	fms_settings_log_min_duration(void);
+/* Settings that count before a sort begins, or after it has ended. */
+extern int	fms_mode;			/* FmsModeChoice, may be FMS_MODE_OFF */
+extern bool fms_parallel;
+extern bool fms_group_filter;
+extern int	fms_log_min_duration;	/* milliseconds; -1: off */
 
 /*
  * Copies the settings and work_mem.  expected_bytes: the planner's estimate of
