@@ -44,7 +44,7 @@ sub becomes
 	my ($session, $wanted, $name) = @_;
 	my $is;
 
-	foreach (1 .. 100 * $PostgreSQL::Test::Utils::timeout_default)
+	foreach (1 .. 2000)
 	{
 		$is = sorts_by($session);
 		last if $is eq $wanted;
