@@ -227,7 +227,7 @@ endif
 
 # ---- everything else lives in script/ and test/bench ------------------------
 
-demo: ## compare PostgreSQL's sort and fmsort on a throw-away server, 3 minutes
+demo: ## compare PostgreSQL's sort and fmsort on a throw-away server, 2 minutes
 	@script/demo
 
 demo-shards: ## the same for a sort over several servers
