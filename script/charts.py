@@ -229,7 +229,8 @@ def conditions(facts, *sentences):
 def orders(facts):
     """The table that was sorted: "7500000 rows, 1047 MB", or its scale factor."""
     if "orders" not in facts:
-        return "TPC-H orders at scale factor %s" % facts.get("scale", "5")
+        return "TPC-H orders at scale factor %s" % re.match(
+            r"[0-9.]*", facts.get("scale", "5"))[0]
     return "TPC-H orders, " + re.sub(
         r"^[0-9]+", lambda count: "{:,}".format(int(count[0])), facts["orders"])
 
@@ -398,7 +399,7 @@ def chart_parallel(source, out, name):
         times[row["key"], row["work_mem"], row["contender"]] = (
             median, float(row.get("min") or median),
             float(row.get("max") or median))
-    series = ["one process", "two processes"]
+    series = ["fmsort, one process", "fmsort, two"]
 
     def bars(key, mem):
         stock = [times.get((key, mem, c)) for c in ("stock-1", "stock-2")]
@@ -412,11 +413,11 @@ def chart_parallel(source, out, name):
     draw(os.path.join(out, name + ".svg"),
          "Parallel sorts, beside PostgreSQL's with one or two workers",
          [Panel("work_mem " + mem,
-                [(key_name(key), bars(key, mem))
-                 for key in dict.fromkeys(row["key"] for row in rows)], series)
+                [(KEYS[key], bars(key, mem)) for key in KEYS], series)
           for mem in dict.fromkeys(row["work_mem"] for row in rows)],
          conditions(facts, orders(facts) + ".",
-                    "PostgreSQL's faster number of workers counts."))
+                    "Each bar is beside the faster of PostgreSQL's plans with one "
+                    "and with two workers."))
 
 
 SHARDS = {"limit": "LIMIT 1000", "offset": "OFFSET", "count": "count(*)",

@@ -48,17 +48,20 @@ old_source() {
     return 1
 }
 
-# build_here DIRECTORY: the packages of this version and of 0.1.0, whose sources
-# are in DIRECTORY, into DIRECTORY, on the release that they are for.
+# build_here DIRECTORY [--unchecked]: the packages of this version and of 0.1.0,
+# whose sources are in DIRECTORY, into DIRECTORY, on the release that they are
+# for.
 build_here() {
-    "$FMSORT_ROOT/script/deb" && cp "$FMSORT_ROOT"/build/deb/*.deb "$1" &&
+    "$FMSORT_ROOT/script/deb" "${@:2}" &&
+        cp "$FMSORT_ROOT"/build/deb/*.deb "$1" &&
         cd "$1/fmsort-0.1.0" && pg_buildext updatecontrol &&
         DEB_BUILD_OPTIONS=nocheck dpkg-buildpackage --build=binary \
-            --unsigned-changes
+            --build-profiles=nocheck --unsigned-changes
 }
 
 # build_packages CODENAME: into PACKAGES/CODENAME.  For another release than
-# this machine's they are built in the root directory of the suite "matrix".
+# this machine's they are built in the root directory of the suite "matrix", and
+# what lintian says of them is known from here.
 build_packages() {
     local target=$PACKAGES/$1 root=$FMSORT_ROOT/build/matrix/$1
 
@@ -74,7 +77,7 @@ build_packages() {
         root_run "$root" bash -euc 'cd /usr/src/fmsort
             . script/lib/common.sh
             . script/suites/packages.sh
-            build_here "$0"' /srv/packages &&
+            build_here "$0" --unchecked' /srv/packages &&
         mv "$root/srv/packages" "$target"
 }
 
