@@ -175,14 +175,13 @@ fms_losertree_build(FmsLoserTree *tree, FmsLoserNode *nodes, int nleaves,
 					FmsLeafNode node_of, FmsTieLoser tie_loser, void *arg)
 {
 	const FmsLoserNode empty = ~(FmsLoserNode) 0;
-	int			leaf;
 
 	tree->nodes = nodes;
 	tree->nleaves = nleaves;
-	for (leaf = 0; leaf < nleaves; leaf++)
+	for (int leaf = 0; leaf < nleaves; leaf++)
 		nodes[leaf] = empty;
 
-	for (leaf = 0; leaf < nleaves; leaf++)
+	for (int leaf = 0; leaf < nleaves; leaf++)
 	{
 		FmsLoserNode winner;
 		unsigned	node;

@@ -37,7 +37,6 @@ pass_on(PlanState *planstate, LimitState *limit, uint64 tuples)
 {
 	PlanState **children = NULL;
 	int			n = 0;
-	int			i;
 
 	if (planstate == NULL)
 		return;
@@ -72,7 +71,7 @@ pass_on(PlanState *planstate, LimitState *limit, uint64 tuples)
 		default:
 			break;
 	}
-	for (i = 0; i < n; i++)
+	for (int i = 0; i < n; i++)
 		pass_on(children[i], limit, tuples);
 }
 

@@ -42,9 +42,8 @@ fms_groups_create(PlanState *parent, TupleDesc desc, const FmsKeySpec *spec,
 {
 	FmsGroups  *groups = palloc0(sizeof(FmsGroups));
 	Oid		   *equal = palloc(presorted * sizeof(Oid));
-	int			i;
 
-	for (i = 0; i < presorted; i++)
+	for (int i = 0; i < presorted; i++)
 	{
 		equal[i] = get_equality_op_for_ordering_op(spec->operators[i], NULL);
 		if (!OidIsValid(equal[i]))

@@ -463,10 +463,9 @@ static void
 end_node(CustomScanState *css)
 {
 	FmsSortState *state = (FmsSortState *) css;
-	int			i;
 
 	finish_sort(state);
-	for (i = 0; state->reported && i < state->reported->nworkers; i++)
+	for (int i = 0; state->reported && i < state->reported->nworkers; i++)
 	{
 		if (fms_counters_performed(&state->reported->counters[i]))
 			fms_last_sort_remember(&state->reported->counters[i]);

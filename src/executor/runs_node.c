@@ -171,14 +171,13 @@ void
 fms_runs_end(PlanState *gather)
 {
 	FmsRunsState *state = (FmsRunsState *) outerPlanState(gather);
-	int			i;
 
 	if (state->handle == DSM_HANDLE_INVALID)
 		return;
-	for (i = 0; i < state->nworkers; i++)
+	for (int i = 0; i < state->nworkers; i++)
 		state->parts[1 + i] = *fms_sort_adopt(state->sort, i);
 	fms_counters_begin_change(state->counters);
-	for (i = 0; i < state->nworkers; i++)
+	for (int i = 0; i < state->nworkers; i++)
 		fms_counters_add_part(state->counters, &state->parts[1 + i]);
 	fms_count_set(state->counters, FMS_COUNT_WORKERS_TUPLES, 0);
 	fms_counters_end_change(state->counters);

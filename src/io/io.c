@@ -119,9 +119,7 @@ begin(FmsIo *io, FmsIoRequest *request)
 void
 fms_io_submit(FmsIo *io, FmsIoRequest **requests, int n)
 {
-	int			i;
-
-	for (i = 0; i < n; i++)
+	for (int i = 0; i < n; i++)
 		begin(io, requests[i]);
 	io->method->submit(requests, n);
 }

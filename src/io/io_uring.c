@@ -56,9 +56,8 @@ ring_init(void)
 		0
 	};
 	int			error = -ENOSYS;
-	int			i;
 
-	for (i = 0; i < (int) lengthof(wishes); i++)
+	for (int i = 0; i < (int) lengthof(wishes); i++)
 	{
 		struct io_uring_params params;
 
@@ -285,9 +284,7 @@ queue(FmsIoRequest *request)
 static void
 uring_submit(FmsIoRequest **requests, int n)
 {
-	int			i;
-
-	for (i = 0; i < n; i++)
+	for (int i = 0; i < n; i++)
 		queue(requests[i]);
 	if (ring_error == 0)
 		push();

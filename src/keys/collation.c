@@ -75,11 +75,10 @@ moves_digits(const UCollator *collator)
 	UErrorCode	status = U_ZERO_ERROR;
 	int32_t		ncodes = ucol_getReorderCodes(collator, codes,
 											  REORDER_CODES_MAX, &status);
-	int32_t		i;
 
 	if (U_FAILURE(status))
 		return true;
-	for (i = 0; i < ncodes; i++)
+	for (int32_t i = 0; i < ncodes; i++)
 	{
 		if (codes[i] == UCOL_REORDER_CODE_DIGIT)
 			return true;

@@ -54,12 +54,11 @@ static inline void
 fms_encode_fitting(FmsKeyWriter *writer, const void *bytes, Size length)
 {
 	uint8	   *out = writer->at;
-	Size		i;
 
 	memcpy(out, bytes, length);
 	if (writer->invert)
 	{
-		for (i = 0; i < length; i++)
+		for (Size i = 0; i < length; i++)
 			out[i] = ~out[i];
 	}
 	writer->at += length;
@@ -138,9 +137,7 @@ fms_encode_string(FmsKeyWriter *writer, const char *bytes, Size length)
 static inline void
 fms_encode_binary(FmsKeyWriter *writer, const char *bytes, Size length)
 {
-	Size		i;
-
-	for (i = 0; i < length && !writer->truncated; i++)
+	for (Size i = 0; i < length && !writer->truncated; i++)
 	{
 		fms_encode_byte(writer, (uint8) bytes[i]);
 		if (bytes[i] == 0)

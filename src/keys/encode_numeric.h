@@ -131,7 +131,6 @@ fms_encode_numeric(FmsKeyWriter *writer, const char *value, Size length)
 	uint16		header = length < sizeof(uint16) ? 0 : fms_numeric_word(value);
 	uint8		invert = writer->invert;
 	FmsNumeric	number;
-	int			i;
 
 	if ((header & FMS_NUMERIC_IS_SPECIAL) == FMS_NUMERIC_IS_SPECIAL)
 	{
@@ -151,7 +150,7 @@ fms_encode_numeric(FmsKeyWriter *writer, const char *value, Size length)
 	if (number.negative)
 		writer->invert = ~invert;
 	fms_encode_numeric_weight(writer, number.weight);
-	for (i = 0; i < number.ndigits && !writer->truncated; i++)
+	for (int i = 0; i < number.ndigits && !writer->truncated; i++)
 		fms_encode_uint(writer, fms_numeric_digit(&number, i) + 256, 2);
 	fms_encode_byte(writer, 0);
 	writer->invert = invert;

@@ -126,12 +126,11 @@ deal_entries(FmsDeal *deal, FmsEntry *entries, Size count)
 	Size		sum = 0;
 	Size		touched_bytes = 0;
 	Size		i = 0;
-	int			b;
 
 	memset(next, 0, deal->nbuckets * sizeof(Size));
 	fms_for_interruptible(i, count, sizeof(FmsEntry))
 		next[bucket_of(deal, &entries[i])]++;
-	for (b = 0; b < deal->nbuckets; b++)
+	for (int b = 0; b < deal->nbuckets; b++)
 	{
 		Size		size = next[b];
 
@@ -140,7 +139,7 @@ deal_entries(FmsDeal *deal, FmsEntry *entries, Size count)
 		deal->ends[b] = sum;
 	}
 
-	for (b = 0; b < deal->nbuckets; b++)
+	for (int b = 0; b < deal->nbuckets; b++)
 	{
 		while (next[b] < deal->ends[b])
 		{
@@ -293,9 +292,8 @@ sort_all_ties(FmsEntriesSort *sort, const FmsPart *part)
 	FmsEntry   *entries = part->entries;
 	Size		start = 0;
 	Size		touched_bytes = 0;
-	Size		i;
 
-	for (i = 1; i <= part->count; i++)
+	for (Size i = 1; i <= part->count; i++)
 	{
 		fms_interrupts_after(&touched_bytes, sizeof(FmsEntry));
 		if (i < part->count &&
@@ -317,13 +315,12 @@ sort_buckets(FmsEntriesSort *sort, const FmsPart *part,
 	FmsDeal		deal;
 	FmsPart		bucket = *part;
 	Size		start = 0;
-	int			b;
 
 	check_stack_depth();
 	choose_buckets(&deal, part->entries, part->count);
 	deal_entries(&deal, part->entries, part->count);
 	bucket.in_arrival = false;
-	for (b = 0; b < deal.nbuckets; b++)
+	for (int b = 0; b < deal.nbuckets; b++)
 	{
 		bucket.entries = part->entries + start;
 		bucket.count = deal.ends[b] - start;

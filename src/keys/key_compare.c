@@ -108,11 +108,10 @@ int
 fms_keys_compare_rest(FmsKeys *keys, const FmsRecord *a, const FmsRecord *b)
 {
 	int			nwords = Min(fms_record_key_words(a), fms_record_key_words(b));
-	int			i;
 
 	Assert(fms_record_prefix(a) == fms_record_prefix(b));
 
-	for (i = 1; i < nwords; i++)
+	for (int i = 1; i < nwords; i++)
 	{
 		uint64		a_word = fms_record_key_word(a, i);
 		uint64		b_word = fms_record_key_word(b, i);
@@ -135,9 +134,8 @@ make_first_key_tuple(FmsKeys *keys, const FmsRecord *record)
 	Datum	   *values = palloc(keys->ncolumns * sizeof(Datum));
 	bool	   *nulls = palloc(keys->ncolumns * sizeof(bool));
 	MinimalTuple tuple;
-	int			i;
 
-	for (i = 0; i < keys->ncolumns; i++)
+	for (int i = 0; i < keys->ncolumns; i++)
 		values[i] = fms_keys_column(keys, record, i, &nulls[i]);
 	tuple = fms_form_minimal_tuple(keys->first_key_desc, values, nulls);
 	pfree(values);

@@ -76,12 +76,11 @@ count_shared(const FmsEntriesSort *sort, const FmsEntry *entries, Size count,
 								fms_entry_record(sort->records, entries));
 	bool		same_length = true;
 	Size		touched_bytes = 0;
-	Size		i;
 
 	if (first.bytes == NULL)
 		return false;
 	*shared = first.length;
-	for (i = 1; i < count; i++)
+	for (Size i = 1; i < count; i++)
 	{
 		FmsText		text = text_of(sort->keys,
 								   fms_entry_record(sort->records,

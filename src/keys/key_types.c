@@ -252,9 +252,7 @@ static const FmsKeyType key_types[] = {
 const FmsKeyType *
 fms_key_type_find(Oid function)
 {
-	int			i;
-
-	for (i = 0; i < (int) lengthof(key_types); i++)
+	for (int i = 0; i < (int) lengthof(key_types); i++)
 	{
 		if (key_types[i].function == function)
 			return &key_types[i];

@@ -145,7 +145,6 @@ fms_keys_create(TupleDesc desc, const FmsKeySpec *spec)
 	int			key_bytes = 0;	/* as far as they do not vary */
 	bool		decided = true;
 	int			integers = 0;
-	int			i;
 
 	Assert(spec->ncolumns > 0);
 
@@ -157,7 +156,7 @@ fms_keys_create(TupleDesc desc, const FmsKeySpec *spec)
 	keys->cheap = true;
 	keys->first_key_desc = CreateTemplateTupleDesc(spec->ncolumns);
 
-	for (i = 0; i < spec->ncolumns; i++)
+	for (int i = 0; i < spec->ncolumns; i++)
 	{
 		FmsColumn  *column = &keys->columns[i];
 		const FmsKeyType *type = init_column(keys, spec, i);
@@ -242,9 +241,8 @@ encode_integers(const FmsKeys *keys, TupleTableSlot *slot, FmsKeyImage *image)
 	uint128		key = 0;
 	int			bits = 0;
 	uint64		words[2];
-	int			i;
 
-	for (i = 0; i < keys->ncolumns; i++)
+	for (int i = 0; i < keys->ncolumns; i++)
 	{
 		const FmsColumn *column = &keys->columns[i];
 		bool		isnull;
@@ -274,7 +272,6 @@ fms_keys_encode(FmsKeys *keys, TupleTableSlot *slot, FmsKeyImage *image)
 		.at = image->bytes,
 		.end = image->bytes + FMS_KEY_MAX_BYTES
 	};
-	int			i;
 
 	if (keys->are_integers)
 	{
@@ -283,7 +280,7 @@ fms_keys_encode(FmsKeys *keys, TupleTableSlot *slot, FmsKeyImage *image)
 	}
 	memset(image->bytes, 0, sizeof(image->bytes));
 
-	for (i = 0; i < keys->nencoded && !writer.truncated; i++)
+	for (int i = 0; i < keys->nencoded && !writer.truncated; i++)
 	{
 		const FmsColumn *column = &keys->columns[i];
 		bool		isnull;

@@ -82,11 +82,9 @@ fms_code_shared_words(FmsLoserNode node)
 static inline void
 fms_code_set_base(FmsCodeBase *base, const FmsRecord *record)
 {
-	int			i;
-
 	Assert(record->key_bytes <= FMS_KEY_MAX_BYTES);
 	base->nwords = fms_record_key_words(record);
-	for (i = 0; i < base->nwords; i++)
+	for (int i = 0; i < base->nwords; i++)
 		base->words[i] = fms_record_key_word(record, i);
 }
 
@@ -95,9 +93,8 @@ static inline FmsLoserNode
 fms_code_of(const FmsRecord *record, const FmsCodeBase *base, int leaf)
 {
 	int			nwords = fms_record_key_words(record);
-	int			i;
 
-	for (i = 0; i < nwords; i++)
+	for (int i = 0; i < nwords; i++)
 	{
 		if (i >= base->nwords ||
 			fms_record_key_word(record, i) != base->words[i])
@@ -133,9 +130,8 @@ fms_code_tie_loser(FmsKeys *keys, FmsLoserNode a, const FmsRecord *a_record,
 	{
 		int			nwords = Min(fms_record_key_words(a_record),
 								 fms_record_key_words(b_record));
-		int			i;
 
-		for (i = fms_code_shared_words(a); i < nwords; i++)
+		for (int i = fms_code_shared_words(a); i < nwords; i++)
 		{
 			uint64		a_word = fms_record_key_word(a_record, i);
 			uint64		b_word = fms_record_key_word(b_record, i);

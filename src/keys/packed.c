@@ -142,9 +142,8 @@ pack(const FmsPacking *packing, FmsEntry *entries, uint64 *words, Size count)
 		uint128		key = fms_entry_key(&entries[i]);
 		uint64		word = fms_entry_offset(&entries[i]) >> OFFSET_SHIFT;
 		int			at = packing->offset_bits;
-		int			p;
 
-		for (p = 0; p < packing->nparts; p++)
+		for (int p = 0; p < packing->nparts; p++)
 		{
 			const FmsKeyPart *part = &packing->parts[p];
 
@@ -161,10 +160,9 @@ unpack(const FmsPacking *packing, uint64 word)
 	uint64		offset = word &
 		((UINT64CONST(1) << packing->offset_bits) - 1);
 	uint128		key = packing->same;
-	int			p;
 
 	word >>= packing->offset_bits;
-	for (p = 0; p < packing->nparts; p++)
+	for (int p = 0; p < packing->nparts; p++)
 	{
 		const FmsKeyPart *part = &packing->parts[p];
 

@@ -70,9 +70,7 @@ deal_words(const uint64 *from, uint64 *to, Size count, uint64 low, int shift,
 static void
 sort_few(uint64 *words, Size count)
 {
-	Size		i;
-
-	for (i = 1; i < count; i++)
+	for (Size i = 1; i < count; i++)
 	{
 		uint64		word = words[i];
 		Size		at = i;
@@ -90,7 +88,6 @@ fms_radix_deal(uint64 *words, uint64 *room, Size count, uint64 low,
 	Size		ends[1 << DIGIT_BITS_MAX];
 	Size		start = 0;
 	int			bits;
-	int			i;
 
 	do
 	{
@@ -99,7 +96,7 @@ fms_radix_deal(uint64 *words, uint64 *room, Size count, uint64 low,
 		nbits -= bits;
 	} while (!deal_words(words, room, count, low, first_bit + nbits, bits,
 						 nbits == 0, ends));
-	for (i = 0; nbits > 0 && i < 1 << bits; start = ends[i++])
+	for (int i = 0; nbits > 0 && i < 1 << bits; start = ends[i++])
 	{
 		Size		size = ends[i] - start;
 

@@ -32,7 +32,6 @@ init_frames(FmsInput *input, uint32 nframes)
 {
 	const FmsMergePlan *plan = input->plan;
 	Size		touched_bytes = 0;
-	uint32		i;
 
 	input->nframes = input->nfree = nframes;
 	input->frames = palloc_extended(nframes * sizeof(FmsFrame),
@@ -45,7 +44,7 @@ init_frames(FmsInput *input, uint32 nframes)
 								   MCXT_ALLOC_HUGE);
 	input->memory = fms_io_map(plan->io, (Size) nframes * plan->block_bytes,
 							   fms_tape_is_direct(plan->tape));
-	for (i = 0; i < nframes; i++)
+	for (uint32 i = 0; i < nframes; i++)
 	{
 		FmsFrame   *frame = &input->frames[i];
 
@@ -79,9 +78,8 @@ init_order(FmsInput *input, const FmsPosition *from)
 	const FmsMergePlan *plan = input->plan;
 	const FmsFirstKeys **first_keys =
 		palloc(input->nruns * sizeof(FmsFirstKeys *));
-	int			run;
 
-	for (run = 0; run < input->nruns; run++)
+	for (int run = 0; run < input->nruns; run++)
 		first_keys[run] = &input->runs[run]->first_keys;
 	input->order = fms_read_order_begin(plan->first_keys, plan->mode->order,
 										input->nruns, first_keys, from);
@@ -94,7 +92,6 @@ fms_input_init(FmsInput *input, const FmsMergePlan *plan, int nruns,
 			   FmsRun **runs, const FmsPosition *from)
 {
 	const FmsMode *mode = plan->mode;
-	int			run;
 
 	memset(input, 0, sizeof(*input));
 	input->plan = plan;
@@ -102,7 +99,7 @@ fms_input_init(FmsInput *input, const FmsMergePlan *plan, int nruns,
 	input->runs = runs;
 	input->frame_of = palloc0(nruns * sizeof(FmsFrame *));
 	input->next_block = palloc(nruns * sizeof(uint32));
-	for (run = 0; run < nruns; run++)
+	for (int run = 0; run < nruns; run++)
 		input->next_block[run] = from ? from[run].block : 0;
 	init_frames(input, mode->blocks(nruns, plan->assist_blocks));
 	if (mode->order != FMS_ORDER_NONE)
@@ -157,9 +154,8 @@ void
 fms_input_request_many(FmsInput *input, FmsFrame *frames, int run, uint32 n)
 {
 	uint32		block_bytes = input->plan->block_bytes;
-	uint32		i;
 
-	for (i = 0; i < n; i++)
+	for (uint32 i = 0; i < n; i++)
 	{
 		Assert(frames[i].block == frames[0].block + i * block_bytes);
 		assign(input, &frames[i], run);
@@ -251,9 +247,8 @@ static pg_noinline FmsFrame *
 find_out_of_order(FmsInput *input, int run)
 {
 	FmsFrame   *frame;
-	uint32		i;
 
-	for (i = 0; i < input->queued; i++)
+	for (uint32 i = 0; i < input->queued; i++)
 	{
 		if ((*fms_input_queued(input, i))->run == run)
 			return remove_queued(input, i);

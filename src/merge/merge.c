@@ -121,7 +121,6 @@ fms_merge_begin(const FmsMergePlan *plan, int nruns, FmsRun **runs,
 	FmsMerge   *merge = palloc0(sizeof(FmsMerge));
 	FmsLeaves  *leaves = &merge->leaves;
 	instr_time	start = fms_clock_now();
-	int			run;
 
 	Assert(nruns >= 1);
 
@@ -136,7 +135,7 @@ fms_merge_begin(const FmsMergePlan *plan, int nruns, FmsRun **runs,
 	if (plan->mode->begin)
 		plan->mode->begin(&leaves->input);
 	leaves->load_us += fms_clock_since_us(start);
-	for (run = 0; run < nruns; run++)
+	for (int run = 0; run < nruns; run++)
 		fms_leaf_begin(leaves, run, from ? &from[run] : NULL);
 	if (plan->in_memory_run)
 		fms_leaf_take_in_memory(leaves,
@@ -230,10 +229,9 @@ void
 fms_merge_tell(FmsMerge *merge, FmsPosition *positions)
 {
 	int			nruns = merge->leaves.input.nruns;
-	int			run;
 
 	move_on(merge);
-	for (run = 0; run < nruns; run++)
+	for (int run = 0; run < nruns; run++)
 		positions[run] = fms_leaf_position(&merge->leaves, run);
 	positions[nruns].in_memory_record = merge->leaves.in_memory_record;
 }
@@ -274,11 +272,9 @@ fms_merge_next_tuple(FmsMerge *merge)
 void
 fms_merge_end(FmsMerge *merge)
 {
-	int			i;
-
 	/* the in-memory run may be merged again */
 	close_record(merge);
-	for (i = 0; i < merge->leaves.count; i++)
+	for (int i = 0; i < merge->leaves.count; i++)
 		fms_leaf_end(&merge->leaves.leaf[i]);
 	fms_input_end(&merge->leaves.input);
 	pfree(merge->tree.nodes);

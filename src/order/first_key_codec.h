@@ -112,9 +112,8 @@ static inline void
 fms_key_words_take(FmsKeyWords *key, const FmsRecord *record)
 {
 	int			nwords = fms_record_key_words(record);
-	int			i;
 
-	for (i = 0; i < nwords; i++)
+	for (int i = 0; i < nwords; i++)
 		key->words[i] = fms_record_key_word(record, i);
 	key->words[nwords] = 0;
 	key->key_bytes = record->key_bytes;
@@ -124,11 +123,9 @@ fms_key_words_take(FmsKeyWords *key, const FmsRecord *record)
 static inline Size
 fms_key_words_shared(const FmsKeyWords *a, const FmsKeyWords *b)
 {
-	Size		i;
-
 	if (a->key_bytes != b->key_bytes)
 		return 0;
-	for (i = 0; i * sizeof(uint64) < a->key_bytes; i++)
+	for (Size i = 0; i * sizeof(uint64) < a->key_bytes; i++)
 	{
 		uint64		differing = a->words[i] ^ b->words[i];
 
@@ -143,9 +140,7 @@ fms_key_words_shared(const FmsKeyWords *a, const FmsKeyWords *b)
 static inline Size
 fms_key_words_before_zeros(const FmsKeyWords *key)
 {
-	int			i;
-
-	for (i = key->key_bytes / sizeof(uint64); i >= 0; i--)
+	for (int i = key->key_bytes / sizeof(uint64); i >= 0; i--)
 		if (key->words[i] != 0)
 			return (i + 1) * sizeof(uint64) -
 				pg_rightmost_one_pos64(key->words[i]) / BITS_PER_BYTE;
@@ -158,9 +153,8 @@ fms_key_words_write(const FmsKeyWords *key, Size from, Size bytes, char *at)
 {
 	int			shift = from % sizeof(uint64) * BITS_PER_BYTE;
 	const uint64 *words = &key->words[from / sizeof(uint64)];
-	Size		i;
 
-	for (i = 0; i * sizeof(uint64) < bytes; i++)
+	for (Size i = 0; i * sizeof(uint64) < bytes; i++)
 	{
 		uint64		word = words[i] << shift;
 

@@ -178,13 +178,12 @@ fms_first_key_reader_next(FmsFirstKeyReader *reader, uint32 *nblocks,
 	FmsPackedKey packed;
 	FmsFirstKey first_key;
 	const FmsRecord *record;
-	int			i;
 
 	if (unlikely(reader->blocks_left == 0))
 		return NULL;
 	reader->at = fms_first_key_unpack(reader->at, &packed, &first_key);
 	Assert(reader->at <= reader->end);
-	for (i = packed.shared / (int) sizeof(uint64); i < packed.nwords; i++)
+	for (int i = packed.shared / (int) sizeof(uint64); i < packed.nwords; i++)
 		store_word(key, i, fms_packed_key_word(&packed, i, load_word(key, i)));
 	record = make_record(reader, &first_key);
 	*nblocks = first_key.nblocks;

@@ -191,7 +191,6 @@ fms_read_order_begin(FmsFirstKeyStore *store, FmsOrderBy by, int nruns,
 {
 	instr_time	start = fms_clock_now();
 	FmsReadOrder *order = palloc0(sizeof(FmsReadOrder));
-	int			run;
 
 	Assert(nruns >= 1 && by != FMS_ORDER_NONE);
 
@@ -202,7 +201,7 @@ fms_read_order_begin(FmsFirstKeyStore *store, FmsOrderBy by, int nruns,
 	order->prefix_decides = fms_keys_prefix_decides(store->keys);
 	order->batch = batch_for(nruns);
 	order->named = palloc(order->batch * sizeof(int));
-	for (run = 0; run < nruns; run++)
+	for (int run = 0; run < nruns; run++)
 	{
 		CHECK_FOR_INTERRUPTS();
 		begin_run(order, run, first_keys[run], from ? &from[run] : NULL);
@@ -218,9 +217,7 @@ fms_read_order_begin(FmsFirstKeyStore *store, FmsOrderBy by, int nruns,
 void
 fms_read_order_end(FmsReadOrder *order)
 {
-	int			run;
-
-	for (run = 0; run < order->nruns; run++)
+	for (int run = 0; run < order->nruns; run++)
 	{
 		CHECK_FOR_INTERRUPTS();
 		fms_first_key_reader_close(order->runs[run].ahead);
@@ -258,9 +255,8 @@ prefetch_top(FmsReadOrder *order)
 	const FmsLoserTree *tree = &order->tree;
 	int			n = Min(PREFETCH_MAX, order->nruns);
 	OrderRun   *leaves[PREFETCH_MAX];
-	int			i;
 
-	for (i = 0; i < n; i++)
+	for (int i = 0; i < n; i++)
 	{
 		int			run = fms_losertree_leaf(tree->nodes[i]);
 
@@ -268,9 +264,9 @@ prefetch_top(FmsReadOrder *order)
 		__builtin_prefetch(leaves[i]);
 		__builtin_prefetch(&tree->nodes[(order->nruns + run) / 2]);
 	}
-	for (i = 0; i < n; i++)
+	for (int i = 0; i < n; i++)
 		__builtin_prefetch(leaves[i]->ahead);
-	for (i = 0; i < n; i++)
+	for (int i = 0; i < n; i++)
 		fms_first_key_reader_prefetch(leaves[i]->ahead);
 }
 

@@ -49,7 +49,6 @@ begin_node(CustomScanState *css, EState *estate, int eflags)
 	const MergeAppend *merge = linitial(plan->custom_private);
 	int			count = list_length(plan->custom_plans) + 1;
 	PlanState **scans = palloc(count * sizeof(PlanState *));
-	int			i;
 
 	/* the planner asks neither of a Merge Append */
 	Assert(!(eflags & (EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK)));
@@ -61,7 +60,7 @@ begin_node(CustomScanState *css, EState *estate, int eflags)
 
 	scans[0] = ExecInitNode(outerPlan(plan), estate, eflags);
 	outerPlanState(css) = scans[0];
-	for (i = 1; i < count; i++)
+	for (int i = 1; i < count; i++)
 	{
 		scans[i] = ExecInitNode(list_nth(plan->custom_plans, i - 1), estate,
 								eflags);
@@ -76,7 +75,7 @@ begin_node(CustomScanState *css, EState *estate, int eflags)
 	state->spec.collations = merge->collations;
 	state->spec.nulls_first = merge->nullsFirst;
 	state->keys = palloc0(merge->numCols * sizeof(SortSupportData));
-	for (i = 0; i < merge->numCols; i++)
+	for (int i = 0; i < merge->numCols; i++)
 	{
 		state->keys[i].ssup_cxt = CurrentMemoryContext;
 		state->keys[i].ssup_collation = merge->collations[i];
@@ -106,10 +105,9 @@ tie_loser(void *arg, FmsLoserNode a, FmsLoserNode b)
 	TupleTableSlot *row_a = state->all->shards[leaf_a].head;
 	TupleTableSlot *row_b = state->all->shards[leaf_b].head;
 	int			order = 0;
-	int			i;
 
 	/* two shards that have ended tie, too */
-	for (i = 0; row_a && i < state->spec.ncolumns && order == 0; i++)
+	for (int i = 0; row_a && i < state->spec.ncolumns && order == 0; i++)
 	{
 		SortSupport key = &state->keys[i];
 		bool		null_a;
@@ -129,17 +127,16 @@ static void
 start(FmsMergeState *state)
 {
 	FmsShards  *all = state->all;
-	int			i;
 
-	for (i = 0; i < all->count; i++)
+	for (int i = 0; i < all->count; i++)
 		fms_shard_ask(all, &all->shards[i]);
 	/* sorts of this server run while the others sort */
-	for (i = 0; i < all->count; i++)
+	for (int i = 0; i < all->count; i++)
 	{
 		if (all->shards[i].request == NULL)
 			fms_shard_next(all, &all->shards[i]);
 	}
-	for (i = 0; i < all->count; i++)
+	for (int i = 0; i < all->count; i++)
 	{
 		if (all->shards[i].request)
 			fms_shard_next(all, &all->shards[i]);
@@ -180,10 +177,9 @@ static void
 rescan_node(CustomScanState *css)
 {
 	FmsMergeState *state = (FmsMergeState *) css;
-	int			i;
 
 	fms_shards_reset(state->all);
-	for (i = 0; i < state->all->count; i++)
+	for (int i = 0; i < state->all->count; i++)
 	{
 		PlanState  *scan = state->all->scans[i];
 
@@ -210,9 +206,8 @@ static void
 end_node(CustomScanState *css)
 {
 	FmsShards  *all = ((FmsMergeState *) css)->all;
-	int			i;
 
-	for (i = 0; i < all->count; i++)
+	for (int i = 0; i < all->count; i++)
 		ExecEndNode(all->scans[i]);
 }
 
@@ -222,12 +217,11 @@ explain_node(CustomScanState *css, List *ancestors, ExplainState *es)
 	FmsMergeState *state = (FmsMergeState *) css;
 	List	   *times = NIL;
 	Size		peak_bytes = 0;
-	int			i;
 
 	fms_explain_keys(&css->ss.ps, &state->spec, 0, ancestors, es);
 	if (!es->analyze)
 		return;
-	for (i = 0; i < state->all->count; i++)
+	for (int i = 0; i < state->all->count; i++)
 	{
 		const FmsShard *shard = &state->all->shards[i];
 		const ForeignScan *scan = (const ForeignScan *) shard->scan->plan;

@@ -52,7 +52,6 @@ fms_shards_create(PlanState *parent, PlanState **scans, int count)
 	FmsShards  *all = palloc0(sizeof(FmsShards));
 	AppendState *requestor = makeNode(AppendState);
 	int			asynchronous = 0;
-	int			i;
 
 	requestor->ps.plan = parent->plan;
 	requestor->ps.state = parent->state;
@@ -64,7 +63,7 @@ fms_shards_create(PlanState *parent, PlanState **scans, int count)
 	all->count = count;
 	all->scans = scans;
 	all->shards = palloc0(count * sizeof(FmsShard));
-	for (i = 0; i < count; i++)
+	for (int i = 0; i < count; i++)
 	{
 		FmsShard   *shard = &all->shards[i];
 
@@ -120,7 +119,6 @@ wait_for_events(FmsShards *all, WaitEvent *events)
 	WaitEventSet *set = CreateWaitEventSet(FMS_WAIT_EVENT_SET_OWNER,
 										   all->count + 2);
 	volatile int count = 0;
-	int			i;
 
 	requestor->as_eventset = set;
 	requestor->as_needrequest = NULL;
@@ -128,7 +126,7 @@ wait_for_events(FmsShards *all, WaitEvent *events)
 	{
 		AddWaitEventToSet(set, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, NULL,
 						  NULL);
-		for (i = 0; i < all->count; i++)
+		for (int i = 0; i < all->count; i++)
 		{
 			if (is_pending(&all->shards[i]))
 				ExecAsyncConfigureWait(all->shards[i].request);
@@ -160,19 +158,18 @@ wait_for_shards(FmsShards *all)
 	instr_time	start = fms_clock_now();
 	double		elapsed_us;
 	int			count;
-	int			i;
 
 	all->requestor->as_nasyncresults = 0;
 	count = wait_for_events(all, events);
 	elapsed_us = fms_clock_since_us(start);
-	for (i = 0; i < all->count; i++)
+	for (int i = 0; i < all->count; i++)
 	{
 		FmsShard   *shard = &all->shards[i];
 
 		if (is_pending(shard) && shard->head == NULL)
 			shard->wait_us += elapsed_us;
 	}
-	for (i = 0; i < count; i++)
+	for (int i = 0; i < count; i++)
 	{
 		AsyncRequest *request = events[i].user_data;
 
@@ -192,9 +189,7 @@ wait_for_shards(FmsShards *all)
 void
 fms_shards_settle(FmsShards *all)
 {
-	int			i;
-
-	for (i = 0; i < all->count; i++)
+	for (int i = 0; i < all->count; i++)
 	{
 		while (is_pending(&all->shards[i]))
 			wait_for_shards(all);
@@ -206,10 +201,8 @@ fms_shards_settle(FmsShards *all)
 void
 fms_shards_reset(FmsShards *all)
 {
-	int			i;
-
 	fms_shards_settle(all);
-	for (i = 0; i < all->count; i++)
+	for (int i = 0; i < all->count; i++)
 	{
 		FmsShard   *shard = &all->shards[i];
 

@@ -36,9 +36,7 @@ read_ahead(FmsInput *input, int run)
 static void
 double_begin(FmsInput *input)
 {
-	int			run;
-
-	for (run = 0; run < input->nruns; run++)
+	for (int run = 0; run < input->nruns; run++)
 		read_ahead(input, run);
 	fms_input_submit(input);
 }
