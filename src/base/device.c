@@ -1,10 +1,9 @@
 /*-------------------------------------------------------------------------
  *
  * device.c
- *	  Profile of the device under a sort's temporary files.
+ *	  Arithmetic over the rates that fmsort_calibrate() measured.
  *
- * Pure arithmetic over the rates that fmsort_calibrate() measured.  Users may
- * edit them, so they may be nonsense.
+ * Users may edit the rates, so they may be nonsense.
  *
  *-------------------------------------------------------------------------
  */
@@ -12,20 +11,17 @@
 
 #include "base/device.h"
 
-/* MB/s; no device reaches it. */
+/* MB/s: more than any device has, and of writing to an unknown device. */
 #define RATE_MAX_MB		1e6
+#define USUAL_WRITE_MB	1000.0
 
 /* The fraction of the best rate that counts as the best. */
 #define NEARLY_ALL		0.95
-
-/* MB/s of writing to a device that is not known. */
-#define USUAL_WRITE_MB	1000.0
 
 const char *const fms_pattern_names[FMS_PATTERNS] = {
 	"SR", "RR", "SW", "RW", "append"
 };
 
-/* The i with first << i == value; -1: none. */
 static int
 index_of(int64 value, int64 first, int n)
 {

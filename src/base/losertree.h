@@ -1,8 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * losertree.h
- *	  A tree of losers: the smallest of n heads with log2(n) comparisons a
- *	  step.
+ *	  A tree of losers: the smallest of n heads with log2(n) matches a step.
  *
  * Node 0 holds the winner, every other node the loser of its match.  When the
  * winner's key changes, the path from its leaf to the root is replayed, one
@@ -53,7 +52,6 @@ typedef FmsLoserNode (*FmsTieLoser) (void *arg, FmsLoserNode a,
 
 #define FMS_LOSERTREE_LEAF_BITS 32
 
-/* Makes the node of a leaf. */
 static inline FmsLoserNode
 fms_losertree_node(uint64 key_high, uint32 key_low, int leaf)
 {
@@ -74,7 +72,6 @@ fms_losertree_leaf(FmsLoserNode node)
 	return (int) (uint32) node;
 }
 
-/* Returns the leaf that goes first. */
 static inline int
 fms_losertree_winner(const FmsLoserTree *tree)
 {
@@ -97,7 +94,6 @@ fms_losertree_before(FmsLoserNode a, FmsLoserNode b)
 	return __builtin_sub_overflow(a, b, &difference);
 }
 
-/* Returns the node that goes later. */
 static inline FmsLoserNode
 fms_losertree_later(FmsLoserNode a, FmsLoserNode b)
 {

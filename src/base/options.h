@@ -43,7 +43,6 @@ typedef enum FmsIoChoice
 	FMS_IO_METHODS(FMS_ENUM_MEMBER)
 } FmsIoChoice;
 
-/* The names of the settings' values. */
 static inline const char *
 fms_mode_name(FmsModeChoice mode)
 {

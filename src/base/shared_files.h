@@ -19,7 +19,6 @@
 /* The participant that merges. */
 #define FMS_LEADER			0
 
-/* One participant's files. */
 typedef struct FmsSharedFiles
 {
 	FileSet    *set;

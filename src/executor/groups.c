@@ -12,9 +12,8 @@
  *	                     at_least: the group ends where a changes
  *
  * Each sort has a fixed cost, so small groups are put together until there are
- * enough tuples.  The sort compares all columns, so it may get any number of
- * groups.  Equality is that of the ordering operators' families, as in the
- * server's Incremental Sort; nulls are equal to each other.
+ * enough tuples.  Equality is that of the ordering operators' families, as in
+ * the server's Incremental Sort; nulls are equal to each other.
  *
  *-------------------------------------------------------------------------
  */

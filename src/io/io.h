@@ -3,8 +3,7 @@
  * io.h
  *	  Asynchronous reads and writes, and the buffers for them.
  *
- * A channel (FmsIo) belongs to one sort.  It maps aligned buffers, submits
- * requests in batches and waits for them.  A method (FmsIoMethod) carries the
+ * A channel (FmsIo) belongs to one sort.  A method (FmsIoMethod) carries its
  * requests out: io_uring.c, or io_sync.c, the reference implementation.
  *
  *	  IDLE --submit--> IN_FLIGHT --kernel--> DONE --(caller)--> IDLE
@@ -12,11 +11,6 @@
  *
  * A method without asynchronous reads only announces a read through the page
  * cache: the kernel begins to read, and the caller finishes the request.
- *
- *	  io.c			channels: opening, closing, submitting, waiting
- *	  request.c		requests: carrying out, completing
- *	  buffers.c		buffers: mappings and huge pages
- *	  io_direct.c	the alignment that direct transfers need
  *
  * This folder knows file descriptors, but no files and no block format.
  *
@@ -50,10 +44,7 @@ typedef enum FmsIoState
 typedef struct FmsIo FmsIo;
 typedef struct FmsIoRequest FmsIoRequest;
 
-/*
- * One transfer.  Its owner keeps the request until the channel is closed, or
- * at least while it is in flight.
- */
+/* One transfer.  Its owner keeps it at least while it is in flight. */
 struct FmsIoRequest
 {
 	/* what to do: set before submitting */
@@ -97,9 +88,8 @@ fms_io_operation_bytes(const FmsIoRequest *request, uint32 at_bytes)
 }
 
 /*
- * Number of transfers to submit in one system call if `depth` of them are kept
- * in flight.  A transfer that waits to be submitted leaves the device idle,
- * but a deep queue has enough others.
+ * Number of transfers to submit in one system call if `depth` are in flight.
+ * One that waits leaves the device idle, but a deep queue has enough others.
  */
 static inline uint32
 fms_io_batch(uint32 depth)
@@ -122,8 +112,8 @@ typedef struct FmsIoMethod
 	int			(*open) (void);
 
 	/*
-	 * Starts n requests and calls fms_io_complete() once for each of them, now
-	 * or later; also for those that could not be started.  Or announces it.
+	 * Starts n requests.  Announces each, or completes it once, now or later,
+	 * also if it could not be started.
 	 */
 	void		(*submit) (FmsIoRequest **requests, int n);
 
@@ -180,7 +170,7 @@ extern void fms_io_close(FmsIo *io);
  */
 extern void fms_io_submit(FmsIo *io, FmsIoRequest **requests, int n);
 
-/* Carries the request out now, without the method; it is DONE afterwards. */
+/* Carries the request out now, without the method: it is DONE then. */
 extern void fms_io_carry_out(FmsIo *io, FmsIoRequest *request);
 
 /*
@@ -212,10 +202,7 @@ extern char *fms_io_map(FmsIo *io, Size bytes, bool direct);
 /* Waits until the channel has nothing in flight, and unmaps the buffer. */
 extern void fms_io_unmap(FmsIo *io, char *buffer);
 
-/*
- * Frees all buffers when the channel closes.  If the channel could not be
- * drained, their addresses stay reserved.
- */
+/* Frees all buffers; if the channel was not drained, keeps the addresses. */
 extern void fms_io_unmap_all(FmsIo *io, bool drained);
 
 /* ---- requests: request.c ---- */
@@ -226,10 +213,8 @@ extern void fms_io_unmap_all(FmsIo *io, bool drained);
  */
 extern int	fms_io_transfer(const FmsIoRequest *request);
 
-/* For methods: completes the request. */
+/* For methods: completes the request, or announces it to the kernel. */
 extern void fms_io_complete(FmsIoRequest *request, int result);
-
-/* For methods: has the kernel read ahead, and makes the request ANNOUNCED. */
 extern void fms_io_announce(FmsIoRequest *request);
 
 /* Can the request be read without waiting?  Then it has been. */

@@ -49,7 +49,6 @@ fms_encode_byte(FmsKeyWriter *writer, uint8 byte)
 		writer->truncated = true;
 }
 
-/* Writes bytes for which there is room. */
 static inline void
 fms_encode_fitting(FmsKeyWriter *writer, const void *bytes, Size length)
 {
@@ -125,7 +124,6 @@ fms_encode_float8(FmsKeyWriter *writer, double value)
 					fms_ordered_float_bits(bits, UINT64CONST(1) << 63), 8);
 }
 
-/* A string without zero bytes. */
 static inline void
 fms_encode_string(FmsKeyWriter *writer, const char *bytes, Size length)
 {

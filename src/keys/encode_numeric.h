@@ -48,7 +48,7 @@
 #define FMS_NUMERIC_SHORT_WEIGHT	0x007F	/* a signed number of 7 bits */
 #define FMS_NUMERIC_LONG_NEGATIVE	0x4000
 
-/* The parts of a finite number. */
+/* A finite number, without zeros around its digits. */
 typedef struct FmsNumeric
 {
 	bool		negative;
@@ -72,7 +72,6 @@ fms_numeric_digit(const FmsNumeric *number, int i)
 	return fms_numeric_word(number->digits + i * sizeof(uint16));
 }
 
-/* Parses a finite number and strips zeros around the digits. */
 static inline FmsNumeric
 fms_numeric_parse(uint16 header, const char *value, Size length)
 {

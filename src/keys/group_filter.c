@@ -16,6 +16,7 @@
  */
 #include "postgres.h"
 
+
 #include "miscadmin.h"
 
 #include "keys/key_columns.h"

@@ -3,12 +3,10 @@
  * key_compare.c
  *	  Comparing records, and making first keys that can be compared.
  *
- *	  key bytes		equal?		columns
- *	  as words		------->	the types' comparators, from the first column
- *								that equal keys leave undecided
+ * The keys' bytes are compared as words.  If they are equal, the types'
+ * comparators decide, from the first column that equal keys leave undecided.
  *
- * Memory: a first key is in the memory context of its FmsKeys; whatever else a
- * call allocates is freed in it.
+ * Memory: a first key is in the context of its FmsKeys.
  *
  *-------------------------------------------------------------------------
  */
@@ -127,7 +125,6 @@ fms_keys_compare_rest(FmsKeys *keys, const FmsRecord *a, const FmsRecord *b)
 	return fms_keys_compare_columns(keys, a, b, 0);
 }
 
-/* A palloc'd tuple of the record's key columns. */
 static MinimalTuple
 make_first_key_tuple(FmsKeys *keys, const FmsRecord *record)
 {

@@ -5,7 +5,6 @@
  *	  of the record that left the loser tree last.
  *
  *	  base:         clerk#00 00000017 1995-03-
- *
  *	  clerk#00 00000017 1995-04-	2 words shared, then "1995-04-"
  *	  clerk#00 00000023 1992-01-	1 word shared, then "00000023"
  *
@@ -55,7 +54,7 @@ fms_code_rank(FmsLoserNode node)
 	return (int) (node >> 120);
 }
 
-/* The code of a record whose key first differs in word i. */
+/* Of a record whose key first differs in word i. */
 static inline FmsLoserNode
 fms_code_differs(const FmsRecord *record, int i, int leaf)
 {
@@ -78,7 +77,6 @@ fms_code_shared_words(FmsLoserNode node)
 	return FMS_CODE_DIFFERS + FMS_KEY_MAX_WORDS - fms_code_rank(node);
 }
 
-/* Makes the record's key the base. */
 static inline void
 fms_code_set_base(FmsCodeBase *base, const FmsRecord *record)
 {
@@ -112,8 +110,7 @@ fms_code_is_lasting(FmsLoserNode node)
 
 /*
  * Compares two records with equal codes.  Returns the loser's node with its
- * code relative to the winner; equal records: the later leaf loses.  May run
- * a type's comparator.
+ * code relative to the winner; of equal records, the later leaf's.
  */
 static inline FmsLoserNode
 fms_code_tie_loser(FmsKeys *keys, FmsLoserNode a, const FmsRecord *a_record,

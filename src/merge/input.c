@@ -1,11 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * input.c
- *	  The input of a merge: its runs, and the input buffer into which the mode
- *	  reads their blocks.
- *
- * The input reads blocks from the tape into frames and guards that a frame has
- * one state at a time.  The mode decides which block to read next.
+ *	  The input of a merge: reads blocks from the tape into frames.
  *
  * Memory: the blocks are one mapping of the channel.  Frames and requests are
  * palloc'd in the context of creation, which the channel's owner frees after
@@ -59,9 +55,8 @@ init_frames(FmsInput *input, uint32 nframes)
 }
 
 /*
- * Goes on to the next block in block read order.  Skips runs without blocks:
- * if comparisons contradict each other, the merge may have asked for those
- * blocks already.
+ * Goes on to the next block in block read order.  If comparisons contradict
+ * each other, the merge may have asked for a run's blocks already.
  */
 static void
 step_order(FmsInput *input)
@@ -120,7 +115,6 @@ fms_input_end(FmsInput *input)
 	pfree(input->frame_of);
 }
 
-/* Assigns the run's next block to the frame. */
 static void
 assign(FmsInput *input, FmsFrame *frame, int run)
 {
@@ -207,7 +201,6 @@ fms_input_enqueue(FmsInput *input)
 	step_order(input);
 }
 
-/* Removes frame i from the queue. */
 static FmsFrame *
 remove_queued(FmsInput *input, uint32 i)
 {
@@ -220,7 +213,7 @@ remove_queued(FmsInput *input, uint32 i)
 	return frame;
 }
 
-/* Frees the frame of the queue's newest block, which will be read again. */
+/* Frees the frame of the queue's newest block, which is read again later. */
 static void
 give_up_newest(FmsInput *input)
 {
@@ -239,9 +232,8 @@ give_up_newest(FmsInput *input)
 
 /*
  * Returns the run's next block, though the queue's oldest block is another
- * run's: comparisons contradict each other.  Takes it out of the middle of the
- * queue, or reads it now; if no frame is free, the newest block of the queue
- * gives up its own.
+ * run's: comparisons contradict each other.  If it is not in the queue, it is
+ * read now, if need be into the frame of the queue's newest block.
  */
 static pg_noinline FmsFrame *
 find_out_of_order(FmsInput *input, int run)

@@ -65,7 +65,7 @@ extern FmsPosition fms_leaf_position(const FmsLeaves *leaves, int run);
 /* Frees the leaf's buffers; the mode owns its frame. */
 extern void fms_leaf_end(FmsLeaf *leaf);
 
-/* Parts of fms_leaf_advance(). */
+/* Parts of fms_leaf_advance() */
 extern void fms_leaf_next_block(FmsLeaves *leaves, int run);
 extern void fms_leaf_unpack_chunk(FmsLeaves *leaves, int run);
 extern const FmsRecord *fms_leaf_unpack(FmsLeaves *leaves, int run);

@@ -8,8 +8,6 @@
  * which is the next record in its sort block, or the recorded first key of a
  * block that has not been asked for:
  *
- *	            tree of losers
- *	           /    |    |    \
  *	        head   key  head   NULL: the run has ended
  *	         |     :     |
  *	      [block]  :  [block]
@@ -17,14 +15,12 @@
  *
  * When a head wins, its record leaves.  When a first key wins, the merge asks
  * the mode for the key's block.  The block's first record has the same key, so
- * the tree stays valid.  The merge thus asks for a block when its first record
- * is the smallest left, which makes the block read order exact.
+ * the tree stays valid.
  *
  * The winner's leaf moves on at the next call, since the parent reads the
  * record in the sort block until then.
  *
- * Memory: palloc'd in the context of creation, except the input's blocks.  On
- * ERROR the owner of context and channel cleans up.
+ * Memory: palloc'd in the context of creation, except the input's blocks.
  *
  *-------------------------------------------------------------------------
  */
@@ -40,9 +36,9 @@
 #include "tape/packed_record.h"
 
 /*
- * Wins in a row after which the merge looks for the runner-up.  As long as the
- * winner's records go before the runner-up's, each costs one comparison; that
- * is so with many ties and with runs that hardly overlap.
+ * Wins in a row after which the merge looks for the runner-up.  While the
+ * winner's records go before it, each costs one comparison: with many ties, or
+ * with runs that hardly overlap.
  */
 #define WINS_IN_A_ROW		3
 
@@ -55,7 +51,7 @@ struct FmsMerge
 	FmsCodeBase left;			/* otherwise: the key that left last */
 	bool		handed_out;		/* the winner's record has left */
 	bool		open;			/* and the parent looks at its tuple */
-	uint32		displaced;		/* then: result of fms_record_open() */
+	uint32		displaced;		/* then: of fms_record_open() */
 	int			wins;			/* matches in a row that the winner has won */
 	bool		runner_up_known;
 	FmsLoserNode runner_up;		/* goes next after the winner */
@@ -163,7 +159,6 @@ stays_first(FmsMerge *merge, FmsLoserNode node, FmsTieLoser tie_loser)
 		fms_losertree_leaf(node);
 }
 
-/* Finds the new winner after the winner's head has changed. */
 static pg_attribute_always_inline void
 play_by(FmsMerge *merge, int run, FmsTieLoser tie_loser)
 {

@@ -15,9 +15,8 @@
 typedef struct FmsMerge FmsMerge;
 
 /*
- * Memory of a merge of nruns runs, in bytes: input buffer, tree, block read
- * order, buffers for unpacked records, assembly buffers for records of up to
- * largest_bytes and, if compressed, buffers for unpacked chunks.
+ * Memory of a merge of nruns runs, in bytes; their records have up to
+ * largest_bytes.
  */
 extern Size fms_merge_bytes(const FmsMode *mode,
 							const FmsFirstKeyMemory *first_keys, int nruns,
@@ -34,9 +33,9 @@ extern FmsMerge *fms_merge_begin(const FmsMergePlan *plan, int nruns,
 								 FmsRun **runs, const FmsPosition *from);
 
 /*
- * Stores the merge's positions, one of each run and one of the in-memory run:
- * a merge that begins there returns the records that fms_merge_next() would
- * return from now on.  Invalidates the record returned last.
+ * Stores the merge's positions, one of each run and one of the in-memory run.
+ * A merge that begins there goes on like this one.  Invalidates the record
+ * returned last.
  */
 extern void fms_merge_tell(FmsMerge *merge, FmsPosition *positions);
 

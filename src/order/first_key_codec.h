@@ -5,7 +5,7 @@
  *
  * A run is sorted, so a key begins like the key before it, and normalized keys
  * often end with zeros.  Neither part is written.  Most keys are of one block
- * and decide comparisons alone, so they need no more than the plain form:
+ * and decide comparisons alone, which the plain form suffices for:
  *
  *	  +------+-------+	+------+-----------------------------+-------+-------+
  *	  | head | given |	| head | nblocks, tuple_bytes, rows  | given | tuple |
@@ -43,16 +43,15 @@ typedef struct FmsFirstKey
 								 * this one */
 } FmsFirstKey;
 
-/* A key as numbers that compare like its bytes. */
 #define FMS_FIRST_KEY_WORDS		(FMS_KEY_MAX_WORDS + 1)
 
+/* A key as numbers that compare like its bytes. */
 typedef struct FmsKeyWords
 {
 	uint64		words[FMS_FIRST_KEY_WORDS]; /* of the key, and a zero */
 	uint32		key_bytes;		/* 0: there is no key */
 } FmsKeyWords;
 
-/* Bytes that copying the last word may touch. */
 #define FMS_PACKED_SLACK_BYTES	sizeof(uint64)
 
 /*
@@ -136,7 +135,6 @@ fms_key_words_shared(const FmsKeyWords *a, const FmsKeyWords *b)
 	return a->key_bytes;
 }
 
-/* Length of the key without the zeros at its end. */
 static inline Size
 fms_key_words_before_zeros(const FmsKeyWords *key)
 {
@@ -165,10 +163,7 @@ fms_key_words_write(const FmsKeyWords *key, Size from, Size bytes, char *at)
 	}
 }
 
-/*
- * Packs first_key, whose key is `key`, behind the key `before`.  Returns the
- * end of the packed key.
- */
+/* Packs first_key, whose key is `key`, behind the key `before`. */
 static inline char *
 fms_first_key_pack(const FmsFirstKey *first_key, const FmsKeyWords *key,
 				   const FmsKeyWords *before, char *at)
@@ -202,7 +197,6 @@ fms_first_key_pack(const FmsFirstKey *first_key, const FmsKeyWords *key,
 	return at + tuple_bytes;
 }
 
-/* The given part of a packed key. */
 typedef struct FmsPackedKey
 {
 	int			nwords;			/* of the key, its last bytes included */

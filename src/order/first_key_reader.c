@@ -6,15 +6,11 @@
  *	  memory [k k k]->[k k k k k k]   file [k k k k k k][k k k]
  *	                     ^ at    ^ end
  *
- * The reader returns keys one by one as records.
- *
- * Memory is palloc'd in the context of creation.
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "order/first_key_reader.h"
+#include "order/first_key_store.h"
 
 /* Size of a processor's cache line. */
 #define LINE_BYTES			64
@@ -71,7 +67,6 @@ fms_first_keys_run_bytes(void)
 	return 2 * (READER_BYTES + FMS_FIRST_KEY_CHUNK_BYTES);
 }
 
-/* The chunk after the present one; NULL after the last. */
 static const FmsFirstKeyChunk *
 next_chunk(FmsFirstKeyReader *reader)
 {
@@ -84,7 +79,6 @@ next_chunk(FmsFirstKeyReader *reader)
 	return reader->buffer;
 }
 
-/* Moves to the first key of the chunk; NULL: there is none. */
 static void
 enter_chunk(FmsFirstKeyReader *reader, const FmsFirstKeyChunk *chunk)
 {

@@ -17,11 +17,9 @@
  * comes before all others.
  *
  * Each run's keys are sorted already, so a tree of losers computes the order
- * step by step as the reads advance, in memory per run.  One reader of a run's
- * first keys computes the order ahead of the reads.  The other one returns the
- * key of the run's next block to the merge (merge.c).
- *
- * Memory is palloc'd in the context of creation.
+ * step by step as the reads advance.  One reader of a run's first keys goes
+ * ahead of the reads.  The other one returns the key of the run's next block
+ * to the merge (merge.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -30,7 +28,7 @@
 #include "base/clock.h"
 #include "base/interrupts.h"
 #include "base/losertree.h"
-#include "order/first_key_reader.h"
+#include "order/first_key_store.h"
 #include "order/read_order.h"
 
 /* The tree names this many blocks a run together, within these bounds. */
@@ -96,7 +94,6 @@ tie_loser(void *arg, FmsLoserNode a, FmsLoserNode b)
 	return result < 0 ? b : a;
 }
 
-/* Takes the run's next first key from the reader ahead. */
 static inline void
 take_first_key(FmsReadOrder *order, int run)
 {
@@ -111,7 +108,6 @@ take_first_key(FmsReadOrder *order, int run)
 						   fms_record_prefix_rest(first_key), run);
 }
 
-/* Skips the first keys of blocks that the merge has asked for before. */
 static void
 skip_first_keys(FmsFirstKeyReader *reader, const FmsPosition *from)
 {
@@ -165,7 +161,6 @@ fms_read_order_bytes(const FmsFirstKeyMemory *memory, FmsOrderBy by, int nruns)
 		batch_for(nruns) * sizeof(int);
 }
 
-/* Opens a run's readers, at `from` if not NULL. */
 static void
 begin_run(FmsReadOrder *order, int run, const FmsFirstKeys *first_keys,
 		  const FmsPosition *from)

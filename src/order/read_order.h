@@ -23,8 +23,8 @@ typedef enum FmsOrderBy
 } FmsOrderBy;
 
 /*
- * The block read order of some runs (Algorithm 1, line 13): a cursor that
- * names run after run, each time meaning that run's next block.
+ * The block read order of some runs (Algorithm 1, line 13): names run after
+ * run, each time meaning that run's next block.
  */
 typedef struct FmsReadOrder FmsReadOrder;
 
@@ -56,7 +56,6 @@ fms_read_order_begin(FmsFirstKeyStore *store, FmsOrderBy by, int nruns,
 					 const FmsFirstKeys *const *first_keys,
 					 const FmsPosition *from);
 
-/* Frees the order. */
 extern void fms_read_order_end(FmsReadOrder *order);
 
 /* Memory of an order of nruns runs, in bytes. */

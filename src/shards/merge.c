@@ -3,17 +3,13 @@
  * merge.c
  *	  The FMSort Merge node at run time.
  *
- *	  first call		asks all asynchronous children, gets the others' first
- *						rows, then waits for those of the asynchronous ones
- *	  every call		the smallest of the children's first rows
+ * The first call asks all asynchronous children, gets the others' first rows,
+ * then waits for those of the asynchronous ones.  Every call returns the
+ * smallest of the children's first rows, in its child's slot; of equal rows,
+ * the first child's goes first.
  *
- * The merge is stable: of equal rows, the first child's goes first.  Like a
- * Merge Append, the node returns its children's slots, and can go neither
- * backward nor back to a mark.
- *
- * An error ends the transaction or a subtransaction; then the wrapper cancels
- * what its servers are doing.  At the end of the query it waits for batches
- * that are under way.
+ * After an error, the wrapper cancels what its servers are doing.  At the end
+ * of the query it waits for batches that are under way.
  *
  *-------------------------------------------------------------------------
  */
@@ -37,7 +33,7 @@ typedef struct FmsMergeState
 	SortSupport keys;			/* [spec.ncolumns] */
 	FmsShards  *all;
 	FmsLoserTree tree;			/* of the shards' first rows */
-	FmsLoserNode *nodes;		/* its nodes */
+	FmsLoserNode *nodes;		/* the tree's */
 	bool		started;		/* the tree is built */
 } FmsMergeState;
 

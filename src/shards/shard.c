@@ -5,14 +5,10 @@
  *
  * A wrapper fetches rows in batches (postgres_fdw: fetch_size), and keeps one
  * batch a scan.  From the second batch on, the rows are copied, so that the
- * server prepares the next batch while the merge takes rows:
- *
- *	  ask    wait         copy, ask again      take take take    wait ...
- *	  ---> | pending | -> | batch 2 ready | -> | batch 3 pending  | ->
- *
- * The first batch is not copied: a LIMIT may need no more.  All copies have
- * work_mem, and one row more a shard.  If a batch is larger than its share,
- * the rest stays with the wrapper, and the next batch is asked for later.
+ * server prepares the next batch while the merge takes rows.  The first batch
+ * is not copied: a LIMIT may need no more.  All copies have work_mem, and one
+ * row more a shard.  If a batch is larger than its share, the rest stays with
+ * the wrapper, and the next batch is asked for later.
  *
  * Scans of one server share a connection, on which one batch at a time is
  * under way.  A shard that has rows does not ask again, so the connection is
@@ -213,7 +209,7 @@ fms_shards_reset(FmsShards *all)
 	}
 }
 
-/* Has the request brought a row, which has not been taken? */
+/* Is there a row that has not been taken? */
 static bool
 has_row(const FmsShard *shard)
 {
@@ -252,9 +248,9 @@ fms_shard_next(FmsShards *all, FmsShard *shard)
 	shard->head = NULL;
 	if (shard->request == NULL)
 	{
-		shard->head = ExecProcNode(shard->scan);
-		if (TupIsNull(shard->head))
-			shard->head = NULL;
+		TupleTableSlot *row = ExecProcNode(shard->scan);
+
+		shard->head = TupIsNull(row) ? NULL : row;
 		return;
 	}
 	if (shard->next == list_length(shard->rows))

@@ -19,11 +19,10 @@
  * asked for is the oldest of the queue, and the merge waits for no other read
  * (lines 8 to 10).  Each of the other n - 1 runs occupies at most one frame as
  * sort block, so a free frame exists for a block that has not been requested.
- * If comparisons contradict each other, fms_input_dequeue() gets the block.
  *
  * The paper turns the oldest assist block into a sort block when any sort
- * block is exhausted.  Here the input buffer holds the same blocks, but the
- * merge waits for a read only when the block's first record is due.
+ * block is exhausted.  Here the merge waits for a read only when the block's
+ * first record is due.
  *
  *-------------------------------------------------------------------------
  */
@@ -151,7 +150,6 @@ fmsort_exhausted(FmsInput *input, FmsFrame *frame)
 const FmsMode fms_mode_fmsort = {
 	.order = FMS_ORDER_BY_FIRST_KEYS,
 	.assists = true,
-	.fills_memory = false,
 	.blocks = fms_mode_blocks_with_assist,
 	.begin = fmsort_begin,
 	.next = fmsort_next,
