@@ -70,10 +70,7 @@ fms_clock_since_us(instr_time start)
 	return fms_clock_between_us(start, fms_clock_now());
 }
 
-/*
- * Begins a whole.  known_us: what stopwatches have measured in the owner's
- * calls so far.  The typical call stays as learned.
- */
+/* Begins a whole.  known_us: by stopwatches in the owner's calls so far. */
 static inline void
 fms_sampler_begin(FmsSampler *sampler, double known_us)
 {
@@ -138,8 +135,7 @@ fms_sampler_add(FmsSampler *sampler, double known_us)
 
 /* The owner's part of whole_us, the time since fms_sampler_begin(). */
 static inline double
-fms_sampler_own_us(const FmsSampler *sampler, double whole_us,
-				   double known_us)
+fms_sampler_own_us(const FmsSampler *sampler, double whole_us, double known_us)
 {
 	double		own_us = sampler->own_us + known_us +
 		(sampler->waiting - sampler->calls_left) * sampler->typical_us;

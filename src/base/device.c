@@ -60,10 +60,7 @@ fms_device_note(FmsDevice *device, const char *pattern, int64 block_bytes,
 	device->known = true;
 }
 
-/*
- * The best rate with at most that depth: disturbances only slow a measurement
- * down.  A block size that was not measured counts as the next smaller one.
- */
+/* The best rate with at most that depth, of the next smaller known block. */
 double
 fms_device_read_mb(const FmsDevice *device, uint32 block_bytes, uint32 depth)
 {
@@ -134,10 +131,9 @@ fms_device_add_stripe(FmsDevice *device, const FmsDevice *other, int n)
 }
 
 /*
- * The bounds bytes / elapsed <= rate <= bytes / blocked hold whatever else
- * loads the device or the sort.  A write rate outside, or USUAL_WRITE_MB if
- * it is not known, moves to the nearer bound, and the rates of reads move in
- * proportion.
+ * bytes / elapsed <= rate <= bytes / blocked, whatever else loads the device.
+ * A write rate outside, or USUAL_WRITE_MB if it is not known, moves to the
+ * nearer bound, and the rates of reads move in proportion.
  */
 bool
 fms_device_correct(FmsDevice *device, const FmsSeen *seen)

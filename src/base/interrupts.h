@@ -22,10 +22,7 @@
 
 #define FMS_INTERRUPT_BYTES	((Size) 64 * 1024)
 
-/*
- * Bytes that comparing a record counts for: it misses the caches, and may run
- * a type's comparator.  256 records between two checks.
- */
+/* What a record counts for, which may miss the caches or run a comparator. */
 #define FMS_INTERRUPT_RECORD_BYTES	((Size) 256)
 
 /* The kernel frees pages faster than they are touched: 32 MB at once. */
@@ -34,10 +31,7 @@
 /* Bytes of transfers that are submitted together: 8 MB. */
 #define FMS_INTERRUPT_IO_BYTES	(128 * FMS_INTERRUPT_BYTES)
 
-/*
- * Checks.  Returns the end of the stretch that begins with step `at` of a loop
- * of `count` steps of step_bytes each.
- */
+/* Checks.  The end of the stretch that begins with step `at` of a loop. */
 static inline Size
 fms_interrupts_stretch(Size at, Size count, Size step_bytes)
 {

@@ -29,7 +29,7 @@
 
 #include "base/interrupts.h"
 
-/* One number: compilers move a struct of two words to vector registers. */
+/* Not a struct: compilers move one of two words to vector registers. */
 typedef uint128 FmsLoserNode;
 
 typedef struct FmsLoserTree
@@ -43,9 +43,8 @@ typedef FmsLoserNode (*FmsLeafNode) (void *arg, int leaf);
 
 /*
  * Returns the loser of two nodes with the same key bits: a or b, possibly with
- * other key bits from now on (offset_value.h).  Must be a strict total order.
- * The tree's functions take a constant, which the compiler inlines; NULL: the
- * smaller leaf wins.
+ * other key bits from now on (offset_value.h).  A constant, for the compiler
+ * to inline; NULL: the smaller leaf wins.
  */
 typedef FmsLoserNode (*FmsTieLoser) (void *arg, FmsLoserNode a,
 									 FmsLoserNode b);
@@ -140,10 +139,7 @@ fms_losertree_replay(FmsLoserTree *tree, FmsLoserNode changed,
 	tree->nodes[0] = winner;
 }
 
-/*
- * Returns the node that goes next after the winner: the best of those that
- * have lost to it.  There must be two leaves or more.
- */
+/* Returns the node that goes next: the best that has lost to the winner. */
 static pg_attribute_always_inline FmsLoserNode
 fms_losertree_runner_up(const FmsLoserTree *tree, FmsTieLoser tie_loser,
 						void *arg)
@@ -162,9 +158,8 @@ fms_losertree_runner_up(const FmsLoserTree *tree, FmsTieLoser tie_loser,
 }
 
 /*
- * Builds the tree of leaves 0 .. nleaves-1 in nodes[nleaves].  Each leaf
- * climbs until it meets an empty node and waits there for its opponent.
- * Checks for interrupts before each, as a match may run a type's comparator.
+ * Builds the tree in nodes[nleaves].  Each leaf climbs until it meets an empty
+ * node and waits there for its opponent.  A match may run a comparator.
  */
 static pg_attribute_always_inline void
 fms_losertree_build(FmsLoserTree *tree, FmsLoserNode *nodes, int nleaves,

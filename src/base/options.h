@@ -73,7 +73,7 @@ typedef enum FmsCompressChoice
 	FMS_COMPRESS_OFF
 } FmsCompressChoice;
 
-/* Sizes in bytes, and a number of blocks, that the settings allow. */
+/* What the settings allow, in bytes, and in blocks. */
 #define FMS_BLOCK_QUANTUM_BYTES		512
 #define FMS_BLOCK_MIN_BYTES			512
 #define FMS_BLOCK_MAX_BYTES			(4 * 1024 * 1024)

@@ -85,15 +85,13 @@ fms_settings_define(void)
 							 "\"fmsort\" reads blocks ahead in the exact order in which they are needed, \"double_buffering\" reads one block ahead per run, \"traditional\" reads none ahead; \"single_block\", \"multi_block\" and \"flash\" are there to compare with; \"off\" uses PostgreSQL's own sort.",
 							 (int *) &current.mode, FMS_MODE_FMSORT,
 							 mode_values,
-							 PGC_USERSET, GUC_EXPLAIN,
-							 NULL, NULL, NULL);
+							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomIntVariable("fmsort.assist_blocks",
 							"Number of assist blocks: how many blocks a merge reads at once.",
 							"0 chooses automatically.",
 							(int *) &current.assist_blocks, 0, 0,
 							FMS_ASSIST_MAX_BLOCKS,
-							PGC_USERSET, GUC_EXPLAIN,
-							NULL, NULL, NULL);
+							PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomIntVariable("fmsort.block_size",
 							"Size of the blocks that sorted runs are written and read in.",
 							"A multiple of 512 bytes; 0 chooses automatically.",
@@ -106,40 +104,34 @@ fms_settings_define(void)
 							 "\"auto\" uses io_uring where the kernel offers it, else synchronous I/O.",
 							 (int *) &current.io_method, FMS_IO_AUTO,
 							 io_method_values,
-							 PGC_USERSET, GUC_EXPLAIN,
-							 NULL, NULL, NULL);
+							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomEnumVariable("fmsort.direct_io",
 							 "Whether sorts bypass the page cache.",
 							 "\"auto\" goes by the size of the spill, the free memory and the speed of the device; \"on\" raises an error where the file system does not allow it.",
 							 (int *) &current.direct_io, FMS_DIRECT_AUTO,
 							 switch_values,
-							 PGC_USERSET, GUC_EXPLAIN,
-							 NULL, NULL, NULL);
+							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomEnumVariable("fmsort.compression",
 							 "Whether sorts compress what they write to disk.",
 							 "\"auto\" does where the device is slow and the spill is not expected to stay in memory.",
 							 (int *) &current.compression, FMS_COMPRESS_AUTO,
 							 switch_values,
-							 PGC_USERSET, GUC_EXPLAIN,
-							 NULL, NULL, NULL);
+							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomBoolVariable("fmsort.checksums",
 							 "Whether the blocks that sorts write carry checksums.",
 							 "Bytes that storage has changed are an error then. That a block is the one asked for is checked in any case.",
 							 &current.checksums, false,
-							 PGC_USERSET, GUC_EXPLAIN,
-							 NULL, NULL, NULL);
+							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomBoolVariable("fmsort.parallel",
 							 "Whether a sort in parallel workers is merged in the leader.",
 							 "The workers then write sorted runs to temporary files, which the leader merges. Otherwise each worker sorts, and Gather Merge gets its rows one by one.",
 							 &fms_settings_parallel, true,
-							 PGC_USERSET, GUC_EXPLAIN,
-							 NULL, NULL, NULL);
+							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomIntVariable("fmsort.log_min_duration",
 							"Sorts that take longer than this are logged, each in one line.",
 							"A sort's own time counts, without its input's and its parent's. 0 logs all sorts, -1 none.",
 							&fms_settings_log_min_duration_ms, -1, -1, INT_MAX,
-							PGC_SUSET, GUC_UNIT_MS,
-							NULL, NULL, NULL);
+							PGC_SUSET, GUC_UNIT_MS, NULL, NULL, NULL);
 	DefineCustomBoolVariable("fmsort.debug_cutoff",
 							 "Whether sorts that spill refuse rows beyond a LIMIT.",
 							 "\"off\" is there to compare with.",

@@ -63,8 +63,7 @@ extern Plan *fms_plan_from_sort(const Sort *sort, Plan *child,
  * of nodes that form runs.  Takes ids for new nodes from *next_node_id.
  */
 extern Plan *fms_plan_from_gather_merge(const GatherMerge *merge, Plan *child,
-										const Plan *parent,
-										int *next_node_id);
+										const Plan *parent, int *next_node_id);
 
 /* An FMSort Merge node (shards/) that does what a Merge Append would do. */
 extern Plan *fms_plan_from_merge_append(const MergeAppend *merge,

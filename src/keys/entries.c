@@ -294,8 +294,7 @@ sort_all_ties(FmsEntriesSort *sort, const FmsPart *part)
 
 /* Sorts bucket by bucket; a bucket's prefixes differ in fewer of 64 bits. */
 static void
-sort_buckets(FmsEntriesSort *sort, const FmsPart *part,
-			 const FmsEntry **taken)
+sort_buckets(FmsEntriesSort *sort, const FmsPart *part, const FmsEntry **taken)
 {
 	FmsDeal		deal;
 	FmsPart		bucket = *part;

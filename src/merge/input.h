@@ -72,8 +72,8 @@ fms_mode_blocks_with_assist(int nruns, uint32 assist_blocks)
 }
 
 /*
- * State of a frame.  A frame that is FMS_FRAME_READING is an assist block: its
- * read is in flight, or has arrived and nobody has waited for it yet.
+ * A frame that is FMS_FRAME_READING is an assist block: its read is in flight,
+ * or has arrived and nobody has waited for it yet.
  *
  *	  FREE --request--> READING --wait--> SORT --+
  *	    ^                                        |
@@ -92,8 +92,7 @@ struct FmsFrame
 	int			run;			/* number in this merge, not the run's id */
 	uint32		number;			/* of the block in its run */
 	char	   *block;			/* block_bytes, in the input's memory */
-	FmsIoRequest request;		/* reads the block, or the first of several
-								 * blocks into adjacent frames */
+	FmsIoRequest request;		/* reads it, and perhaps adjacent ones */
 };
 
 /* Largest read or batch that the merge waits for, and so does a cancel. */
@@ -110,11 +109,9 @@ typedef struct FmsMergePlan
 	FmsCounters *counters;
 	uint32		block_bytes;
 	uint32		assist_blocks;	/* l; 0 if the mode has no assist blocks */
-	uint32		assist_first;	/* 1 .. l: assist blocks used until the merge
-								 * has had to wait */
+	uint32		assist_first;	/* 1 .. l: used until the merge waits */
 	bool		frees;			/* intermediate pass: free blocks once read */
-	const FmsFormation *in_memory_run;	/* sorted tuples that arrived after
-										 * all runs, or NULL */
+	const FmsFormation *in_memory_run;	/* sorted, arrived last; or NULL */
 } FmsMergePlan;
 
 struct FmsInput
@@ -161,9 +158,8 @@ extern void fms_input_end(FmsInput *input);
 extern FmsFrame *fms_input_request(FmsInput *input, int run);
 
 /*
- * Assigns the run's n next blocks, adjacent in the file, to n adjacent frames
- * that are free, and requests one read for all.  The caller must wait for the
- * first frame before the others.
+ * Requests the run's n next blocks, adjacent in the file, in one read into n
+ * adjacent free frames.  The caller must wait for the first frame first.
  */
 extern void fms_input_request_many(FmsInput *input, FmsFrame *frames, int run,
 								   uint32 n);
@@ -184,8 +180,8 @@ extern void fms_input_release(FmsInput *input, FmsFrame *frame);
 extern void fms_input_enqueue(FmsInput *input);
 
 /*
- * Takes the run's next block out of the queue.  It is the oldest block unless
- * comparisons contradict each other; then the block may have to be read now.
+ * Takes the run's next block out of the queue: the oldest one, unless
+ * comparisons contradict each other.
  */
 extern FmsFrame *fms_input_dequeue(FmsInput *input, int run);
 

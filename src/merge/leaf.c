@@ -102,7 +102,7 @@ free_blocks(FmsLeaves *leaves, int run_number, uint32 number)
 		return;
 	fms_tape_free(plan->tape,
 				  fms_run_block_address(run, leaf->blocks_freed,
-									   plan->block_bytes),
+										plan->block_bytes),
 				  bytes);
 	leaf->blocks_freed += n;
 }

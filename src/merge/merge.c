@@ -76,10 +76,7 @@ fms_merge_bytes(const FmsMode *mode, const FmsFirstKeyMemory *first_keys,
 						block_bytes);
 }
 
-/*
- * The node of a leaf: its key prefix if prefixes decide, else the offset-value
- * code of its key against the key that left last.
- */
+/* Its key prefix if that decides, else its code against merge->left. */
 static pg_attribute_always_inline FmsLoserNode
 leaf_node(void *arg, int run)
 {
@@ -103,7 +100,7 @@ tie_loser(void *arg, FmsLoserNode a, FmsLoserNode b)
 	const FmsRecord *a_record = leaf[fms_losertree_leaf(a)].record;
 	const FmsRecord *b_record = leaf[fms_losertree_leaf(b)].record;
 
-	/* only the node of an ended run equals that of an ended run */
+	/* only nodes of ended runs are equal then */
 	if (a_record == NULL || b_record == NULL)
 		return fms_losertree_later(a, b);
 	return fms_code_tie_loser(merge->leaves.plan->keys, a, a_record,
@@ -143,10 +140,7 @@ fms_merge_begin(const FmsMergePlan *plan, int nruns, FmsRun **runs,
 	return merge;
 }
 
-/*
- * Does the winner's new head still go before the runner-up?  False if the
- * answer would need a new code.
- */
+/* Does the head still go before the runner-up?  False if that needs a code. */
 static pg_attribute_always_inline bool
 stays_first(FmsMerge *merge, FmsLoserNode node, FmsTieLoser tie_loser)
 {

@@ -24,10 +24,9 @@ extern Size fms_merge_bytes(const FmsMode *mode,
 							uint32 largest_bytes, bool compressed);
 
 /*
- * Begins a merge and starts its first reads.  Ties leave in the order of
- * runs[].  plan and runs must outlive the merge.  from is NULL or the
- * positions of an earlier merge of the same runs; the caller keeps it.
- * Allocates in the current context.
+ * Begins a merge in the current context and starts its first reads.  Ties
+ * leave in the order of runs[].  plan and runs must outlive the merge.  from:
+ * NULL, or the positions of an earlier merge of the same runs.
  */
 extern FmsMerge *fms_merge_begin(const FmsMergePlan *plan, int nruns,
 								 FmsRun **runs, const FmsPosition *from);
@@ -39,10 +38,7 @@ extern FmsMerge *fms_merge_begin(const FmsMergePlan *plan, int nruns,
  */
 extern void fms_merge_tell(FmsMerge *merge, FmsPosition *positions);
 
-/*
- * Returns the next record, or NULL after the last one.  The record is valid
- * until the next call.  May wait for I/O, raise an error and run comparators.
- */
+/* Returns the next record, valid until the next call; NULL after the last. */
 extern const FmsRecord *fms_merge_next(FmsMerge *merge);
 
 /* The same, as a tuple that the executor must not change. */
@@ -51,10 +47,7 @@ extern MinimalTuple fms_merge_next_tuple(FmsMerge *merge);
 /* Drains the reads and frees the merge, at any time. */
 extern void fms_merge_end(FmsMerge *merge);
 
-/*
- * Time spent on getting blocks so far, including their order, waiting and
- * unpacking.
- */
+/* Time spent on getting blocks, with their order, waiting and unpacking. */
 extern double fms_merge_load_us(const FmsMerge *merge);
 
 #endif							/* FMS_MERGE_H */

@@ -55,9 +55,8 @@ typedef struct FmsKeyWords
 #define FMS_PACKED_SLACK_BYTES	sizeof(uint64)
 
 /*
- * The head: number of whole words in the key (FMS_KEY_LAST_BYTES follow them),
- * whether the form is extended, number of shared and of given bytes; if the
- * form is plain, rows_before.
+ * The head: number of whole words in the key, whether the form is extended,
+ * number of shared and of given bytes; if the form is plain, rows_before.
  */
 #define FMS_HEAD_WORDS_MASK		0x0007
 #define FMS_HEAD_EXTENDED		0x0008
@@ -145,7 +144,7 @@ fms_key_words_before_zeros(const FmsKeyWords *key)
 	return 0;
 }
 
-/* Writes bytes [from, from + bytes) of the key, and overwrites the slack. */
+/* Writes bytes of the key from `from` on, and overwrites the slack. */
 static inline void
 fms_key_words_write(const FmsKeyWords *key, Size from, Size bytes, char *at)
 {
@@ -205,10 +204,7 @@ typedef struct FmsPackedKey
 	const char *bytes;
 } FmsPackedKey;
 
-/*
- * Unpacks all of a first key but its key, which fms_packed_key_word() makes.
- * Returns the end of the packed key.
- */
+/* Unpacks all but the key, for fms_packed_key_word().  Returns the end. */
 static inline const char *
 fms_first_key_unpack(const char *at, FmsPackedKey *packed,
 					 FmsFirstKey *first_key)
@@ -246,7 +242,6 @@ fms_leading_bytes(uint64 word, int bytes)
 	return word & ~(PG_UINT64_MAX >> bytes * BITS_PER_BYTE);
 }
 
-/* A word of the given bytes, of which `left` are left. */
 static inline uint64
 fms_given_word(const char *at, int left)
 {

@@ -118,7 +118,7 @@ fms_first_key_reader_close(FmsFirstKeyReader *reader)
 	pfree(reader->memory);
 }
 
-/* The record of first_key, whose key has been read into reader->plain. */
+/* The record of first_key, whose key is in reader->plain. */
 static inline const FmsRecord *
 make_record(FmsFirstKeyReader *reader, const FmsFirstKey *first_key)
 {
@@ -144,10 +144,7 @@ make_record(FmsFirstKeyReader *reader, const FmsFirstKey *first_key)
 	return record;
 }
 
-/*
- * Words of the key in a record.  They are loaded at the width at which they
- * were stored: else the load waits for all stores before it.
- */
+/* Loaded at the width of the stores, for which the load would wait else. */
 static inline uint64
 load_word(const char *key, int i)
 {

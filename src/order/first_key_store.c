@@ -65,10 +65,7 @@ fms_first_keys_memory(const FmsFirstKeyStore *store)
 	};
 }
 
-/*
- * Opens a chunk with room for key_bytes behind `last`, the run's last chunk in
- * memory, or NULL.
- */
+/* Opens a chunk for key_bytes behind `last`, the run's last, or NULL. */
 static void
 open_chunk(FmsFirstKeyStore *store, FmsFirstKeys *first_keys,
 		   FmsFirstKeyChunk *last, Size key_bytes)
@@ -101,10 +98,7 @@ open_chunk(FmsFirstKeyStore *store, FmsFirstKeys *first_keys,
 	store->noted[store->last_noted].key_bytes = 0;
 }
 
-/*
- * Closes the open chunk, if any: it is written, or stays in memory.  Returns
- * it if it stays.
- */
+/* Closes the open chunk, if any.  Returns it if it stays in memory. */
 static FmsFirstKeyChunk *
 close_chunk(FmsFirstKeyStore *store, FmsFirstKeys *first_keys)
 {

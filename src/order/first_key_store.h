@@ -20,9 +20,8 @@
 #include "order/first_key_codec.h"
 
 /*
- * Usual size of a chunk in bytes.  Each run of a merge has two chunks in
- * memory, beside a block of 4 kB or more.  A read costs the 8 kB that a
- * BufFile loads, for about 100 keys of a number or a date.
+ * Usual size of a chunk in bytes, about 100 keys of a number or a date.  Each
+ * run of a merge has two in memory, beside a block of 4 kB or more.
  */
 #define FMS_FIRST_KEY_CHUNK_BYTES	((Size) 1024)
 
@@ -76,7 +75,7 @@ typedef struct FmsFirstKeyStore
 	int			last_noted;		/* index of the last key */
 } FmsFirstKeyStore;
 
-/* The numbers of a store that decide how much memory a merge needs. */
+/* What decides how much memory a merge needs. */
 typedef struct FmsFirstKeyMemory
 {
 	Size		share_bytes;	/* as created; 0: there is no store yet */
@@ -87,10 +86,9 @@ typedef struct FmsFirstKeyMemory
 /* ---- first_key_store.c ---- */
 
 /*
- * Creates an empty store in the current context.  Chunks of all runs take at
- * most share_bytes of memory; further ones go to a temporary file, and their
- * bytes to the counters.  A worker of a parallel sort, which `shared` names,
- * has all in its file.
+ * Creates an empty store in the current context.  Chunks beyond share_bytes of
+ * memory go to a temporary file.  A worker of a parallel sort, which `shared`
+ * names, has all in its file.
  */
 extern FmsFirstKeyStore *fms_first_keys_create(FmsKeys *keys,
 											   FmsCounters *counters,
@@ -107,9 +105,9 @@ extern FmsFirstKeyMemory fms_first_keys_memory(const FmsFirstKeyStore *store);
 
 /*
  * Algorithm 1, lines 7 and 8: notes that the run's next block starts with the
- * record, which extends over nblocks blocks (usually 1).  rows_before: number
- * of records that begin in the run's blocks between the last note and this
- * one.  first_keys starts zeroed; one run at a time can be noting.
+ * record, which extends over nblocks blocks.  rows_before: number of records
+ * that begin in the run's blocks since the last note.  first_keys starts
+ * zeroed; one run at a time can be noting.
  */
 extern void fms_first_keys_note(FmsFirstKeyStore *store,
 								FmsFirstKeys *first_keys,
@@ -128,16 +126,12 @@ extern void fms_first_keys_forget(FmsFirstKeyStore *store,
 
 /*
  * Opens a temporary file under the current resource owner, with memory of the
- * current context.  counters receive the bytes written and read.  shared:
- * where the leader of a parallel sort will find it, or NULL.
+ * current context.  shared: where the leader will find it, or NULL.
  */
 extern FmsFirstKeyFile *fms_first_key_file_open(const FmsSharedFiles *shared,
 												FmsCounters *counters);
 
-/*
- * Opens a file that another process has written and finished.  largest_bytes:
- * what fms_first_key_file_largest() said there.
- */
+/* Opens a file that another process has finished, with its largest_bytes. */
 extern FmsFirstKeyFile *fms_first_key_file_adopt(const FmsSharedFiles *shared,
 												 Size largest_bytes,
 												 FmsCounters *counters);
@@ -151,18 +145,14 @@ extern void fms_first_key_file_close(FmsFirstKeyFile *file);
 /* Memory of the largest chunk in the file, in bytes. */
 extern Size fms_first_key_file_largest(const FmsFirstKeyFile *file);
 
-/*
- * Writes the chunk, which becomes the last one of the extent.  No other extent
- * may have grown since this one began.
- */
+/* Writes the chunk.  No other extent may have grown since this one began. */
 extern void fms_first_key_file_append(FmsFirstKeyFile *file,
 									  FmsFirstKeyExtent *extent,
 									  FmsFirstKeyChunk *chunk);
 
 /*
- * Reads the first chunk of the extent into a buffer of buffer_bytes, and
- * removes it from the extent.  A chunk that is not the one written there
- * raises ERRCODE_DATA_CORRUPTED.
+ * Moves the first chunk of the extent to a buffer of buffer_bytes.  A chunk
+ * that is not the one written there raises ERRCODE_DATA_CORRUPTED.
  */
 extern void fms_first_key_file_read(FmsFirstKeyFile *file,
 									FmsFirstKeyExtent *extent,
@@ -179,8 +169,8 @@ extern Size fms_first_keys_run_bytes(void);
 
 /*
  * Opens a reader in the current context, at the run's first key.  The run must
- * be complete, and first_keys must stay unchanged.  file: the store's, which
- * has some of them, or NULL.
+ * be complete, and first_keys must stay unchanged.  file: the store's, or
+ * NULL.
  */
 extern FmsFirstKeyReader *
 fms_first_key_reader_open(FmsFirstKeyFile *file,
@@ -198,16 +188,10 @@ extern const FmsRecord *fms_first_key_reader_next(FmsFirstKeyReader *reader,
 												  uint32 *nblocks,
 												  uint32 *rows_before);
 
-/*
- * Prefetches the next key.  The caller has prefetched the reader itself, which
- * has all that a plain key needs in its first cache line.
- */
+/* Prefetches the next key.  The caller has prefetched the reader itself. */
 extern void fms_first_key_reader_prefetch(const FmsFirstKeyReader *reader);
 
-/*
- * Copies a run's first keys, all of them in the file of another store, into
- * this store.  *first_keys then has the copies.
- */
+/* Copies a run's first keys from the file of another store into this one. */
 extern void fms_first_keys_adopt(FmsFirstKeyStore *store,
 								 FmsFirstKeyFile *file,
 								 FmsFirstKeys *first_keys);

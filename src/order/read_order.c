@@ -126,8 +126,8 @@ skip_first_keys(FmsFirstKeyReader *reader, const FmsPosition *from)
 }
 
 /*
- * Number of the run's blocks that come first: the block in whose middle the
- * merge is, or by last keys the next block with its chain.
+ * Number of the run's blocks that come first: one in whose middle the merge
+ * is, or by last keys the next chain.
  */
 static uint32
 take_first_blocks(const FmsReadOrder *order, FmsFirstKeyReader *reader,
@@ -225,7 +225,7 @@ fms_read_order_end(FmsReadOrder *order)
 	pfree(order);
 }
 
-/* A run of which a block comes before all first keys, or -1. */
+/* A run with a block that comes before all first keys, or -1. */
 static int
 next_first_block(FmsReadOrder *order)
 {
@@ -240,10 +240,7 @@ next_first_block(FmsReadOrder *order)
 	return -1;
 }
 
-/*
- * Prefetches what naming the runs at the top of the tree needs.  Each loop
- * loads the addresses for the next one, so cache misses overlap.
- */
+/* Prefetches the top of the tree, step by step, so cache misses overlap. */
 static inline void
 prefetch_top(FmsReadOrder *order)
 {
@@ -329,10 +326,9 @@ fms_read_order_first_key(FmsReadOrder *order, int run)
 /* ---- skipping ---- */
 
 /*
- * First keys with the number of rows between them are a histogram.  A row that
- * goes before a first key is in a block that goes before it.  So if the blocks
- * passed have at most `rows` rows, all rows before the upcoming first key are
- * among the first `rows`, and so are those of blocks that end before it:
+ * First keys with the number of rows between them are a histogram.  If the
+ * blocks passed have at most `rows` rows, all rows before the upcoming first
+ * key are among the first `rows`, and so are those of blocks that end before:
  *
  *	  first 11 rows		run 0:  [ 3  7 12] | [25 33 45] [51 52 60]
  *	  not wanted		run 1:  [ 1  4 14] | [16 24 31] [35 41 70]

@@ -31,10 +31,10 @@
 #include "merge/input.h"
 
 /*
- * Number of reads that may start now.  assist_used is the depth: the number of
- * reads in flight at most.  As long as it is below l the merge has hardly
- * waited; then a queue of 2 * depth blocks suffices, and blocks from the page
- * cache are still in the processor's caches when the merge takes them.
+ * Number of reads that may start now.  While the depth is below l, the merge
+ * has hardly waited; then a queue of 2 * depth blocks suffices, and blocks
+ * from the page cache are still in the processor's caches when the merge takes
+ * them.
  */
 static inline uint32
 startable(const FmsInput *input)
@@ -50,8 +50,7 @@ startable(const FmsInput *input)
 
 /*
  * Number of reads to submit in one system call.  After `depth` blocks without
- * a wait the processor limits the merge, and a larger batch saves system
- * calls; a late read costs at most a batch's share of one read's latency.
+ * a wait the processor limits the merge, and a larger batch saves calls.
  */
 static inline uint32
 batch_of(const FmsInput *input)
@@ -83,13 +82,9 @@ start_reads(FmsInput *input, uint32 reads)
 
 /*
  * Starts a batch of reads, if there is one.  A larger number would also end
- * together, and the device would be idle until the merge sees that:
- *
- *	  all at once:	|l reads|.....|l reads|.....|l reads|	. idle
- *	  by batches:	|a|b|c|d|a|b|c|d|a|b|c|d|a|b|c|d|a|b|
- *
- * If nothing is in flight and the merge has not waited, the page cache serves
- * the reads: then one system call starts all of them.
+ * together, and the device would be idle until the merge sees that.  If
+ * nothing is in flight and the merge has not waited, the page cache serves the
+ * reads: then one system call starts all of them.
  */
 static inline void
 refill(FmsInput *input, bool waited)
