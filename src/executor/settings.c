@@ -5,8 +5,7 @@
  *
  * Any user may set them, since none lets a session exceed work_mem or
  * temp_file_limit.  Only a superuser may set what goes to the server log and
- * what only a developer needs.  Lower folders do not read settings: a sort
- * gets a snapshot (options.h).
+ * what only a developer needs.
  *
  *-------------------------------------------------------------------------
  */
@@ -19,19 +18,12 @@
 
 #include "executor/settings.h"
 
-int			fms_mode = FMS_MODE_FMSORT;
-static int	assist_blocks_setting = 0;
-static int	block_size_setting = 0;
-static int	io_method_setting = FMS_IO_AUTO;
-static int	direct_io_setting = FMS_DIRECT_AUTO;
-static int	compression_setting = FMS_COMPRESS_AUTO;
-static bool checksums_setting = false;
-bool		fms_parallel = true;
-static bool materialize_setting = false;
-static bool cutoff_setting = true;
-static bool skip_setting = true;
-bool		fms_group_filter = true;
-int			fms_log_min_duration = -1;
+/* What a sort's snapshot has; the server keeps enums and sizes as int. */
+static FmsOptions current = {.cutoff = true,.skips = true};
+
+bool		fms_settings_parallel = true;
+bool		fms_settings_group_filter = true;
+int			fms_settings_log_min_duration_ms = -1;
 
 #define SETTING_VALUE(choice, name)	{name, choice, false},
 
@@ -47,7 +39,7 @@ static const struct config_enum_entry io_method_values[] = {
 	{NULL, 0, false}
 };
 
-/* For both of the settings that are automatic, on or off. */
+/* Both FmsDirectChoice and FmsCompressChoice. */
 static const struct config_enum_entry switch_values[] = {
 	{"auto", FMS_DIRECT_AUTO, false},
 	{"on", FMS_DIRECT_ON, false},
@@ -71,20 +63,18 @@ check_block_size(int *value, void **extra, GucSource source)
 {
 	int			below = *value - *value % FMS_BLOCK_QUANTUM_BYTES;
 
-	if (*value != below)
-	{
-		GUC_check_errdetail("\"fmsort.block_size\" must be 0 or a multiple of %d bytes between %d and %d.",
-							FMS_BLOCK_QUANTUM_BYTES, FMS_BLOCK_MIN_BYTES,
-							FMS_BLOCK_MAX_BYTES);
-		if (below < FMS_BLOCK_MIN_BYTES)
-			GUC_check_errhint("The nearest valid size is %d.",
-							  FMS_BLOCK_MIN_BYTES);
-		else
-			GUC_check_errhint("The nearest valid sizes are %d and %d.",
-							  below, below + FMS_BLOCK_QUANTUM_BYTES);
-		return false;
-	}
-	return true;
+	if (*value == below)
+		return true;
+	GUC_check_errdetail("\"fmsort.block_size\" must be 0 or a multiple of %d bytes between %d and %d.",
+						FMS_BLOCK_QUANTUM_BYTES, FMS_BLOCK_MIN_BYTES,
+						FMS_BLOCK_MAX_BYTES);
+	if (below < FMS_BLOCK_MIN_BYTES)
+		GUC_check_errhint("The nearest valid size is %d.",
+						  FMS_BLOCK_MIN_BYTES);
+	else
+		GUC_check_errhint("The nearest valid sizes are %d and %d.",
+						  below, below + FMS_BLOCK_QUANTUM_BYTES);
+	return false;
 }
 
 static void
@@ -101,93 +91,80 @@ fms_settings_define(void)
 	DefineCustomEnumVariable("fmsort.mode",
 							 "Selects how sorts that do not fit into work_mem are merged.",
 							 "\"fmsort\" reads blocks ahead in the order in which the merge needs them, \"off\" uses PostgreSQL's own sort; the other values exist for comparison.",
-							 &fms_mode, FMS_MODE_FMSORT, mode_values,
-							 PGC_USERSET, GUC_EXPLAIN,
-							 NULL, NULL, NULL);
+							 (int *) &current.mode, FMS_MODE_FMSORT,
+							 mode_values,
+							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomIntVariable("fmsort.assist_blocks",
 							"Sets the number of blocks that a merge reads at once.",
 							"0 chooses automatically.",
-							&assist_blocks_setting, 0, 0,
+							(int *) &current.assist_blocks, 0, 0,
 							FMS_ASSIST_MAX_BLOCKS,
-							PGC_USERSET, GUC_EXPLAIN,
-							NULL, NULL, NULL);
+							PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomIntVariable("fmsort.block_size",
 							"Sets the size of the blocks of sorted runs.",
 							"A multiple of 512 bytes; 0 chooses automatically.",
-							&block_size_setting, 0, 0, FMS_BLOCK_MAX_BYTES,
+							(int *) &current.block_bytes, 0, 0,
+							FMS_BLOCK_MAX_BYTES,
 							PGC_USERSET, GUC_EXPLAIN | GUC_UNIT_BYTE,
 							check_block_size, NULL, NULL);
 	DefineCustomEnumVariable("fmsort.io_method",
 							 "Selects the method for I/O on temporary files of sorts.",
 							 "\"auto\" uses io_uring if the kernel offers it, else synchronous I/O.",
-							 &io_method_setting, FMS_IO_AUTO,
+							 (int *) &current.io_method, FMS_IO_AUTO,
 							 io_method_values,
-							 PGC_USERSET, GUC_EXPLAIN,
-							 NULL, NULL, NULL);
+							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomEnumVariable("fmsort.direct_io",
 							 "Sets whether sorts bypass the page cache.",
 							 "\"auto\" decides by the size of the spill, the free memory and the speed of the device; \"on\" raises an error if the file system refuses direct I/O.",
-							 &direct_io_setting, FMS_DIRECT_AUTO,
+							 (int *) &current.direct_io, FMS_DIRECT_AUTO,
 							 switch_values,
-							 PGC_USERSET, GUC_EXPLAIN,
-							 NULL, NULL, NULL);
+							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomEnumVariable("fmsort.compression",
 							 "Sets whether sorts compress their temporary files.",
 							 "\"auto\" compresses if the device is slow and the spill is not expected to stay in memory.",
-							 &compression_setting, FMS_COMPRESS_AUTO,
+							 (int *) &current.compression, FMS_COMPRESS_AUTO,
 							 switch_values,
-							 PGC_USERSET, GUC_EXPLAIN,
-							 NULL, NULL, NULL);
+							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomBoolVariable("fmsort.checksums",
 							 "Enables checksums in temporary files of sorts.",
 							 "A block whose bytes have changed raises an error.",
-							 &checksums_setting, false,
-							 PGC_USERSET, GUC_EXPLAIN,
-							 NULL, NULL, NULL);
+							 &current.checksums, false,
+							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomBoolVariable("fmsort.parallel",
 							 "Enables parallel sorts whose runs are merged by the leader.",
 							 "If disabled, each worker sorts, and Gather Merge merges the workers' rows.",
-							 &fms_parallel, true,
-							 PGC_USERSET, GUC_EXPLAIN,
-							 NULL, NULL, NULL);
+							 &fms_settings_parallel, true,
+							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomIntVariable("fmsort.log_min_duration",
 							"Sets the minimum execution time above which sorts will be logged.",
 							"The time excludes the sort's input and the nodes above it. -1 disables logging, 0 logs all sorts.",
-							&fms_log_min_duration, -1, -1, INT_MAX,
-							PGC_SUSET, GUC_UNIT_MS,
-							NULL, NULL, NULL);
+							&fms_settings_log_min_duration_ms, -1, -1, INT_MAX,
+							PGC_SUSET, GUC_UNIT_MS, NULL, NULL, NULL);
 	define_debug("fmsort.debug_cutoff",
 				 "Enables refusing rows beyond a LIMIT in sorts that spill.",
-				 &cutoff_setting);
+				 &current.cutoff);
 	define_debug("fmsort.debug_group_filter",
 				 "Enables dropping rows of a group that the node above does not want.",
-				 &fms_group_filter);
+				 &fms_settings_group_filter);
 	define_debug("fmsort.debug_materialize",
 				 "Writes a sort's result to disk before it is returned.",
-				 &materialize_setting);
+				 &current.materialize);
 	define_debug("fmsort.debug_skip",
 				 "Enables passing over the rows of an OFFSET or a MOVE.",
-				 &skip_setting);
+				 &current.skips);
 	MarkGUCPrefixReserved("fmsort");
+}
+
+FmsModeChoice
+fms_settings_mode(void)
+{
+	return current.mode;
 }
 
 void
 fms_settings_snapshot(FmsOptions *options, double expected_bytes)
 {
-	options->mode = fms_mode;
-	options->io_method = io_method_setting;
-	options->direct_io = direct_io_setting;
-	options->compression = compression_setting;
-	options->checksums = checksums_setting;
-	options->materialize = materialize_setting;
-	options->cutoff = cutoff_setting;
-	options->skips = skip_setting;
-	options->assist_blocks = assist_blocks_setting;
-	options->block_bytes = block_size_setting;
+	*options = current;
 	options->memory_bytes = (Size) work_mem * 1024;
 	options->expected_bytes = expected_bytes;
-	options->device = NULL;
-	options->workers = 0;
-	options->agreed_block_bytes = 0;
-	options->files = NULL;
 }

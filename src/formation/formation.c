@@ -196,7 +196,6 @@ fms_formation_sort(FmsFormation *formation)
 	char	   *index = formation->arena.index.base;
 	Size		bytes = formation->kind->index_bytes;
 	Size		kept = 0;
-	Size		i = 0;
 
 	formation->kind->sort(formation);
 	if (formation->filter == NULL)

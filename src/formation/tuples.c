@@ -270,7 +270,6 @@ static void
 write_entries(const FmsEntriesSort *sort, const FmsEntry *entries, Size count)
 {
 	const char *records = sort->records;
-	Size		i = 0;
 
 	fms_for_interruptible(i, count, FMS_INTERRUPT_RECORD_BYTES)
 	{
@@ -345,7 +344,6 @@ forget_first(FmsFormation *formation, Size count, Size bytes)
 {
 	FmsEntry   *entries = entries_of(formation);
 	char	   *records = formation->arena.data.base;
-	Size		i = 0;
 
 	formation->count -= count;
 	formation->records_bytes -= bytes;

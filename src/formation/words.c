@@ -87,7 +87,6 @@ spill_words(FmsFormation *formation, FmsRunWriter *writer, Size bytes)
 	uint64	   *words = words_of(formation);
 	Size		count = Min((bytes + FMS_ROW_INDEX_BYTES - 1) /
 							FMS_ROW_INDEX_BYTES, formation->count);
-	Size		i = 0;
 
 	fms_radix_sort(words, words + formation->count, count);
 	fms_for_interruptible(i, count, FMS_INTERRUPT_RECORD_BYTES)

@@ -197,7 +197,7 @@ add_row(ReturnSetInfo *result, const char *measurement, uint32 block_bytes,
 		CStringGetTextDatum(measurement),
 		Int32GetDatum(block_bytes),
 		Int32GetDatum(depth),
-		Int64GetDatum((int64) (mb_per_s * 1e6)),
+		Int64GetDatum((int64) rint(mb_per_s * 1e6)),
 		verdict ? CStringGetTextDatum(verdict) : (Datum) 0
 	};
 

@@ -37,7 +37,7 @@
 
 #include "base/clock.h"
 #include "device/spill_policy.h"
-#include "order/first_key_reader.h"
+#include "order/first_key_store.h"
 #include "sort/spill.h"
 
 /* Bits of a run's id that number the runs of one participant. */

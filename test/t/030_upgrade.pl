@@ -61,7 +61,7 @@ my $default = $node->safe_psql('postgres',
 	q{SELECT default_version FROM pg_available_extensions
 	  WHERE name = 'fmsort'});
 # beside the tests, if they were copied; else at the top of the tree
-my ($top) = grep { -e "$_/fmsort.control" } "$FindBin::RealBin/..",
+my ($top) = grep { -e "$_/fmsort.control" } "$FindBin::RealBin/../project",
   "$FindBin::RealBin/../..";
 my %named = map { $_ => 1 } map { /(?<=--)(\d[\d.]*\d)/g } glob("$top/fmsort--*.sql");
 my @versions = sort keys %named;

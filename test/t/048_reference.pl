@@ -23,6 +23,7 @@ use Test::More;
 # beside the tests, if they were copied; else at the top of the tree
 my ($top) = grep { -e "$_/README.md" } "$FindBin::RealBin/..",
   "$FindBin::RealBin/../..";
+my ($source) = grep { -e "$_/fmsort.control" } "$top/project", $top;
 my $reference = decode('UTF-8', slurp_file("$top/docs/reference.md"));
 
 # what is in `backquotes`, word by word, of a piece of text without its
@@ -95,7 +96,7 @@ foreach my $row (ask(q{SELECT name, boot_val, min_val, max_val, unit,
 
 # Those of C, and those of SQL but for one that its function catches.
 my %messages;
-foreach my $file (glob("$top/src/*.[ch] $top/src/*/*.[ch] $top/src/*/*/*.[ch]"))
+foreach my $file (glob("$source/src/*.[ch] $source/src/*/*.[ch] $source/src/*/*/*.[ch]"))
 {
 	foreach my $text (slurp_file($file) =~ /\berrmsg\(\s*"((?:[^"\\]|\\.)*)"/g)
 	{
@@ -104,7 +105,7 @@ foreach my $file (glob("$top/src/*.[ch] $top/src/*/*.[ch] $top/src/*/*/*.[ch]"))
 		$messages{$text} = $file;
 	}
 }
-foreach my $file (glob("$top/fmsort--*.sql"))
+foreach my $file (glob("$source/fmsort--*.sql"))
 {
 	foreach my $text (slurp_file($file) =~ /\bRAISE \w+ '((?:[^']|'')*)'/g)
 	{

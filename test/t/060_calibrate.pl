@@ -158,7 +158,7 @@ EOT
 		'another measurement takes its place');
 
 	(undef, $err) =
-	  run("BEGIN; SELECT count(*) FROM fmsort_calibrate('there', file_bytes => 16777216); ROLLBACK;
+	  run("BEGIN; SELECT count(*) FROM fmsort_calibrate('there', 1, 16777216); ROLLBACK;
 		SELECT measured_at FROM fmsort_device_profile");
 	is(join(' ', temp_files($node, $there)), '',
 		'a transaction that is rolled back leaves no file');

@@ -20,7 +20,7 @@ CREATE TABLE noted (x int);
 INSERT INTO fmsort_device_profile SELECT oid, NULL, NULL, now(), 'none',
   'none', 'sync', 1, 1 FROM pg_tablespace;
 INSERT INTO fmsort_device_rate SELECT t.oid, 'random_read', 512 << b,
-  1 << d, (512 << b) * 1000
+  1 << d, (512 << b) * 1000::bigint
   FROM pg_tablespace t, generate_series(0, 13) b, generate_series(0, 6) d;
 EOT
 
