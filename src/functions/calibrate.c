@@ -74,8 +74,9 @@ typedef struct Calibration
 	bool		is_async;		/* depths above 1 are possible */
 	double		last_mb[FMS_PATTERNS];	/* MB/s of a pattern's last point */
 	FmsProfileFacts facts;
+	int			npossible;		/* points, measured or not */
 	int			npoints;
-	FmsProbePoint points[GRID_POINTS + 1];	/* rate 0: not measured */
+	FmsProbePoint points[GRID_POINTS + 1];	/* that were measured */
 } Calibration;
 
 PG_FUNCTION_INFO_V1(fmsort_calibrate);
@@ -117,28 +118,7 @@ read_arguments(FunctionCallInfo fcinfo, Calibration *calibration)
 
 /* ---- measuring ---- */
 
-/* The points of the grid that are possible here. */
-static void
-add_points(Calibration *calibration)
-{
-	for (int i = 0; i < GRID_POINTS; i++)
-	{
-		FmsProbePoint *point = &calibration->points[calibration->npoints];
-		int			block = i / GRID_PATTERNS / FMS_DEVICE_DEPTHS;
-		int			depth = i / GRID_PATTERNS % FMS_DEVICE_DEPTHS;
-
-		*point = (FmsProbePoint) {
-			i % GRID_PATTERNS, FMS_DEVICE_BLOCK_BYTES(block),
-			FMS_DEVICE_DEPTH(depth), 0
-		};
-		if (!fms_probe_can(calibration->probe, point))
-			continue;
-		calibration->npoints++;
-		calibration->is_async |= point->depth > 1;
-	}
-}
-
-/* Measures a point if there is time for it; `left` have not had their turn. */
+/* Measures a point if there is time for it; `left` wait for their turn. */
 static void
 measure_point(Calibration *calibration, FmsProbePoint *point, int left)
 {
@@ -174,11 +154,25 @@ measure(Calibration *calibration)
 		fms_probe_measure(calibration->probe,
 						  calibration->seconds * FILL_FRACTION / 2,
 						  calibration->file_bytes / 2 * half, &append);
-	add_points(calibration);
-	for (int i = 0; i < calibration->npoints; i++)
-		measure_point(calibration, &calibration->points[i],
-					  calibration->npoints - i);
-	calibration->points[calibration->npoints++] = append;
+	for (int i = 0; i < GRID_POINTS; i++)
+	{
+		FmsProbePoint *point = &calibration->points[calibration->npoints];
+
+		*point = (FmsProbePoint) {
+			i % GRID_PATTERNS,
+			FMS_DEVICE_BLOCK_BYTES(i / GRID_PATTERNS / FMS_DEVICE_DEPTHS),
+			FMS_DEVICE_DEPTH(i / GRID_PATTERNS % FMS_DEVICE_DEPTHS), 0
+		};
+		if (!fms_probe_can(calibration->probe, point))
+			continue;
+		calibration->npossible++;
+		calibration->is_async |= point->depth > 1;
+		measure_point(calibration, point, GRID_POINTS - i);
+		calibration->npoints += point->mb_per_s > 0;
+	}
+	calibration->points[calibration->npoints] = append;
+	calibration->npoints += append.mb_per_s > 0;
+	calibration->npossible++;
 	calibration->facts.file_bytes = fms_probe_file_bytes(calibration->probe);
 	calibration->facts.io_method = fms_probe_io_method(calibration->probe);
 	calibration->facts.seconds = fms_clock_since_us(calibration->start) / 1e6;
@@ -204,38 +198,30 @@ add_row(ReturnSetInfo *result, const char *measurement, uint32 block_bytes,
 	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 }
 
-/*
- * Moves the points that were measured to the front; returns their number.
- * The result has some of them, and the round trip by which sorts choose.
- */
-static int
-report(Calibration *calibration, ReturnSetInfo *result)
+/* Some points, and the round trip by which sorts choose. */
+static void
+report(const Calibration *calibration, ReturnSetInfo *result)
 {
 	FmsDevice	device = {0};
 	double		mb_per_s;
-	int			n = 0;
 
 	for (int i = 0; i < calibration->npoints; i++)
 	{
-		FmsProbePoint point = calibration->points[i];
-		const char *name = fms_pattern_names[point.pattern];
+		const FmsProbePoint *point = &calibration->points[i];
+		const char *name = fms_pattern_names[point->pattern];
 
-		if (point.mb_per_s <= 0)
-			continue;
-		calibration->points[n++] = point;
-		fms_device_note(&device, name, point.block_bytes, point.depth,
-						point.mb_per_s);
-		if (point.pattern == FMS_PATTERN_APPEND ||
-			((point.block_bytes & SHOWN_BLOCKS) &&
-			 point.depth == (calibration->is_async ? SHOWN_DEPTH : 1)))
-			add_row(result, name, point.block_bytes, point.depth,
-					point.mb_per_s, NULL);
+		fms_device_note(&device, name, point->block_bytes, point->depth,
+						point->mb_per_s);
+		if (point->pattern == FMS_PATTERN_APPEND ||
+			((point->block_bytes & SHOWN_BLOCKS) &&
+			 point->depth == (calibration->is_async ? SHOWN_DEPTH : 1)))
+			add_row(result, name, point->block_bytes, point->depth,
+					point->mb_per_s, NULL);
 	}
 	mb_per_s = fms_device_round_trip_mb(&device, APPEND_BYTES);
 	if (calibration->direct && mb_per_s > 0)
 		add_row(result, "round_trip", APPEND_BYTES, 0, mb_per_s,
 				fms_spill_policy_verdict(mb_per_s, calibration->is_async));
-	return n;
 }
 
 Datum
@@ -245,18 +231,18 @@ fmsort_calibrate(PG_FUNCTION_ARGS)
 	Calibration *calibration = palloc0(sizeof(Calibration));
 	FmsProfileFacts *facts = &calibration->facts;
 	bool		kept;
-	int			n;
 
 	InitMaterializedSRF(fcinfo, 0);
 	fms_require_columns(result->setDesc, RESULT_COLUMNS);
 	read_arguments(fcinfo, calibration);
 	measure(calibration);
-	n = report(calibration, result);
+	report(calibration, result);
 	if (!calibration->keep)
 		return (Datum) 0;
-	facts->complete = n == calibration->npoints &&
+	facts->complete = calibration->npoints == calibration->npossible &&
 		facts->file_bytes == calibration->file_bytes;
-	kept = fms_profile_store(facts, calibration->points, n);
+	kept = fms_profile_store(facts, calibration->points,
+							 calibration->npoints);
 	if (kept && facts->complete)
 		return (Datum) 0;
 	ereport(kept ? NOTICE : WARNING,
@@ -266,7 +252,7 @@ fmsort_calibrate(PG_FUNCTION_ARGS)
 			 errmsg("device profile of tablespace \"%s\" was not replaced",
 					get_tablespace_name(facts->tablespace)),
 			 errdetail("There was time for %d of %d measurements, and for %llu of %llu bytes of the file.",
-					   n, calibration->npoints,
+					   calibration->npoints, calibration->npossible,
 					   (unsigned long long) facts->file_bytes,
 					   (unsigned long long) calibration->file_bytes),
 			 errhint("Increase \"seconds\", or omit it.")));

@@ -92,6 +92,7 @@ append_direct(StringInfo text, const FmsCounters *counters)
 char *
 fms_decision(const FmsCounters *counters)
 {
+	uint64		direct = fms_counter(counters, FMS_COUNT_DIRECT_REASON);
 	uint64		compress = fms_counter(counters, FMS_COUNT_COMPRESS_REASON);
 	StringInfoData text;
 
@@ -100,15 +101,15 @@ fms_decision(const FmsCounters *counters)
 		appendStringInfo(&text,
 						 "top-N: only " UINT64_FORMAT " rows are wanted, the others were dropped",
 						 fms_counter(counters, FMS_COUNT_BOUND));
-	if (!fms_counters_external(counters))
-		return text.len > 0 ? text.data : NULL;
-
-	append_refused(&text, counters);
-	if (!fms_counter(counters, FMS_COUNT_DIRECT_REFUSED) &&
-		fms_counter(counters, FMS_COUNT_DIRECT_REASON) != FMS_DIRECT_AS_SET)
-		append_direct(&text, counters);
-	if (fms_counter(counters, FMS_COUNT_COMPRESSIBLE_BYTES) > 0 &&
-		compress != FMS_COMPRESS_AS_SET)
-		appendStringInfoString(clause(&text), compress_reasons[compress]);
+	else if (fms_counters_external(counters))
+	{
+		append_refused(&text, counters);
+		if (direct != FMS_DIRECT_AS_SET &&
+			!fms_counter(counters, FMS_COUNT_DIRECT_REFUSED))
+			append_direct(&text, counters);
+		if (fms_counter(counters, FMS_COUNT_COMPRESSIBLE_BYTES) > 0 &&
+			compress != FMS_COMPRESS_AS_SET)
+			appendStringInfoString(clause(&text), compress_reasons[compress]);
+	}
 	return text.len > 0 ? text.data : NULL;
 }

@@ -212,13 +212,9 @@ fms_explain_workers(const FmsCounters *workers, int nworkers,
 	{
 		if (!fms_counters_performed(&workers[i]))
 			continue;			/* did not start, or got no tuple */
-		if (es->format == EXPLAIN_FORMAT_TEXT)
-		{
-			explain_sort(&workers[i], i, es);
-			continue;
-		}
 		ExplainOpenGroup("Worker", NULL, true, es);
-		ExplainPropertyInteger("Worker Number", NULL, i, es);
+		if (es->format != EXPLAIN_FORMAT_TEXT)
+			ExplainPropertyInteger("Worker Number", NULL, i, es);
 		explain_sort(&workers[i], i, es);
 		ExplainCloseGroup("Worker", NULL, true, es);
 	}
