@@ -241,7 +241,7 @@ compare_print() {
     print_query "
 SELECT contender AS \"merge\", runs, block_size AS \"block\",
   buffer_kb AS \"memory kB\", round(merge_ms::numeric, 1) AS \"merge ms\",
-  round(blocked_ms::numeric, 1) AS \"waiting ms\",
+  round(blocked_ms::numeric, 1) AS \"wait ms\",
   round((t.ms / merge_ms)::numeric, 2) AS \"x traditional\",
   round((d.ms / merge_ms)::numeric, 2) AS \"x double\"
 FROM medians,
