@@ -22,21 +22,15 @@ typedef struct FmsArena
 	double		make_room_us;	/* all time in fms_arena_make_room() */
 } FmsArena;
 
-/* Bytes of an arena's pieces: in use, or needed in addition. */
-typedef struct FmsArenaBytes
-{
-	Size		index;
-	Size		data;
-} FmsArenaBytes;
-
 /*
  * Makes an empty arena that goes with the current context, in which the struct
  * must lie, too.
  */
 extern void fms_arena_init(FmsArena *arena);
 
-/* Frees the memory; the arena is empty then. */
+/* Forgets what is in the arena, and frees its memory or not. */
 extern void fms_arena_free(FmsArena *arena);
+extern void fms_arena_clear(FmsArena *arena);
 
 /*
  * The owner ends: memory that is not large is kept for the next arena of the
@@ -44,23 +38,30 @@ extern void fms_arena_free(FmsArena *arena);
  */
 extern void fms_arena_end(FmsArena *arena);
 
+/* Has the arena room for so many bytes more of index and data? */
+static inline bool
+fms_arena_has(const FmsArena *arena, Size index_bytes, Size data_bytes)
+{
+	return arena->index.used_bytes + index_bytes <=
+		arena->index.reached_bytes &&
+		arena->data.used_bytes + data_bytes <= arena->data.reached_bytes;
+}
+
 /* Slow path of fms_arena_extend(). */
-extern bool fms_arena_make_room(FmsArena *arena, FmsArenaBytes used,
-								FmsArenaBytes more, Size limit_bytes);
+extern bool fms_arena_make_room(FmsArena *arena, Size index_bytes,
+								Size data_bytes, Size limit_bytes);
 
 /*
- * Makes room for `more` behind the bytes used, with both pieces together
- * within limit_bytes.  The pieces may move.  Returns false if the limit or the
- * system does not allow it; the bytes used stay as they are.
+ * Makes room for so many bytes more behind those used, with both pieces
+ * together within limit_bytes.  The pieces may move.  Returns false if the
+ * limit or the system does not allow it.
  */
 static inline bool
-fms_arena_extend(FmsArena *arena, FmsArenaBytes used, FmsArenaBytes more,
+fms_arena_extend(FmsArena *arena, Size index_bytes, Size data_bytes,
 				 Size limit_bytes)
 {
-	if (likely(used.index + more.index <= arena->index.reached_bytes &&
-			   used.data + more.data <= arena->data.reached_bytes))
-		return true;
-	return fms_arena_make_room(arena, used, more, limit_bytes);
+	return likely(fms_arena_has(arena, index_bytes, data_bytes)) ||
+		fms_arena_make_room(arena, index_bytes, data_bytes, limit_bytes);
 }
 
 /* Raises an out-of-memory error for a request of `bytes`. */
@@ -68,9 +69,15 @@ extern void fms_arena_report_refused(Size bytes)
 			__attribute__((noreturn));
 
 /* Gives unused memory back to the system. */
-extern void fms_arena_trim(FmsArena *arena, FmsArenaBytes used);
+extern void fms_arena_trim(FmsArena *arena);
 
-/* Size of both pieces, in bytes. */
+/* Bytes used in both pieces, and their size. */
+static inline Size
+fms_arena_used(const FmsArena *arena)
+{
+	return arena->index.used_bytes + arena->data.used_bytes;
+}
+
 static inline Size
 fms_arena_size(const FmsArena *arena)
 {

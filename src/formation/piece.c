@@ -105,7 +105,7 @@ has_room(const FmsPiece *piece, Size size_bytes)
 
 /* Resizes a palloc'd or empty piece. */
 static bool
-resize_small(FmsPiece *piece, Size used_bytes, Size size_bytes)
+resize_small(FmsPiece *piece, Size size_bytes)
 {
 	char	   *base = MemoryContextAllocExtended(TopMemoryContext, size_bytes,
 												  MCXT_ALLOC_NO_OOM);
@@ -114,7 +114,7 @@ resize_small(FmsPiece *piece, Size used_bytes, Size size_bytes)
 		return false;
 	if (piece->base)
 	{
-		memcpy(base, piece->base, used_bytes);
+		memcpy(base, piece->base, piece->used_bytes);
 		pfree(piece->base);
 	}
 	piece->base = base;
@@ -171,7 +171,7 @@ resize_mapped(FmsPiece *piece, Size size_bytes)
 
 /* Makes a palloc'd or empty piece a mapped one. */
 static bool
-map(FmsPiece *piece, Size used_bytes, Size size_bytes)
+map(FmsPiece *piece, Size size_bytes)
 {
 	FmsPiece	small = *piece;
 
@@ -183,17 +183,18 @@ map(FmsPiece *piece, Size used_bytes, Size size_bytes)
 	}
 	if (small.base)
 	{
-		fms_piece_reach(piece, used_bytes);
-		memcpy(piece->base, small.base, used_bytes);
+		fms_piece_reach(piece, small.used_bytes);
+		memcpy(piece->base, small.base, small.used_bytes);
+		piece->used_bytes = small.used_bytes;
 		pfree(small.base);
 	}
 	return true;
 }
 
 bool
-fms_piece_resize(FmsPiece *piece, Size used_bytes, Size size_bytes)
+fms_piece_resize(FmsPiece *piece, Size size_bytes)
 {
-	Assert(used_bytes <= Min(piece->size_bytes, size_bytes));
+	Assert(piece->used_bytes <= Min(piece->size_bytes, size_bytes));
 
 	if (size_bytes == piece->size_bytes)
 		return true;
@@ -210,8 +211,8 @@ fms_piece_resize(FmsPiece *piece, Size used_bytes, Size size_bytes)
 	if (piece->mapped)
 		return resize_mapped(piece, size_bytes);
 	if (size_bytes > PALLOC_MAX_BYTES)
-		return map(piece, used_bytes, size_bytes);
-	return resize_small(piece, used_bytes, size_bytes);
+		return map(piece, size_bytes);
+	return resize_small(piece, size_bytes);
 }
 
 /* Gives up huge pages for the pages to come, if they take too long. */

@@ -13,12 +13,11 @@
 /*
  *	base									 base + size_bytes
  *	 |  used  |  reached, not used  |  not reached  |
- *
- * Only the owner knows how much is used.
  */
 typedef struct FmsPiece
 {
 	char	   *base;			/* NULL: nothing allocated */
+	Size		used_bytes;		/* the owner's */
 	Size		size_bytes;
 	Size		reached_bytes;	/* from base on, known to have pages */
 	bool		mapped;			/* else palloc'd */
@@ -31,12 +30,11 @@ typedef struct FmsPiece
 extern void fms_piece_init(FmsPiece *piece);
 
 /*
- * Changes the size; the first used_bytes keep their values.  0 frees the
- * piece.  Returns false, and the size stays, if the system refuses the memory
- * or would have little left.
+ * Changes the size; the bytes used keep their values.  0 frees the piece.
+ * Returns false, and the size stays, if the system refuses the memory or would
+ * have little left.
  */
-extern bool fms_piece_resize(FmsPiece *piece, Size used_bytes,
-							 Size size_bytes);
+extern bool fms_piece_resize(FmsPiece *piece, Size size_bytes);
 
 /*
  * Gets pages for the first upto_bytes.  Bytes behind reached_bytes lose their

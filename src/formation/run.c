@@ -14,21 +14,22 @@
  *	  ^ page                    ^ page          ^ page
  *	  |<------ extent --------->|               |<------ extent --------->|
  *
- * A record that does not fit into the rest of a block starts a new block.  A
- * record larger than a block continues in a chain of blocks with one first
+ * A record larger than a block continues in a chain of blocks with one first
  * key.  A record too large for a compressed chunk ends the compression of its
  * run.  For a mode that reads by last keys, the store notes for each block the
  * last key of the previous block.  The writer keeps a copy of that key unless
  * its record is in the open block.
  *
- * Memory: writer, compressor and extents are palloc'd; the write buffer owns
- * its buffers.  After an ERROR the I/O channel drains the writes.
+ * After an ERROR the I/O channel drains the writes.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
+#include "miscadmin.h"
+
 #include "formation/run.h"
+#include "order/first_key_reader.h"
 #include "tape/block.h"
 #include "tape/compressed_chunk.h"
 #include "tape/packed_record.h"
@@ -44,7 +45,6 @@ struct FmsRunWriter
 	FmsFirstKeyStore *first_keys;
 	FmsGroupFilter *filter;		/* the keys' */
 	FmsOrderBy	order;
-	FmsCounters *counters;
 	uint64		record_bytes;	/* compressed so far */
 	uint64		chunk_bytes;	/* what that became */
 	uint32		block_bytes;
@@ -87,13 +87,12 @@ fms_run_writer_bytes(Size output_bytes, uint32 block_bytes)
 }
 
 FmsRunWriter *
-fms_run_writer_create(FmsIo *io, FmsTape *tape, FmsFirstKeyStore *first_keys,
-					  FmsOrderBy order, FmsCounters *counters, bool packs,
-					  uint32 block_bytes, Size output_bytes)
+fms_run_writer_create(FmsTape *tape, FmsFirstKeyStore *first_keys,
+					  FmsOrderBy order, bool packs, Size output_bytes)
 {
 	FmsRunWriter *writer = palloc0(sizeof(FmsRunWriter));
 	int			nbuffers;
-	Size		buffer_bytes = choose_buffers(output_bytes, block_bytes,
+	Size		buffer_bytes = choose_buffers(output_bytes, tape->block_bytes,
 											  &nbuffers);
 
 	/* nobody keeps the key of a packed record */
@@ -102,12 +101,10 @@ fms_run_writer_create(FmsIo *io, FmsTape *tape, FmsFirstKeyStore *first_keys,
 	writer->first_keys = first_keys;
 	writer->filter = fms_keys_group_filter(first_keys->keys);
 	writer->order = order;
-	writer->counters = counters;
 	writer->packs = packs;
 	writer->words = fms_keys_word_type(first_keys->keys);
-	writer->block_bytes = block_bytes;
-	writer->buffer = fms_write_buffer_create(io, tape, block_bytes,
-											 buffer_bytes, nbuffers);
+	writer->block_bytes = tape->block_bytes;
+	writer->buffer = fms_write_buffer_create(tape, buffer_bytes, nbuffers);
 	return writer;
 }
 
@@ -122,22 +119,15 @@ fms_run_compressed(const FmsRunWriter *writer, uint64 *record_bytes,
 void
 fms_run_flush(FmsRunWriter *writer)
 {
-	fms_write_buffer_flush(writer->buffer);
-}
-
-void
-fms_run_writer_rest(FmsRunWriter *writer)
-{
 	Assert(writer->run == NULL);
-	fms_run_flush(writer);
-	fms_write_buffer_rest(writer->buffer);
+	fms_write_buffer_flush(writer->buffer);
 }
 
 void
 fms_run_writer_destroy(FmsRunWriter *writer)
 {
-	Assert(writer->run == NULL);
-	fms_write_buffer_destroy(writer->buffer);
+	fms_run_flush(writer);
+	pfree(writer->buffer);
 	fms_record_buffer_free(&writer->last_key);
 	if (writer->compressor)
 		pfree(writer->compressor);
@@ -227,6 +217,39 @@ fms_run_move(FmsRun *run, uint64 distance)
 }
 
 void
+fms_run_cut(FmsRun *run, const FmsFirstKeyStore *first_keys, FmsTape *tape,
+			const FmsRecord *cutoff)
+{
+	FmsFirstKeyReader *reader =
+		fms_first_key_reader_open(first_keys->file, &run->first_keys);
+	uint32		kept = 0;
+	const FmsRecord *key;
+	uint32		rows_before;
+	uint32		at;
+	uint32		n;
+
+	while ((key = fms_first_key_reader_next(reader, &n,
+											&rows_before)) != NULL)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (fms_keys_compare(first_keys->keys, key, cutoff) > 0)
+		{
+			run->last_rows = rows_before;
+			break;
+		}
+		kept += n;
+	}
+	fms_first_key_reader_close(reader);
+	for (at = kept; at < run->nblocks; at += n)
+	{
+		n = fms_run_contiguous_blocks(run, at);
+		fms_tape_free(tape, fms_run_block_address(run, at, tape->block_bytes),
+					  (Size) n * tape->block_bytes);
+	}
+	run->nblocks = run->first_keys.nblocks = kept;
+}
+
+void
 fms_run_forget(FmsRun *run)
 {
 	if (run->nextents > 1)
@@ -262,8 +285,8 @@ static void
 open_block(FmsRunWriter *writer, uint32 magic)
 {
 	FmsRun	   *run = writer->run;
-	char	   *buffer = fms_write_buffer_block(writer->buffer);
-	uint64		address = fms_write_buffer_position(writer->buffer);
+	uint64		address;
+	char	   *buffer = fms_write_buffer_block(writer->buffer, &address);
 
 	writer->block = (FmsBlockHeader *) buffer;
 	*writer->block = (FmsBlockHeader) {
@@ -404,9 +427,9 @@ end_chunk(FmsRunWriter *writer)
 	writer->block->records += chunk->records;
 	writer->record_bytes += chunk->record_bytes;
 	writer->chunk_bytes += bytes;
-	fms_count(writer->counters, FMS_COUNT_COMPRESSIBLE_BYTES,
+	fms_count(writer->tape->counters, FMS_COUNT_COMPRESSIBLE_BYTES,
 			  chunk->record_bytes);
-	fms_count(writer->counters, FMS_COUNT_COMPRESSED_BYTES, bytes);
+	fms_count(writer->tape->counters, FMS_COUNT_COMPRESSED_BYTES, bytes);
 	if (writer->order == FMS_ORDER_BY_LAST_KEYS)
 		keep_last_key(writer, last);
 }

@@ -58,6 +58,13 @@ extern uint32 fms_run_contiguous_blocks(const FmsRun *run, uint32 number);
 /* Adds `distance` to the addresses of the run's blocks. */
 extern void fms_run_move(FmsRun *run, uint64 distance);
 
+/*
+ * Frees the blocks of the run that begin beyond the cutoff, a record or first
+ * key, perhaps all of them.
+ */
+extern void fms_run_cut(FmsRun *run, const FmsFirstKeyStore *first_keys,
+						FmsTape *tape, const FmsRecord *cutoff);
+
 /* Frees the list of extents, but neither the FmsRun nor its first keys. */
 extern void fms_run_forget(FmsRun *run);
 
@@ -74,17 +81,12 @@ extern Size fms_run_writer_bytes(Size output_bytes, uint32 block_bytes);
  * another.  `order`: which key of a block the merge's read order needs.
  * `packs`: runs may have packed records; not by last keys.  May ERROR.
  */
-extern FmsRunWriter *fms_run_writer_create(FmsIo *io, FmsTape *tape,
+extern FmsRunWriter *fms_run_writer_create(FmsTape *tape,
 										   FmsFirstKeyStore *first_keys,
-										   FmsOrderBy order,
-										   FmsCounters *counters,
-										   bool packs, uint32 block_bytes,
+										   FmsOrderBy order, bool packs,
 										   Size output_bytes);
 
-/* Flushes, and frees the buffers until the next run is written. */
-extern void fms_run_writer_rest(FmsRunWriter *writer);
-
-/* Waits for writes in flight and frees the writer. */
+/* Flushes, and frees the writer. */
 extern void fms_run_writer_destroy(FmsRunWriter *writer);
 
 /*
@@ -105,7 +107,10 @@ extern uint64 fms_run_finish(FmsRunWriter *writer);
 extern void fms_run_compressed(const FmsRunWriter *writer,
 							   uint64 *record_bytes, uint64 *chunk_bytes);
 
-/* Waits for writes in flight; ERRORs if one failed. */
+/*
+ * Between two runs: waits for writes in flight, and frees the buffers until
+ * the next run is written.  ERRORs if a write failed.
+ */
 extern void fms_run_flush(FmsRunWriter *writer);
 
 #endif							/* FMS_RUN_H */

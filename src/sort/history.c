@@ -14,13 +14,10 @@
  * A position before the window is reached by merging again from the last
  * checkpoint before it, through the window.  A merge is deterministic.
  *
- * When the array of checkpoints is full, every second checkpoint is dropped,
- * so their distance grows with the number of tuples.  A merge that starts
- * again at a checkpoint may use half of the array.  Thus going back through n
- * tuples with c checkpoints merges each about twice, if n / c^2 is less than a
- * window.
- *
- * All memory is in a context of the history's own.
+ * When the array of checkpoints is full, every second one is dropped, so their
+ * distance grows with the number of tuples.  A merge that starts again at a
+ * checkpoint may use half of the array.  Thus going back through n tuples with
+ * c checkpoints merges each about twice, if n / c^2 is less than a window.
  *
  *-------------------------------------------------------------------------
  */
@@ -41,8 +38,6 @@ typedef struct FmsGeneration
 {
 	FmsArena	arena;			/* index: offsets of tuples; data: tuples */
 	uint64		first;			/* position of its first tuple */
-	uint64		count;			/* tuples */
-	Size		tuples_bytes;
 } FmsGeneration;
 
 typedef struct FmsCheckpoint
@@ -56,7 +51,6 @@ struct FmsHistory
 	MemoryContext context;		/* all of it */
 	FmsSpill   *spill;
 	int			npositions;		/* of a checkpoint */
-	uint64		next;			/* position of the merge's next tuple */
 	Size		generation_bytes;	/* of a full one */
 	FmsGeneration generations[2];
 	FmsGeneration *newer;
@@ -70,14 +64,14 @@ struct FmsHistory
 };
 
 FmsHistory *
-fms_history_create(FmsSpill *spill, Size memory_bytes, bool backward)
+fms_history_create(FmsSpill *spill, Size memory_bytes)
 {
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+	MemoryContext context = AllocSetContextCreate(spill->context,
 												  "fmsort history",
 												  ALLOCSET_SMALL_SIZES);
 	MemoryContext caller = MemoryContextSwitchTo(context);
 	FmsHistory *history = palloc0(sizeof(FmsHistory));
-	int			npositions = fms_spill_positions(spill);
+	int			npositions = spill->nruns + 1;
 	Size		positions_bytes = npositions * sizeof(FmsPosition);
 	Size		one_bytes = sizeof(FmsCheckpoint) + positions_bytes;
 
@@ -87,9 +81,6 @@ fms_history_create(FmsSpill *spill, Size memory_bytes, bool backward)
 	history->max_checkpoints =
 		Max(CHECKPOINTS_MIN, Min(CHECKPOINTS_MAX, memory_bytes /
 								 CHECKPOINT_FRACTION / one_bytes));
-	/* marks need those where the two generations began */
-	if (!backward)
-		history->max_checkpoints = 2;
 	history->checkpoints = palloc0(history->max_checkpoints *
 								   sizeof(FmsCheckpoint));
 	history->mark.runs = palloc(positions_bytes);
@@ -103,18 +94,13 @@ fms_history_create(FmsSpill *spill, Size memory_bytes, bool backward)
 	return history;
 }
 
-void
-fms_history_destroy(FmsHistory *history)
-{
-	MemoryContextDelete(history->context);
-}
-
 /* ---- the window ---- */
 
-static inline Size
-generation_size(const FmsGeneration *generation)
+/* Number of tuples. */
+static inline uint64
+generation_count(const FmsGeneration *generation)
 {
-	return generation->tuples_bytes + generation->count * sizeof(Size);
+	return generation->arena.index.used_bytes / sizeof(Size);
 }
 
 /* The tuple at a position; NULL if it is not in the generation. */
@@ -124,7 +110,7 @@ generation_get(const FmsGeneration *generation, uint64 position)
 	const Size *offset;
 
 	if (position < generation->first ||
-		position - generation->first >= generation->count)
+		position - generation->first >= generation_count(generation))
 		return NULL;
 	offset = (Size *) generation->arena.index.base +
 		(position - generation->first);
@@ -135,8 +121,27 @@ static void
 generation_begin(FmsGeneration *generation, uint64 first)
 {
 	generation->first = first;
-	generation->count = 0;
-	generation->tuples_bytes = 0;
+	fms_arena_clear(&generation->arena);
+}
+
+/* The newer generation is complete: the next one replaces the older one. */
+static void
+next_generation(FmsHistory *history)
+{
+	FmsGeneration *oldest = history->older;
+
+	history->older = history->newer;
+	history->newer = oldest;
+	generation_begin(oldest, history->older->first +
+					 generation_count(history->older));
+}
+
+/* The window begins at the merge's next tuple. */
+static void
+begin_window(FmsHistory *history)
+{
+	generation_begin(history->older, history->spill->next);
+	generation_begin(history->newer, history->spill->next);
 }
 
 /* Copies a tuple into the generation; false if the system has no memory. */
@@ -144,18 +149,19 @@ static bool
 generation_add(FmsGeneration *generation, MinimalTuple tuple,
 			   Size limit_bytes)
 {
-	FmsArenaBytes used = {.index = generation->count * sizeof(Size),
-	.data = generation->tuples_bytes};
-	FmsArenaBytes more = {.index = sizeof(Size),
-	.data = MAXALIGN(tuple->t_len)};
-	Size		needed = used.index + used.data + more.index + more.data;
+	FmsPiece   *index = &generation->arena.index;
+	FmsPiece   *data = &generation->arena.data;
+	Size		bytes = MAXALIGN(tuple->t_len);
+	Size		needed = fms_arena_used(&generation->arena) +
+		sizeof(Size) + bytes;
 
-	if (!fms_arena_extend(&generation->arena, used, more,
+	if (!fms_arena_extend(&generation->arena, sizeof(Size), bytes,
 						  Max(limit_bytes, needed)))
 		return false;
-	((Size *) generation->arena.index.base)[generation->count++] = used.data;
-	memcpy(generation->arena.data.base + used.data, tuple, tuple->t_len);
-	generation->tuples_bytes += more.data;
+	*(Size *) (index->base + index->used_bytes) = data->used_bytes;
+	memcpy(data->base + data->used_bytes, tuple, tuple->t_len);
+	index->used_bytes += sizeof(Size);
+	data->used_bytes += bytes;
 	return true;
 }
 
@@ -190,15 +196,6 @@ checkpoints_until(const FmsHistory *history, uint64 position)
 	return n;
 }
 
-/* The last checkpoint at or before a position, or NULL: the beginning. */
-static const FmsCheckpoint *
-checkpoint_before(const FmsHistory *history, uint64 position)
-{
-	int			n = checkpoints_until(history, position);
-
-	return n > 0 ? &history->checkpoints[n - 1] : NULL;
-}
-
 /* The merge stands at the beginning of a generation. */
 static void
 add_checkpoint(FmsHistory *history)
@@ -207,7 +204,7 @@ add_checkpoint(FmsHistory *history)
 
 	Assert(history->ncheckpoints == 0 ||
 		   history->checkpoints[history->ncheckpoints - 1].position <
-		   history->next);
+		   history->spill->next);
 	if (history->ncheckpoints == history->max_checkpoints)
 		thin_out(history, history->coarse);
 	checkpoint = &history->checkpoints[history->ncheckpoints++];
@@ -215,37 +212,27 @@ add_checkpoint(FmsHistory *history)
 		checkpoint->runs =
 			MemoryContextAlloc(history->context,
 							   history->npositions * sizeof(FmsPosition));
-	checkpoint->position = history->next;
+	checkpoint->position = history->spill->next;
 	fms_spill_tell(history->spill, checkpoint->runs);
 }
 
 void
 fms_history_mark(FmsHistory *history, uint64 position)
 {
-	const FmsCheckpoint *best = checkpoint_before(history, position);
+	FmsCheckpoint *mark = &history->mark;
+	int			last = checkpoints_until(history, position) - 1;
 
-	if (history->mark.position > position)
-		history->mark.position = 0;
-	if (best && best->position > history->mark.position)
+	if (mark->position > position)
+		mark->position = 0;
+	if (last >= 0 && history->checkpoints[last].position > mark->position)
 	{
-		history->mark.position = best->position;
-		memcpy(history->mark.runs, best->runs,
+		mark->position = history->checkpoints[last].position;
+		memcpy(mark->runs, history->checkpoints[last].runs,
 			   history->npositions * sizeof(FmsPosition));
 	}
 }
 
 /* ---- moving ---- */
-
-/* The newer generation is complete: the next one replaces the older one. */
-static void
-next_generation(FmsHistory *history)
-{
-	FmsGeneration *oldest = history->older;
-
-	history->older = history->newer;
-	history->newer = oldest;
-	generation_begin(history->newer, history->next);
-}
 
 /*
  * Keeps a tuple in the window.  If the system refuses memory, the window stays
@@ -258,7 +245,7 @@ keep(FmsHistory *history, MinimalTuple tuple)
 
 	if (generation_add(newer, tuple, history->generation_bytes))
 		return;
-	history->generation_bytes = generation_size(newer);
+	history->generation_bytes = fms_arena_used(&newer->arena);
 	next_generation(history);
 	if (generation_add(history->newer, tuple, history->generation_bytes))
 		return;
@@ -273,7 +260,7 @@ read_on(FmsHistory *history)
 {
 	MinimalTuple tuple;
 
-	if (generation_size(history->newer) >= history->generation_bytes)
+	if (fms_arena_used(&history->newer->arena) >= history->generation_bytes)
 	{
 		add_checkpoint(history);
 		next_generation(history);
@@ -281,17 +268,9 @@ read_on(FmsHistory *history)
 	tuple = fms_spill_next(history->spill);
 	if (tuple == NULL)
 		elog(ERROR, "the merge ended before tuple " UINT64_FORMAT,
-			 history->next);
+			 history->spill->next);
 	keep(history, tuple);
-	return generation_get(history->newer, history->next++);
-}
-
-/* The window begins at the merge's next tuple. */
-static void
-begin_window(FmsHistory *history)
-{
-	generation_begin(history->older, history->next);
-	generation_begin(history->newer, history->next);
+	return generation_get(history->newer, history->spill->next - 1);
 }
 
 void
@@ -299,13 +278,12 @@ fms_history_skip(FmsHistory *history, uint64 position)
 {
 	const FmsGeneration *newer = history->newer;
 	/* about as many tuples as a full generation has, to go back through */
-	uint64		kept = (double) history->generation_bytes * newer->count /
-		Max(generation_size(newer), 1);
+	uint64		kept = (double) history->generation_bytes *
+		generation_count(newer) / Max(fms_arena_used(&newer->arena), 1);
 
-	if (position <= history->next + kept)
+	if (position <= history->spill->next + kept)
 		return;
-	fms_spill_move(history->spill, history->next, position - kept);
-	history->next = position - kept;
+	fms_spill_move(history->spill, position - kept);
 	begin_window(history);
 	add_checkpoint(history);
 }
@@ -314,22 +292,21 @@ fms_history_skip(FmsHistory *history, uint64 position)
 static void
 start_again(FmsHistory *history, uint64 position)
 {
-	const FmsCheckpoint *best;
+	static const FmsCheckpoint beginning = {0};
+	const FmsCheckpoint *best = &beginning;
 
 	history->ncheckpoints = checkpoints_until(history, position);
 	/* half of the room is for checkpoints on the way to the position */
 	while (history->ncheckpoints > history->max_checkpoints / 2)
 		thin_out(history, 0);
-	/* of very few all are thinned out */
-	history->coarse = history->max_checkpoints < CHECKPOINTS_MIN ? 0 :
-		history->ncheckpoints;
+	history->coarse = history->ncheckpoints;
 
-	best = checkpoint_before(history, position);
-	if (history->mark.position > 0 && history->mark.position <= position &&
-		(best == NULL || best->position < history->mark.position))
+	if (history->ncheckpoints > 0)
+		best = &history->checkpoints[history->ncheckpoints - 1];
+	if (history->mark.position > best->position &&
+		history->mark.position <= position)
 		best = &history->mark;
-	history->next = best ? best->position : 0;
-	fms_spill_start(history->spill, best ? best->runs : NULL);
+	fms_spill_start(history->spill, best->runs, best->position);
 	begin_window(history);
 }
 
@@ -342,9 +319,9 @@ fms_history_fetch(FmsHistory *history, uint64 position)
 		tuple = generation_get(history->older, position);
 	if (tuple)
 		return tuple;
-	if (position < history->next)
+	if (position < history->spill->next)
 		start_again(history, position);
-	while (history->next <= position)
+	while (history->spill->next <= position)
 	{
 		CHECK_FOR_INTERRUPTS();
 		tuple = read_on(history);

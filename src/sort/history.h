@@ -17,15 +17,11 @@
 typedef struct FmsHistory FmsHistory;
 
 /*
- * For the spill's last merge, whose tuples have positions from 0 on.
- * backward: any position may be asked for again; else those from the mark on,
- * and 0.  Takes about memory_bytes, and room for two tuples at least, in the
- * current context.
+ * For the spill's last merge, whose tuples have positions from 0 on.  Takes
+ * about memory_bytes, and room for two tuples at least, and goes with the
+ * spill.
  */
-extern FmsHistory *fms_history_create(FmsSpill *spill, Size memory_bytes,
-									  bool backward);
-
-extern void fms_history_destroy(FmsHistory *history);
+extern FmsHistory *fms_history_create(FmsSpill *spill, Size memory_bytes);
 
 /*
  * The tuple at a position, which must exist; valid until the next call.  Steps

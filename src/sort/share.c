@@ -45,9 +45,10 @@ open_share(dsm_segment *segment, int participant)
 }
 
 FmsShare *
-fms_share_create(const FmsOptions *options, int nworkers)
+fms_share_create(const FmsOptions *options)
 {
-	Size		size = offsetof(FmsShared, parts) + nworkers * sizeof(FmsPart);
+	Size		size = offsetof(FmsShared, parts) +
+		options->workers * sizeof(FmsPart);
 	dsm_segment *segment = dsm_create(size, DSM_CREATE_NULL_IF_MAXSEGMENTS);
 	FmsShared  *shared;
 
@@ -60,7 +61,6 @@ fms_share_create(const FmsOptions *options, int nworkers)
 	shared->options = *options;
 	shared->options.device = NULL;
 	shared->options.files = NULL;
-	shared->nworkers = nworkers;
 	return open_share(segment, FMS_LEADER);
 }
 
@@ -75,7 +75,7 @@ fms_share_join(dsm_handle handle, int worker)
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("could not map the shared memory of a parallel sort")));
 	share = open_share(segment, 1 + worker);
-	Assert(worker < share->shared->nworkers);
+	Assert(worker < share->shared->options.workers);
 	SharedFileSetAttach(&share->shared->set, segment);
 	return share;
 }

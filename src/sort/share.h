@@ -40,7 +40,6 @@ typedef struct FmsShared
 	FmsOptions	options;		/* the leader's, without its pointers */
 	FmsCounters *leader;		/* the leader's counters if they are in the
 								 * server's shared memory, or NULL */
-	int			nworkers;
 	FmsPart		parts[FLEXIBLE_ARRAY_MEMBER];	/* by worker number */
 } FmsShared;
 
@@ -52,11 +51,11 @@ typedef struct FmsShare
 } FmsShare;
 
 /*
- * The leader creates what it shares with nworkers other processes, in the
- * current context; the current resource owner has the segment.  NULL if the
- * server has no segment left.
+ * The leader creates what it shares with the options' workers, in the current
+ * context; the current resource owner has the segment.  NULL if the server has
+ * no segment left.
  */
-extern FmsShare *fms_share_create(const FmsOptions *options, int nworkers);
+extern FmsShare *fms_share_create(const FmsOptions *options);
 
 /* A worker of that number joins: in the current context, likewise. */
 extern FmsShare *fms_share_join(dsm_handle handle, int worker);

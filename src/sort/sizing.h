@@ -100,17 +100,13 @@ extern Size fms_sizing_run_bytes(const FmsSizing *sizing, uint64 runs,
 								 Size used_bytes);
 
 /*
- * The input has ended with used_bytes of tuples in memory, of which the last
- * merge has room for room_bytes: the bytes to keep.
+ * The input has ended with used_bytes of tuples in memory: the bytes of these
+ * to keep for the last merge, beside `nruns` runs on disk.  0 if that merge
+ * needs all memory, or the block size was set.
  */
-extern Size fms_sizing_keep_bytes(Size used_bytes, Size room_bytes);
-
-/*
- * Bytes that tuples may keep that a merge with `nruns` runs takes from memory.
- * 0: the merge needs all of it, or the block size was set.
- */
-extern Size fms_sizing_in_memory_run(const FmsSizing *sizing,
-									 const FmsMergeInput *input, int nruns);
+extern Size fms_sizing_keep_bytes(const FmsSizing *sizing,
+								  const FmsMergeInput *input, int nruns,
+								  Size used_bytes);
 
 /*
  * The number of runs that one merge can take; writes: its result is written.

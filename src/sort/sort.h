@@ -22,10 +22,9 @@ typedef struct FmsSort FmsSort;
 
 /*
  * Begins a sort.  Its memory is a child of the current context; its files
- * belong to the current resource owner.  The options need not have the device,
- * which is looked up before the first run is written.  counters: set to zero,
- * and must stay until the sort ends.  scratch: a context for values in
- * progress, which the sort resets; it must stay, too.
+ * belong to the current resource owner.  The options need not have the device.
+ * counters: set to zero.  scratch: a context for values in progress, which the
+ * sort resets.  Both must stay until the sort ends.
  */
 extern FmsSort *fms_sort_begin(TupleDesc desc, const FmsKeySpec *spec,
 							   const FmsOptions *options,
@@ -61,10 +60,7 @@ extern uint64 fms_sort_skip(FmsSort *sort, uint64 rows);
 /* Back to the first tuple. */
 extern void fms_sort_rewind(FmsSort *sort);
 
-/*
- * Remembers where it stands, and returns there: any number of times.  Only
- * if the options said so.
- */
+/* Remembers where it stands, and returns there.  If the options say so. */
 extern void fms_sort_mark(FmsSort *sort);
 extern void fms_sort_restore(FmsSort *sort);
 
@@ -75,10 +71,9 @@ extern void fms_sort_end(FmsSort *sort);
 
 /*
  * Before the leader's first tuple: lets as many workers take part as the
- * options say.  progress: NULL, or counters in the server's shared memory
- * where workers count their tuples while they put them.  Returns the handle
- * with which they join, or DSM_HANDLE_INVALID: the server has no segment left,
- * and the leader sorts alone.
+ * options say.  progress: NULL, or shared counters where workers count their
+ * tuples.  Returns the handle with which they join, or DSM_HANDLE_INVALID: the
+ * server has no segment left, and the leader sorts alone.
  */
 extern dsm_handle fms_sort_share(FmsSort *sort, FmsCounters *progress);
 
@@ -95,8 +90,8 @@ extern void fms_sort_hand_over(FmsSort *sort);
 
 /*
  * In the leader, after the end of the worker of that number: adds its tuples.
- * Returns the counters that it left, which stay until the sort is reset, or
- * ends; not performed: the worker did not start.
+ * Returns its counters, which stay until the sort is reset or ends; not
+ * performed: the worker did not start.
  */
 extern const FmsCounters *fms_sort_adopt(FmsSort *sort, int worker);
 

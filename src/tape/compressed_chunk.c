@@ -43,9 +43,15 @@ struct FmsCompressor
 	uint32		record_bytes;	/* filled */
 	uint32		records;
 	uint32		last_at;		/* where the last record begins */
-	FmsCompressedChunk *chunk;	/* packed; room for the worst case */
-	char	   *bytes;			/* [capacity] records as they are */
+	FmsCompressedChunk chunk;	/* with the next: as it goes to disk */
+	char		stored[CHUNK_MAX_BYTES];
+	char		bytes[CHUNK_MAX_BYTES]; /* records as they are */
 };
+
+StaticAssertDecl(offsetof(FmsCompressor, bytes) % MAXIMUM_ALIGNOF == 0 &&
+				 offsetof(FmsCompressor, stored) ==
+				 offsetof(FmsCompressor, chunk) + sizeof(FmsCompressedChunk),
+				 "records are aligned, and a chunk's bytes follow its header");
 
 uint32
 fms_compressed_chunk_capacity(uint32 block_bytes)
@@ -57,18 +63,12 @@ fms_compressed_chunk_capacity(uint32 block_bytes)
 FmsCompressor *
 fms_compressor_create(uint32 capacity)
 {
-	Size		head_bytes = MAXALIGN(sizeof(FmsCompressor));
-	char	   *memory = palloc(head_bytes + sizeof(FmsCompressedChunk) +
-								2 * capacity);
-	FmsCompressor *compressor = (FmsCompressor *) memory;
+	FmsCompressor *compressor = palloc0(sizeof(FmsCompressor));
 
 	Assert(capacity == MAXALIGN(capacity));
 	Assert(capacity <= CHUNK_MAX_BYTES);
-	memset(compressor, 0, sizeof(*compressor));
 	LZ4_initStream(&compressor->lz4, sizeof(compressor->lz4));
 	compressor->capacity = capacity;
-	compressor->bytes = memory + head_bytes;
-	compressor->chunk = (FmsCompressedChunk *) (compressor->bytes + capacity);
 	return compressor;
 }
 
@@ -90,8 +90,8 @@ const FmsCompressedChunk *
 fms_compressor_close(FmsCompressor *compressor, const FmsRecord **first,
 					 const FmsRecord **last)
 {
-	FmsCompressedChunk *chunk = compressor->chunk;
-	char	   *stored = (char *) (chunk + 1);
+	FmsCompressedChunk *chunk = &compressor->chunk;
+	char	   *stored = compressor->stored;
 	uint32		record_bytes = compressor->record_bytes;
 	int			bytes;
 

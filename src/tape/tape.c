@@ -75,6 +75,7 @@ fms_tape_open(FmsIo *io, uint32 block_bytes, bool checksums,
 
 	tape->io = io;
 	tape->counters = counters;
+	tape->block_bytes = block_bytes;
 	tape->salt = shared ? shared->salt : fms_checksum_new_salt();
 	tape->checksums = checksums;
 	tape->here = EXTENT_FROM(0);
@@ -206,15 +207,14 @@ fms_tape_move_on(FmsTape *tape, Size bytes)
 	if (!fms_space_take(&tape->free, Max(bytes, fms_tape_free_bytes(tape)),
 						&tape->here))
 		tape->here = EXTENT_FROM(tape->end_bytes);
-	Assert(fms_tape_holds(tape, tape->files[0]->block_bytes));
+	Assert(fms_tape_holds(tape, tape->block_bytes));
 }
 
 void
 fms_tape_free(FmsTape *tape, uint64 address, Size length_bytes)
 {
-	FmsFreeExtent extent = {address, address + length_bytes};
-
-	fms_space_add(&tape->free, extent);
+	fms_space_add(&tape->free,
+				  (FmsFreeExtent) {address, address + length_bytes});
 }
 
 void

@@ -47,6 +47,7 @@ typedef struct FmsTape
 	int			nstriped;		/* the first files, which are file 0 of
 								 * addresses */
 	uint64		stripe_bytes;
+	uint32		block_bytes;
 	uint32		salt;			/* of all checksums */
 	bool		checksums;
 	uint64		end_bytes;		/* of file 0: written or being written */
@@ -62,10 +63,9 @@ typedef struct FmsTape
 
 /*
  * Opens a tape of blocks of block_bytes: a temporary file in each of the
- * session's temporary tablespaces, under the current resource owner, which
- * counts, limits, logs and deletes them.  Transfers go through the page cache
- * until fms_tape_set_direct().  shared: NULL, or where other processes will
- * find the tape, which is one file then.
+ * session's temporary tablespaces, under the current resource owner.
+ * Transfers go through the page cache until fms_tape_set_direct().  shared:
+ * NULL, or where other processes will find the tape, which is one file then.
  */
 extern FmsTape *fms_tape_open(FmsIo *io, uint32 block_bytes, bool checksums,
 							  const FmsSharedFiles *shared,
@@ -84,11 +84,10 @@ extern uint64 fms_tape_adopt(FmsTape *tape, const FmsTempFile *written,
 extern void fms_tape_close(FmsTape *tape);
 
 /*
- * Appends to the end with direct I/O from now on, or through the page cache;
- * all transfers keep to what an offset was appended with.  False, and nothing
- * changes, if the file system has no direct I/O for the tape's blocks, or if
- * direct I/O ended before; if it is required, an error.  Nothing may be in
- * flight.
+ * Appends to the end with direct I/O from now on, or through the page cache.
+ * False, and nothing changes, if the file system has no direct I/O for the
+ * tape's blocks, or if direct I/O ended before; if it is required, an error.
+ * Nothing may be in flight.
  */
 extern bool fms_tape_set_direct(FmsTape *tape, bool direct, bool required);
 
@@ -158,9 +157,9 @@ extern bool fms_tape_has_free(FmsTape *tape, Size bytes);
 extern void fms_tape_move_on(FmsTape *tape, Size bytes);
 
 /*
- * Frees an extent, to be written again.  Must not be in flight.  Memory comes
- * from the current context, which must be the tape's.  Smaller extents than
- * fms_tape_free_bytes() are of little use.
+ * Frees an extent, to be written again: fms_tape_free_bytes() or more, if it
+ * is to be of use.  Must not be in flight.  Memory comes from the current
+ * context, which must be the tape's.
  */
 extern void fms_tape_free(FmsTape *tape, uint64 address, Size length_bytes);
 
@@ -173,10 +172,7 @@ extern void fms_tape_read(FmsTape *tape, FmsIoRequest **requests, int n);
 /* Starts writes likewise, below the tape's end. */
 extern void fms_tape_overwrite(FmsTape *tape, FmsIoRequest **requests, int n);
 
-/*
- * Would waiting for the request mean to wait for the device?  If not, it is
- * DONE.
- */
+/* Would waiting mean to wait for the device?  If not, the request is DONE. */
 extern bool fms_tape_is_late(FmsTape *tape, FmsIoRequest *request);
 
 /*

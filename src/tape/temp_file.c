@@ -7,17 +7,16 @@
  * OpenTemporaryFile() gives us temp_tablespaces, temp_file_limit,
  * log_temp_files, pg_stat_database and deletion.  Two things are added here.
  *
- * Direct I/O.  fd.c reopens a file with the flags it was opened with.  So a
- * second virtual file on the same path has O_DIRECT.  A file may turn to
- * direct I/O once, and back once.  Each offset is transferred as it was
- * written.
+ * Direct I/O.  fd.c reopens a file with its first flags.  So a second virtual
+ * file on the same path has O_DIRECT.  A file may turn to direct I/O once, and
+ * back once.  Each offset is transferred as it was written.
  *
  *	  |<-- page cache -->|<-------- direct -------->|<-- page cache -->|
  *	                     ^ direct_from              ^ direct_upto
  *
  * Accounting.  fd.c charges only FileWrite().  So the file reserves space by
- * writing the last page of the space: fd.c charges all of it, and asynchronous
- * writes go below the end that fd.c knows.
+ * writing its last page, and asynchronous writes go below the end that fd.c
+ * knows.
  *
  *	  |<------- written ------->|<-- reserved -->|
  *	  |  run 0  |  run 1  | ... |          |page |

@@ -35,10 +35,9 @@ typedef struct FmsTempFile
 extern int	fms_temp_file_tablespaces(Oid *tablespaces, int most);
 
 /*
- * Opens a file, of which the current resource owner takes care, in a zeroed
- * struct, in the next temporary tablespace of the session.  Transfers are of
- * multiples of block_bytes.  shared: where other processes will find the file,
- * or NULL.
+ * Opens a file of the current resource owner's, in a zeroed struct, in the
+ * session's next temporary tablespace.  Transfers are of multiples of
+ * block_bytes.  shared: where other processes will find the file, or NULL.
  */
 extern void fms_temp_file_open(FmsTempFile *file, uint32 block_bytes,
 							   const FmsSharedFiles *shared);
@@ -50,10 +49,7 @@ extern void fms_temp_file_open(FmsTempFile *file, uint32 block_bytes,
 extern void fms_temp_file_adopt(FmsTempFile *file, const FmsTempFile *written,
 								const FmsSharedFiles *shared);
 
-/*
- * Closes the file.  It is deleted, or if it is shared, its set does that.
- * Nothing may be in flight.
- */
+/* Closes the file, and deletes it unless it is shared: its set does that. */
 extern void fms_temp_file_close(FmsTempFile *file);
 
 /*

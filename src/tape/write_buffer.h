@@ -26,39 +26,28 @@ typedef struct FmsWriteBuffer FmsWriteBuffer;
 /*
  * Creates a write buffer in the current context, whose owner drains the
  * channel.  The tape must have no other writer.  Each of the nbuffers buffers
- * has buffer_bytes, at least FMS_WRITE_BUFFER_BYTES(block_bytes).
+ * has buffer_bytes, at least FMS_WRITE_BUFFER_BYTES() of the tape's blocks.
+ * Once flushed, pfree() frees it.
  */
-extern FmsWriteBuffer *fms_write_buffer_create(FmsIo *io, FmsTape *tape,
-											   uint32 block_bytes,
+extern FmsWriteBuffer *fms_write_buffer_create(FmsTape *tape,
 											   Size buffer_bytes,
 											   int nbuffers);
 
 /*
- * Waits for all writes, of blocks that have been flushed, and unmaps the
- * buffers until the next block.
+ * Memory of the next block, MAXALIGNed if its size is, and its address on the
+ * tape.  The caller fills it and calls fms_write_buffer_done(); one block can
+ * be open.
  */
-extern void fms_write_buffer_rest(FmsWriteBuffer *buffer);
-
-/* Likewise, and frees the write buffer. */
-extern void fms_write_buffer_destroy(FmsWriteBuffer *buffer);
-
-/*
- * Offset on the tape of the open block or the next one, unless that moves on
- * to a free extent.
- */
-extern uint64 fms_write_buffer_position(const FmsWriteBuffer *buffer);
-
-/*
- * Memory of the next block, MAXALIGNed if block_bytes are.  The caller fills
- * it and calls fms_write_buffer_done(); one block can be open.
- */
-extern char *fms_write_buffer_block(FmsWriteBuffer *buffer);
+extern char *fms_write_buffer_block(FmsWriteBuffer *buffer, uint64 *address);
 extern void fms_write_buffer_done(FmsWriteBuffer *buffer);
 
 /* Starts writing all blocks; the next one starts on a new page of the tape. */
 extern void fms_write_buffer_end_page(FmsWriteBuffer *buffer);
 
-/* Waits for all writes that have been started; reports failed ones. */
+/*
+ * After that: waits for all writes, reports failed ones, and unmaps the
+ * buffers until the next block.
+ */
 extern void fms_write_buffer_flush(FmsWriteBuffer *buffer);
 
 #endif							/* FMS_WRITE_BUFFER_H */
