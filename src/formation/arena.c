@@ -39,10 +39,7 @@
 #define KEPT_MAX_BYTES	((Size) 4 * 1024 * 1024)
 #define KEPT_LONG_BYTES	((Size) 64 * 1024)
 
-/*
- * Kept bytes up to this number may stay with malloc() after the transaction:
- * the next transaction's sort gets no new pages then.
- */
+/* ... and of those, bytes that malloc() may keep for the next transaction */
 #define UNTRIMMED_BYTES	((Size) 256 * 1024)
 
 /* Resizing fewer bytes takes less time than reading the clock. */
@@ -128,10 +125,7 @@ fms_arena_end(FmsArena *arena)
 		take_pieces(&kept, arena);
 }
 
-/*
- * Returns the next size of both pieces: the doubled size, or the limit if the
- * doubled size would reach two thirds of it.
- */
+/* The next size of both pieces: doubled, or the limit from 2/3 of it on. */
 static Size
 next_size(Size size_bytes, Size limit_bytes)
 {

@@ -2,7 +2,7 @@
  *
  * arena.h
  *	  Memory for items of any length and an index of them, which grows with
- *	  the items.
+ *	  the items, in two pieces.
  *
  *-------------------------------------------------------------------------
  */
@@ -11,7 +11,41 @@
 
 #include "postgres.h"
 
-#include "formation/piece.h"
+/* ---- pieces: piece.c ---- */
+
+/*
+ *	base									 base + size_bytes
+ *	 |  used  |  reached, not used  |  not reached  |
+ */
+typedef struct FmsPiece
+{
+	char	   *base;			/* NULL: nothing allocated */
+	Size		used_bytes;		/* the owner's */
+	Size		size_bytes;
+	Size		reached_bytes;	/* from base on, known to have pages */
+	bool		mapped;			/* else palloc'd */
+	bool		huge;			/* asks for huge pages */
+	double		patience_us;	/* how much longer than small pages the huge
+								 * ones may take; < 0: they took longer */
+} FmsPiece;
+
+/* Makes an empty piece.  Small sizes are palloc'd in TopMemoryContext. */
+extern void fms_piece_init(FmsPiece *piece);
+
+/*
+ * Changes the size; the bytes used keep their values.  0 frees the piece.
+ * Returns false, and the size stays, if the system refuses the memory or would
+ * have little left.
+ */
+extern bool fms_piece_resize(FmsPiece *piece, Size size_bytes);
+
+/* Gets pages up to there.  Bytes behind reached_bytes lose their values. */
+extern void fms_piece_reach(FmsPiece *piece, Size upto_bytes);
+
+/* Frees the memory; the piece is empty then. */
+extern void fms_piece_free(FmsPiece *piece);
+
+/* ---- arenas: arena.c ---- */
 
 typedef struct FmsArena
 {
@@ -22,20 +56,14 @@ typedef struct FmsArena
 	double		make_room_us;	/* all time in fms_arena_make_room() */
 } FmsArena;
 
-/*
- * Makes an empty arena that goes with the current context, in which the struct
- * must lie, too.
- */
+/* Makes an empty arena that goes with the current context, as the struct. */
 extern void fms_arena_init(FmsArena *arena);
 
 /* Forgets what is in the arena, and frees its memory or not. */
 extern void fms_arena_free(FmsArena *arena);
 extern void fms_arena_clear(FmsArena *arena);
 
-/*
- * The owner ends: memory that is not large is kept for the next arena of the
- * transaction.
- */
+/* Keeps memory that is not large for the transaction's next arena. */
 extern void fms_arena_end(FmsArena *arena);
 
 /* Has the arena room for so many bytes more of index and data? */
@@ -52,9 +80,9 @@ extern bool fms_arena_make_room(FmsArena *arena, Size index_bytes,
 								Size data_bytes, Size limit_bytes);
 
 /*
- * Makes room for so many bytes more behind those used, with both pieces
- * together within limit_bytes.  The pieces may move.  Returns false if the
- * limit or the system does not allow it.
+ * Makes room for so many bytes more, with both pieces together within
+ * limit_bytes.  The pieces may move.  Returns false if the limit or the system
+ * does not allow it.
  */
 static inline bool
 fms_arena_extend(FmsArena *arena, Size index_bytes, Size data_bytes,

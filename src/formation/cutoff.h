@@ -25,11 +25,7 @@ extern FmsCutoff *fms_cutoff_create(FmsKeys *keys, uint64 bound);
 extern bool fms_cutoff_note(FmsCutoff *cutoff, const FmsRecord *next,
 							uint64 rows);
 
-/*
- * The cutoff, or NULL while less than n rows are noted: n rows do not exceed
- * it, and precede all rows that equal it and come later.  Valid until the next
- * note.
- */
+/* NULL while less than n rows are noted.  Valid until the next note. */
 extern const FmsRecord *fms_cutoff_record(const FmsCutoff *cutoff);
 
 #endif							/* FMS_CUTOFF_H */

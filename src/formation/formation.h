@@ -35,10 +35,7 @@ typedef struct FmsFormationKind
 	void		(*spill) (FmsFormation *formation, FmsRunWriter *writer,
 						  Size bytes);
 
-	/*
-	 * Reclaims the memory of rows dropped from the end of sorted ones.  NULL:
-	 * nothing to do.
-	 */
+	/* Reclaims memory of rows dropped from the end; NULL: there is none. */
 	void		(*pack) (FmsFormation *formation);
 } FmsFormationKind;
 
@@ -64,17 +61,11 @@ struct FmsFormation
 	FmsWordRecord word;			/* the one returned or written last */
 };
 
-/*
- * An empty formation, which is freed with the current memory context.
- * scratch: a context for values in progress, which the formation resets.
- */
+/* Goes with the current context.  scratch: a context that put() resets. */
 extern FmsFormation *fms_formation_create(FmsKeys *keys,
 										  MemoryContext scratch);
 
-/*
- * Forgets all rows.  Keeps only the first `bound` ones in order from now on;
- * 0: all.
- */
+/* Forgets all rows.  From now on, keeps the first `bound` ones; 0: all. */
 extern void fms_formation_reset(FmsFormation *formation, uint64 bound);
 
 /* Number of rows in memory, and their bytes with all that sorts them. */
@@ -92,9 +83,8 @@ fms_formation_memory_bytes(const FmsFormation *formation)
 
 /*
  * Adds the slot's tuple.  Returns false, with nothing changed, if the tuples
- * would exceed budget_bytes or the system refuses memory: spill, and put the
- * tuple again.  A first tuple may exceed the budget.  ERRORs if there is no
- * memory for a first tuple.
+ * would exceed budget_bytes or the system refuses memory: spill, and put it
+ * again.  A first tuple may exceed the budget; ERRORs if memory lacks for it.
  */
 static inline bool
 fms_formation_put(FmsFormation *formation, TupleTableSlot *slot,
@@ -110,12 +100,10 @@ extern void fms_formation_filter_again(FmsFormation *formation);
 extern void fms_formation_set_cutoff(FmsFormation *formation,
 									 const FmsRecord *record);
 
-/*
- * Sorts the tuples, stably, and keeps those within the bound.  get() returns
- * them by their positions, valid until the next call.
- */
+/* Sorts the tuples, stably, and keeps those within the bound. */
 extern void fms_formation_sort(FmsFormation *formation);
 
+/* The tuple at that position, once sorted; valid until the next call. */
 static inline const FmsRecord *
 fms_formation_get(const FmsFormation *formation, uint64 position)
 {
@@ -123,10 +111,7 @@ fms_formation_get(const FmsFormation *formation, uint64 position)
 	return formation->kind->get(formation, position);
 }
 
-/*
- * Sorts the tuples that arrived first into the writer's open run, until at
- * least `bytes` are free, and forgets them.
- */
+/* Writes the oldest tuples to the open run, in order: `bytes` or more. */
 static inline void
 fms_formation_spill(FmsFormation *formation, FmsRunWriter *writer, Size bytes)
 {
@@ -140,9 +125,7 @@ extern bool fms_formation_extend(FmsFormation *formation, Size record_bytes,
 
 /*
  * For put(): makes room for one more row with a record of record_bytes,
- * perhaps by dropping rows beyond the bound.  Returns false if the budget or
- * the system does not allow it; ERRORs if the system refuses memory for an
- * only row.
+ * perhaps by dropping rows beyond the bound.  Result and errors are put()'s.
  */
 static inline bool
 fms_formation_make_room(FmsFormation *formation, Size record_bytes,

@@ -135,8 +135,8 @@ fms_run_writer_destroy(FmsRunWriter *writer)
 }
 
 void
-fms_run_begin(FmsRunWriter *writer, FmsRun *run, uint32 id, uint32 level,
-			  bool compressed, FmsCutoff *cutoff)
+fms_run_begin(FmsRunWriter *writer, FmsRun *run, uint32 id, bool compressed,
+			  FmsCutoff *cutoff)
 {
 	Assert(writer->run == NULL);
 
@@ -149,7 +149,6 @@ fms_run_begin(FmsRunWriter *writer, FmsRun *run, uint32 id, uint32 level,
 
 	memset(run, 0, sizeof(*run));
 	run->id = id;
-	run->level = level;
 	writer->run = run;
 	writer->records = 0;
 	writer->noted = 0;
@@ -159,10 +158,7 @@ fms_run_begin(FmsRunWriter *writer, FmsRun *run, uint32 id, uint32 level,
 		fms_group_filter_begin(writer->filter);
 }
 
-/*
- * The extent of a block: the last one that begins there or before.  Returns
- * the number of the first block after it in *end.
- */
+/* The extent of a block, and in *end the first block behind the extent. */
 static const FmsExtent *
 find_extent(const FmsRun *run, uint32 number, uint32 *end)
 {
@@ -270,12 +266,8 @@ begin_extent(FmsRun *run, uint64 address)
 		return;
 	}
 	if (n == 1)
-	{
-		FmsExtent  *extents = palloc(2 * sizeof(FmsExtent));
-
-		extents[0] = run->extent;
-		run->extents = extents;
-	}
+		run->extents = memcpy(palloc(2 * sizeof(FmsExtent)), &run->extent,
+							  sizeof(FmsExtent));
 	else if ((n & (n - 1)) == 0)
 		run->extents = repalloc(run->extents, 2 * n * sizeof(FmsExtent));
 	run->extents[n] = extent;

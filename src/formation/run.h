@@ -39,10 +39,7 @@ typedef struct FmsRun
 	uint32		last_rows;		/* records from its last first key on */
 } FmsRun;
 
-/*
- * Memory of a run's description: FmsRun as palloc() rounds it up, with a chunk
- * header of at most 16 bytes, and its pointer in a list that doubles.
- */
+/* Memory of an FmsRun as palloc() takes it, and of its pointer in a list. */
 #define FMS_RUN_BYTES	((sizeof(FmsRun) <= 64 ? 64 : 128) + 16 + \
 						 2 * sizeof(FmsRun *))
 
@@ -58,10 +55,7 @@ extern uint32 fms_run_contiguous_blocks(const FmsRun *run, uint32 number);
 /* Adds `distance` to the addresses of the run's blocks. */
 extern void fms_run_move(FmsRun *run, uint64 distance);
 
-/*
- * Frees the blocks of the run that begin beyond the cutoff, a record or first
- * key, perhaps all of them.
- */
+/* Frees the blocks that begin beyond the cutoff, perhaps all of them. */
 extern void fms_run_cut(FmsRun *run, const FmsFirstKeyStore *first_keys,
 						FmsTape *tape, const FmsRecord *cutoff);
 
@@ -70,10 +64,7 @@ extern void fms_run_forget(FmsRun *run);
 
 typedef struct FmsRunWriter FmsRunWriter;
 
-/*
- * Memory of a writer's buffers that should take output_bytes: at least two
- * buffers, each for at least one block.
- */
+/* Memory of a writer's buffers, which should take output_bytes. */
 extern Size fms_run_writer_bytes(Size output_bytes, uint32 block_bytes);
 
 /*
@@ -90,12 +81,12 @@ extern FmsRunWriter *fms_run_writer_create(FmsTape *tape,
 extern void fms_run_writer_destroy(FmsRunWriter *writer);
 
 /*
- * Begins an empty run in *run.  Compressed: its blocks hold compressed chunks
- * until a record is too large for a chunk.  cutoff, or NULL: notes the run's
- * records and may end it.  Current context; may ERROR.
+ * Begins an empty run in *run.  compressed: until a record is too large for a
+ * chunk.  cutoff, or NULL: notes the run's records and may end it.  Current
+ * context; may ERROR.
  */
 extern void fms_run_begin(FmsRunWriter *writer, FmsRun *run, uint32 id,
-						  uint32 level, bool compressed, FmsCutoff *cutoff);
+						  bool compressed, FmsCutoff *cutoff);
 
 /* Appends a record not less than the last one, if cutoff and filter let it. */
 extern void fms_run_append(FmsRunWriter *writer, const FmsRecord *record);

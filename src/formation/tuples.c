@@ -206,10 +206,7 @@ drop_if_beyond_cutoff(FmsFormation *formation)
 	}
 }
 
-/*
- * Adds the slot's tuple with that key.  Returns false, with nothing changed,
- * if there is no room.
- */
+/* Adds the slot's tuple with that key; false if there is no room. */
 static bool
 add_tuple(FmsFormation *formation, TupleTableSlot *slot,
 		  const FmsKeyImage *image, Size budget_bytes)

@@ -41,7 +41,6 @@ static bool
 put_word(FmsFormation *formation, TupleTableSlot *slot, Size budget_bytes)
 {
 	const FmsWordType *type = formation->words;
-	FmsPiece   *index = &formation->arena.index;
 	bool		isnull;
 	uint64		word = fms_word_of_value(type, slot_getattr(slot, 1, &isnull));
 
@@ -55,8 +54,8 @@ put_word(FmsFormation *formation, TupleTableSlot *slot, Size budget_bytes)
 		return true;
 	if (!fms_formation_make_room(formation, 0, budget_bytes))
 		return false;
-	words_of(formation)[index->used_bytes / FMS_ROW_INDEX_BYTES] = word;
-	index->used_bytes += FMS_ROW_INDEX_BYTES;
+	words_of(formation)[fms_formation_count(formation)] = word;
+	formation->arena.index.used_bytes += FMS_ROW_INDEX_BYTES;
 	return true;
 }
 

@@ -27,7 +27,7 @@
 #include "utils/memutils.h"
 
 #include "formation/arena.h"
-#include "sort/history.h"
+#include "sort/spill.h"
 
 /* Checkpoints take this part of the memory, in these numbers. */
 #define CHECKPOINT_FRACTION		8
@@ -43,23 +43,22 @@ typedef struct FmsGeneration
 typedef struct FmsCheckpoint
 {
 	uint64		position;		/* of the next tuple */
-	FmsPosition *runs;			/* [npositions], or NULL: never used */
+	FmsPosition runs[FLEXIBLE_ARRAY_MEMBER];
 } FmsCheckpoint;
 
 struct FmsHistory
 {
-	MemoryContext context;		/* all of it */
 	FmsSpill   *spill;
-	int			npositions;		/* of a checkpoint */
 	Size		generation_bytes;	/* of a full one */
 	FmsGeneration generations[2];
 	FmsGeneration *newer;
 	FmsGeneration *older;
-	FmsCheckpoint *checkpoints; /* ascending; position 0 needs none */
+	char	   *checkpoints;	/* ascending; position 0 needs none */
+	Size		checkpoint_bytes;	/* of each */
 	int			ncheckpoints;
 	int			max_checkpoints;
 	int			coarse;			/* the first ones, which are not thinned out */
-	FmsCheckpoint mark;			/* the last one before the mark; position 0:
+	FmsCheckpoint *mark;		/* the last one before the mark; position 0:
 								 * none */
 };
 
@@ -71,19 +70,17 @@ fms_history_create(FmsSpill *spill, Size memory_bytes)
 												  ALLOCSET_SMALL_SIZES);
 	MemoryContext caller = MemoryContextSwitchTo(context);
 	FmsHistory *history = palloc0(sizeof(FmsHistory));
-	int			npositions = spill->nruns + 1;
-	Size		positions_bytes = npositions * sizeof(FmsPosition);
-	Size		one_bytes = sizeof(FmsCheckpoint) + positions_bytes;
+	Size		bytes = sizeof(FmsCheckpoint) +
+		(spill->nruns + 1) * sizeof(FmsPosition);
 
-	history->context = context;
 	history->spill = spill;
-	history->npositions = npositions;
+	history->checkpoint_bytes = bytes;
 	history->max_checkpoints =
 		Max(CHECKPOINTS_MIN, Min(CHECKPOINTS_MAX, memory_bytes /
-								 CHECKPOINT_FRACTION / one_bytes));
-	history->checkpoints = palloc0(history->max_checkpoints *
-								   sizeof(FmsCheckpoint));
-	history->mark.runs = palloc(positions_bytes);
+								 CHECKPOINT_FRACTION / bytes));
+	history->checkpoints =
+		MemoryContextAllocHuge(context, history->max_checkpoints * bytes);
+	history->mark = palloc0(bytes);
 	history->generation_bytes =
 		(memory_bytes - memory_bytes / CHECKPOINT_FRACTION) / 2;
 	fms_arena_init(&history->generations[0].arena);
@@ -167,6 +164,13 @@ generation_add(FmsGeneration *generation, MinimalTuple tuple,
 
 /* ---- checkpoints ---- */
 
+static inline FmsCheckpoint *
+checkpoint_at(const FmsHistory *history, int i)
+{
+	return (FmsCheckpoint *) (history->checkpoints +
+							  i * history->checkpoint_bytes);
+}
+
 /* Gives up every second one behind the first `first`; keeps the last. */
 static void
 thin_out(FmsHistory *history, int first)
@@ -176,12 +180,8 @@ thin_out(FmsHistory *history, int first)
 
 	for (i = first + (history->ncheckpoints - first + 1) % 2;
 		 i < history->ncheckpoints; i += 2)
-	{
-		FmsCheckpoint given_up = history->checkpoints[kept];
-
-		history->checkpoints[kept++] = history->checkpoints[i];
-		history->checkpoints[i] = given_up;
-	}
+		memmove(checkpoint_at(history, kept++), checkpoint_at(history, i),
+				history->checkpoint_bytes);
 	history->ncheckpoints = kept;
 }
 
@@ -191,7 +191,7 @@ checkpoints_until(const FmsHistory *history, uint64 position)
 {
 	int			n = history->ncheckpoints;
 
-	while (n > 0 && history->checkpoints[n - 1].position > position)
+	while (n > 0 && checkpoint_at(history, n - 1)->position > position)
 		n--;
 	return n;
 }
@@ -202,16 +202,11 @@ add_checkpoint(FmsHistory *history)
 {
 	FmsCheckpoint *checkpoint;
 
-	Assert(history->ncheckpoints == 0 ||
-		   history->checkpoints[history->ncheckpoints - 1].position <
-		   history->spill->next);
+	Assert(checkpoints_until(history, history->spill->next - 1) ==
+		   history->ncheckpoints);
 	if (history->ncheckpoints == history->max_checkpoints)
 		thin_out(history, history->coarse);
-	checkpoint = &history->checkpoints[history->ncheckpoints++];
-	if (checkpoint->runs == NULL)
-		checkpoint->runs =
-			MemoryContextAlloc(history->context,
-							   history->npositions * sizeof(FmsPosition));
+	checkpoint = checkpoint_at(history, history->ncheckpoints++);
 	checkpoint->position = history->spill->next;
 	fms_spill_tell(history->spill, checkpoint->runs);
 }
@@ -219,17 +214,13 @@ add_checkpoint(FmsHistory *history)
 void
 fms_history_mark(FmsHistory *history, uint64 position)
 {
-	FmsCheckpoint *mark = &history->mark;
-	int			last = checkpoints_until(history, position) - 1;
+	FmsCheckpoint *mark = history->mark;
+	int			n = checkpoints_until(history, position);
 
 	if (mark->position > position)
 		mark->position = 0;
-	if (last >= 0 && history->checkpoints[last].position > mark->position)
-	{
-		mark->position = history->checkpoints[last].position;
-		memcpy(mark->runs, history->checkpoints[last].runs,
-			   history->npositions * sizeof(FmsPosition));
-	}
+	if (n > 0 && checkpoint_at(history, n - 1)->position > mark->position)
+		memcpy(mark, checkpoint_at(history, n - 1), history->checkpoint_bytes);
 }
 
 /* ---- moving ---- */
@@ -292,8 +283,8 @@ fms_history_skip(FmsHistory *history, uint64 position)
 static void
 start_again(FmsHistory *history, uint64 position)
 {
-	static const FmsCheckpoint beginning = {0};
-	const FmsCheckpoint *best = &beginning;
+	const FmsCheckpoint *best = NULL;
+	const FmsCheckpoint *mark = history->mark;
 
 	history->ncheckpoints = checkpoints_until(history, position);
 	/* half of the room is for checkpoints on the way to the position */
@@ -302,11 +293,12 @@ start_again(FmsHistory *history, uint64 position)
 	history->coarse = history->ncheckpoints;
 
 	if (history->ncheckpoints > 0)
-		best = &history->checkpoints[history->ncheckpoints - 1];
-	if (history->mark.position > best->position &&
-		history->mark.position <= position)
-		best = &history->mark;
-	fms_spill_start(history->spill, best->runs, best->position);
+		best = checkpoint_at(history, history->ncheckpoints - 1);
+	if (mark->position > (best ? best->position : 0) &&
+		mark->position <= position)
+		best = mark;
+	fms_spill_start(history->spill, best ? best->runs : NULL,
+					best ? best->position : 0);
 	begin_window(history);
 }
 

@@ -15,8 +15,8 @@
  * loads, it has a share of its own, and the files go when the last process has
  * left.  The server detaches from the segment on an error.
  *
- * A part is written by its worker.  The leader reads it when the server has
- * waited for the worker's end, so there is no lock.
+ * A part is written by its worker.  The leader reads it when the worker has
+ * ended, so there is no lock.
  *
  *-------------------------------------------------------------------------
  */

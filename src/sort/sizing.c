@@ -250,8 +250,8 @@ fms_sizing_choose(const FmsMode *mode, const FmsOptions *options)
 }
 
 /*
- * The most runs, if nruns is 0, or else assist blocks that fit beside the
- * other number: from `low`, which need not fit, to `high` - 1.
+ * The most runs, if nruns is 0, or else assist blocks that fit: from `low`,
+ * which need not fit, to `high` - 1.
  */
 static uint32
 most_that_fit(const FmsSizing *sizing, const FmsMergeInput *input, int nruns,
@@ -299,10 +299,7 @@ fms_sizing_merge(const FmsSizing *sizing, const FmsMergeInput *input,
 
 /* ---- the in-memory run ---- */
 
-/*
- * Bytes that first keys need after one run more, which may send them to their
- * file.
- */
+/* Bytes of first keys after one run more, which may send them to the file. */
 static Size
 first_keys_to_come(const FmsSizing *sizing,
 				   const FmsFirstKeyMemory *first_keys, int nruns)
@@ -317,25 +314,17 @@ first_keys_to_come(const FmsSizing *sizing,
 		(nruns + 1) * fms_first_keys_run_bytes();
 }
 
-/* Automatic l beside an in-memory run. */
-static uint32
-assist_beside_tuples(const FmsSizing *sizing)
-{
-	uint32		most = sizing->memory_bytes / READ_AHEAD_FRACTION /
-		sizing->block_bytes;
-
-	return Max(AUTO_ASSIST_MIN,
-			   Min(useful_assist(sizing->device_depth), most));
-}
-
 /* Bytes that tuples may keep beside a merge of `nruns` runs. */
 static Size
 room_for_tuples(const FmsSizing *sizing, const FmsMergeInput *input,
 				int nruns)
 {
 	Size		memory = sizing->memory_bytes;
+	uint32		most_assist = memory / READ_AHEAD_FRACTION /
+		sizing->block_bytes;
 	uint32		assist = sizing->assist_wanted > 0 ? sizing->assist_wanted :
-		assist_beside_tuples(sizing);
+		Max(AUTO_ASSIST_MIN, Min(useful_assist(sizing->device_depth),
+								 most_assist));
 	Size		taken;
 
 	/* several passes need all memory */

@@ -36,7 +36,6 @@
 #include "base/clock.h"
 #include "device/profile.h"
 #include "formation/formation.h"
-#include "sort/history.h"
 #include "sort/sizing.h"
 #include "sort/sort.h"
 #include "sort/spill.h"
@@ -74,7 +73,6 @@ struct FmsSort
 	Size		budget_bytes;	/* for tuples and entries */
 	TimestampTz started;
 	FmsPhase	phase;
-	FmsKeys    *keys;
 	FmsSizing	sizing;			/* mode NULL: not chosen yet */
 
 	FmsSampler	putting;		/* divides loading between us and the input */
@@ -104,13 +102,6 @@ static const FmsMode *const modes[] = {
 };
 
 StaticAssertDecl(lengthof(modes) == FMS_MODE_OFF, "each mode has its table");
-
-static void
-set_phase(FmsSort *sort, FmsPhase phase)
-{
-	sort->phase = phase;
-	fms_count_set(sort->counters, FMS_COUNT_PHASE, phase);
-}
 
 /* Measured time of putting tuples, see clock.h. */
 static double
@@ -187,8 +178,8 @@ fms_sort_begin(TupleDesc desc, const FmsKeySpec *spec,
 	sort->context = context;
 	sort->options = *options;
 	sort->counters = counters;
-	sort->keys = fms_keys_create(desc, spec);
-	sort->formation = fms_formation_create(sort->keys, scratch);
+	sort->formation = fms_formation_create(fms_keys_create(desc, spec),
+										   scratch);
 	start(sort);
 	MemoryContextSwitchTo(caller);
 	return sort;
@@ -237,8 +228,8 @@ begin_spill(FmsSort *sort)
 	options.device = &sort->device;
 	if (sort->sizing.mode == NULL || sort->device.known || arena->refused)
 		sort->sizing = fms_sizing_choose(modes[options.mode], &options);
-	sort->spill = fms_spill_begin(sort->keys, &options, &sort->sizing,
-								  sort->counters);
+	sort->spill = fms_spill_begin(sort->formation->keys, &options,
+								  &sort->sizing, sort->counters);
 	MemoryContextSwitchTo(caller);
 }
 
@@ -349,51 +340,38 @@ finish_in_memory(FmsSort *sort)
 	fms_count_set(sort->counters, FMS_COUNT_METHOD,
 				  bound > 0 && bound < sort->tuples ? FMS_METHOD_TOP_N :
 				  FMS_METHOD_IN_MEMORY);
-	set_phase(sort, FMS_PHASE_IN_MEMORY);
 }
 
-/*
- * Writes the tuples that the last merge cannot keep in memory.  Returns the
- * in-memory run, or NULL.
- */
-static const FmsFormation *
-write_last_run(FmsSort *sort)
-{
-	Size		used = fms_formation_memory_bytes(sort->formation);
-	Size		keep = fms_spill_keep_bytes(sort->spill, used);
-
-	if (keep < used)
-		write_run(sort, used - keep);
-	if (fms_formation_count(sort->formation) == 0)
-	{
-		fms_arena_free(&sort->formation->arena);
-		return NULL;
-	}
-	keep = fms_formation_memory_bytes(sort->formation);
-	fms_count_set(sort->counters, FMS_COUNT_KEPT_BYTES, keep);
-	sort->input_bytes += keep;
-	fms_formation_sort(sort->formation);
-	sort->count += fms_formation_count(sort->formation);
-	fms_arena_trim(&sort->formation->arena);
-	return sort->formation;
-}
-
-/* Writes the last run, reduces the runs, begins the last merge. */
+/* Writes what the last merge cannot keep, reduces the runs. */
 static void
 finish_spilling(FmsSort *sort)
 {
-	const FmsFormation *in_memory_run = write_last_run(sort);
+	FmsFormation *formation = sort->formation;
+	FmsSpill   *spill = sort->spill;
+	Size		used = fms_formation_memory_bytes(formation);
+	Size		keep = fms_spill_keep_bytes(spill, used);
 
-	fms_spill_reduce(sort->spill, in_memory_run, sort->input_bytes);
+	if (keep < used)
+		write_run(sort, used - keep);
+	keep = fms_formation_memory_bytes(formation);
+	if (keep > 0)
+	{
+		fms_count_set(sort->counters, FMS_COUNT_KEPT_BYTES, keep);
+		sort->input_bytes += keep;
+		fms_formation_sort(formation);
+		sort->count += fms_formation_count(formation);
+		fms_arena_trim(&formation->arena);
+	}
+	else
+		fms_arena_free(&formation->arena);
+	fms_spill_reduce(spill, keep > 0 ? formation : NULL, sort->input_bytes);
 	fms_count_set_us(sort->counters, FMS_COUNT_FORMATION_NS,
 					 fms_clock_since_us(sort->putting.begun) -
-					 sort->spill->merges_us);
+					 spill->merges_us);
 	if (sort->options.backward || sort->options.marks)
-		sort->history = fms_history_create(sort->spill,
-										   sort->sizing.history_bytes);
+		sort->history = fms_history_create(spill, sort->sizing.history_bytes);
 	fms_count_set(sort->counters, FMS_COUNT_METHOD,
 				  FMS_METHOD_EXTERNAL_MERGE);
-	set_phase(sort, FMS_PHASE_MERGING);
 }
 
 /* Counts what has come in. */
@@ -423,13 +401,15 @@ finish_input(FmsSort *sort)
 void
 fms_sort_perform(FmsSort *sort)
 {
-	const FmsWordType *words = fms_keys_word_type(sort->keys);
+	const FmsWordType *words = sort->formation->words;
 
 	finish_input(sort);
 	if (sort->spill)
 		finish_spilling(sort);
 	else
 		finish_in_memory(sort);
+	sort->phase = sort->spill ? FMS_PHASE_MERGING : FMS_PHASE_IN_MEMORY;
+	fms_count_set(sort->counters, FMS_COUNT_PHASE, sort->phase);
 	if (sort->options.bound > 0)
 	{
 		fms_count_set(sort->counters, FMS_COUNT_ROWS_REFUSED, sort->tuples -
@@ -440,16 +420,6 @@ fms_sort_perform(FmsSort *sort)
 	sort->nulls_at = words && words->nulls_first ? 0 : sort->count;
 	sort->count += sort->nulls;
 	fms_count_set(sort->counters, FMS_COUNT_INPUT_BYTES, sort->input_bytes);
-}
-
-/* The record stays open: no key is compared any more. */
-static MinimalTuple
-tuple_in_memory(FmsSort *sort, uint64 position)
-{
-	const FmsRecord *record = fms_formation_get(sort->formation, position);
-
-	(void) fms_record_open(record);
-	return fms_record_tuple(record);
 }
 
 /* Number of tuples before a position that are not among the nulls. */
@@ -466,11 +436,17 @@ tuple_at(FmsSort *sort, uint64 position)
 {
 	Assert(position < sort->count);
 	if (position >= sort->nulls_at && position - sort->nulls_at < sort->nulls)
-		return fms_keys_word_type(sort->keys)->null_tuple;
+		return sort->formation->words->null_tuple;
 
 	position = values_before(sort, position);
 	if (sort->phase == FMS_PHASE_IN_MEMORY)
-		return tuple_in_memory(sort, position);
+	{
+		const FmsRecord *record = fms_formation_get(sort->formation, position);
+
+		/* it stays open: no key is compared any more */
+		(void) fms_record_open(record);
+		return fms_record_tuple(record);
+	}
 
 	Assert(sort->phase == FMS_PHASE_MERGING);
 	if (sort->history)
@@ -517,8 +493,8 @@ fms_sort_get(FmsSort *sort, bool forward)
 uint64
 fms_sort_skip(FmsSort *sort, uint64 rows)
 {
-	uint64		skipped = sort->options.skips ?
-		Min(rows, sort->count - sort->place.next) : 0;
+	uint64		left = sort->count - sort->place.next;
+	uint64		skipped = sort->options.skips ? Min(rows, left) : 0;
 	uint64		values;
 
 	sort->place.next += skipped;
@@ -574,7 +550,7 @@ fms_sort_end(FmsSort *sort)
 static void
 count_dropped(FmsSort *sort)
 {
-	FmsGroupFilter *filter = fms_keys_group_filter(sort->keys);
+	FmsGroupFilter *filter = fms_keys_group_filter(sort->formation->keys);
 
 	if (filter)
 		fms_count(sort->counters, FMS_COUNT_DUPLICATES_DROPPED,
@@ -588,23 +564,13 @@ fms_sort_count(FmsSort *sort)
 		count_input(sort);
 	count_dropped(sort);
 	if (sort->spill)
-		fms_spill_count(sort->spill);
+		fms_count_set_us(sort->counters, FMS_COUNT_MERGING_NS,
+						 fms_spill_merging_us(sort->spill));
 }
 
 /* ---- parallel sorts ---- */
 
-/* Takes part in what is shared. */
-static void
-take_part(FmsSort *sort, FmsShare *share)
-{
-	sort->share = share;
-	sort->options.files = &share->files;
-}
-
-/*
- * The blocks of all participants have one size, so it is chosen before any of
- * them spills.
- */
+/* All blocks have one size, so it is chosen before any participant spills. */
 dsm_handle
 fms_sort_share(FmsSort *sort, FmsCounters *progress)
 {
@@ -621,8 +587,9 @@ fms_sort_share(FmsSort *sort, FmsCounters *progress)
 	if (share)
 	{
 		share->shared->leader = progress;
+		sort->share = share;
+		sort->options.files = &share->files;
 		sort->options.agreed_block_bytes = options.agreed_block_bytes;
-		take_part(sort, share);
 	}
 	MemoryContextSwitchTo(caller);
 	return share ? dsm_segment_handle(share->segment) : DSM_HANDLE_INVALID;
@@ -642,7 +609,8 @@ fms_sort_join(TupleDesc desc, const FmsKeySpec *spec, dsm_handle handle,
 	/* all participants make the same keys */
 	keys.tuples = options.expected_tuples;
 	sort = fms_sort_begin(desc, &keys, &options, counters, scratch);
-	take_part(sort, share);
+	sort->share = share;
+	sort->options.files = &share->files;
 	return sort;
 }
 

@@ -31,26 +31,20 @@ extern FmsSort *fms_sort_begin(TupleDesc desc, const FmsKeySpec *spec,
 							   FmsCounters *counters,
 							   MemoryContext scratch);
 
-/*
- * Forgets all tuples and counters, for another sort of the same columns under
- * the same options but for these two.
- */
+/* Forgets tuples and counters, for a sort with the same other options. */
 extern void fms_sort_reset(FmsSort *sort, uint64 bound,
 						   uint64 earlier_tuples);
 
 /* Adds a tuple; may write a run. */
 extern void fms_sort_put(FmsSort *sort, TupleTableSlot *slot);
 
-/*
- * After the last tuple: sorts the tuples in memory, or writes the last run,
- * merges runs until one merge can take all, and begins that merge.
- */
+/* After the last tuple: sorts, or merges runs until one merge takes all. */
 extern void fms_sort_perform(FmsSort *sort);
 
 /*
- * The next tuple, or NULL after the last one.  Backwards, if the options allow
- * it: the tuple before the one returned last (after the end: the last tuple),
- * or NULL.  Belongs to the sort, and is valid until the next call.
+ * The next tuple, or NULL after the last one; valid until the next call.
+ * Backwards, if the options allow it: the tuple before the one returned last
+ * (after the end: the last tuple), or NULL.
  */
 extern MinimalTuple fms_sort_get(FmsSort *sort, bool forward);
 
@@ -82,10 +76,7 @@ extern FmsSort *fms_sort_join(TupleDesc desc, const FmsKeySpec *spec,
 							  dsm_handle handle, int worker,
 							  FmsCounters *counters, MemoryContext scratch);
 
-/*
- * After a worker's last tuple, in place of fms_sort_perform(): leaves its runs
- * and its counters to the leader.
- */
+/* In place of fms_sort_perform(): leaves runs and counters to the leader. */
 extern void fms_sort_hand_over(FmsSort *sort);
 
 /*

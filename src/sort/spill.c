@@ -34,9 +34,6 @@
 /* Bits of a run's id that number the runs of one participant. */
 #define RUN_ID_BITS			20
 
-/* Number of runs for which the list of runs has room at first. */
-#define RUNS_START			64
-
 static void
 close_io(void *arg)
 {
@@ -123,14 +120,16 @@ choose_for_run(FmsSpill *spill)
 }
 
 /* Begins writing a run. */
-static void
-begin_run(FmsSpill *spill, FmsRun *run, uint32 level, FmsCutoff *cutoff)
+static FmsRun *
+begin_run(FmsSpill *spill, FmsCutoff *cutoff)
 {
+	FmsRun	   *run = palloc(sizeof(FmsRun));
 	bool		compressed = spill->choice.compressed;
 
 	spill->compressed |= compressed;
-	fms_run_begin(spill->writer, run, spill->next_run_id++, level, compressed,
+	fms_run_begin(spill->writer, run, spill->next_run_id++, compressed,
 				  cutoff);
+	return run;
 }
 
 static void
@@ -194,8 +193,8 @@ fms_spill_begin(FmsKeys *keys, const FmsOptions *options,
 		.block_bytes = sizing->block_bytes
 	};
 	spill->compressed = options->compression == FMS_COMPRESS_ON;
-	spill->runs_size = RUNS_START;
-	spill->runs = palloc(RUNS_START * sizeof(FmsRun *));
+	spill->runs_size = 64;
+	spill->runs = palloc(spill->runs_size * sizeof(FmsRun *));
 	open_files(spill);
 	if (options->bound > 0 && options->cutoff)
 		spill->cutoff = fms_cutoff_create(keys, options->bound);
@@ -203,9 +202,8 @@ fms_spill_begin(FmsKeys *keys, const FmsOptions *options,
 	return spill;
 }
 
-/* Puts a run into the list at that position. */
 static void
-insert_run(FmsSpill *spill, FmsRun *run, int at)
+add_run(FmsSpill *spill, FmsRun *run)
 {
 	if (spill->nruns == spill->runs_size)
 	{
@@ -213,11 +211,9 @@ insert_run(FmsSpill *spill, FmsRun *run, int at)
 		spill->runs = repalloc_huge(spill->runs,
 									spill->runs_size * sizeof(FmsRun *));
 	}
-	memmove(&spill->runs[at + 1], &spill->runs[at],
-			(spill->nruns - at) * sizeof(FmsRun *));
-	spill->runs[at] = run;
-	spill->nruns++;
+	spill->runs[spill->nruns++] = run;
 	spill->largest_bytes = Max(spill->largest_bytes, run->largest_bytes);
+	spill->level = Max(spill->level, run->level);
 }
 
 /* Frees a run that is not in the list any more. */
@@ -270,16 +266,15 @@ uint64
 fms_spill_run(FmsSpill *spill, FmsFormation *formation, Size bytes)
 {
 	MemoryContext caller = MemoryContextSwitchTo(spill->context);
-	FmsRun	   *run = palloc0(sizeof(FmsRun));
+	FmsRun	   *run = begin_run(spill, spill->cutoff);
 	const FmsRecord *cutoff;
 	uint64		written;
 
-	begin_run(spill, run, 0, spill->cutoff);
 	fms_formation_spill(formation, spill->writer, bytes);
 	written = fms_run_finish(spill->writer);
 	spill->rows += written;
 	cutoff = spill->cutoff ? fms_cutoff_record(spill->cutoff) : NULL;
-	insert_run(spill, run, spill->nruns);
+	add_run(spill, run);
 	fms_count(spill->plan.counters, FMS_COUNT_RUNS, 1);
 	spill->blocks += run->nblocks;
 	fms_count(spill->plan.counters, FMS_COUNT_BLOCKS, run->nblocks);
@@ -292,18 +287,6 @@ fms_spill_run(FmsSpill *spill, FmsFormation *formation, Size bytes)
 	choose_for_run(spill);
 	MemoryContextSwitchTo(caller);
 	return written;
-}
-
-/* How many passes the tuples of n runs have been through, at most. */
-static uint32
-highest_level(FmsRun *const *runs, int n)
-{
-	uint32		level = 0;
-	int			i;
-
-	for (i = 0; i < n; i++)
-		level = Max(level, runs[i]->level);
-	return level;
 }
 
 /* Publishes the merge that begins, for fmsort_progress. */
@@ -353,16 +336,15 @@ begin_merge(FmsSpill *spill, int first, int n, bool writes,
 static void
 merge_into_run(FmsSpill *spill, int first, int n)
 {
-	FmsRun	   *result = palloc0(sizeof(FmsRun));
+	FmsRun	   *result;
 	const FmsRecord *record;
-	uint32		level = highest_level(&spill->runs[first], n);
 	instr_time	start;
 	int			i;
 
 	fms_run_flush(spill->writer);
 	start = fms_clock_now();
 	begin_merge(spill, first, n, true, NULL);
-	begin_run(spill, result, level + 1, NULL);
+	result = begin_run(spill, NULL);
 	while ((record = fms_merge_next(spill->merge)) != NULL)
 	{
 		CHECK_FOR_INTERRUPTS();
@@ -374,11 +356,15 @@ merge_into_run(FmsSpill *spill, int first, int n)
 	spill->merge = NULL;
 
 	for (i = first; i < first + n; i++)
+	{
+		result->level = Max(result->level, spill->runs[i]->level + 1);
 		forget_run(spill, spill->runs[i]);
-	spill->nruns -= n;
-	memmove(&spill->runs[first], &spill->runs[first + n],
-			(spill->nruns - first) * sizeof(FmsRun *));
-	insert_run(spill, result, first);
+	}
+	spill->level = Max(spill->level, result->level);
+	spill->runs[first] = result;
+	spill->nruns -= n - 1;
+	memmove(&spill->runs[first + 1], &spill->runs[first + n],
+			(spill->nruns - first - 1) * sizeof(FmsRun *));
 	spill->runs_to_cut = Min(spill->runs_to_cut, next_cut(spill->nruns));
 	spill->merges_us += fms_clock_since_us(start);
 }
@@ -481,8 +467,7 @@ fms_spill_reduce(FmsSpill *spill, const FmsFormation *in_memory_run,
 	spill->writer = NULL;
 	fms_tape_trim(spill->plan.tape);
 	fms_count(counters, FMS_COUNT_SPILLED_BYTES, spill->plan.tape->end_bytes);
-	fms_count_set(counters, FMS_COUNT_MERGE_PASSES,
-				  highest_level(spill->runs, spill->nruns) + 1);
+	fms_count_set(counters, FMS_COUNT_MERGE_PASSES, spill->level + 1);
 	/* with which memory would it have been easier? */
 	input = merge_input(spill);
 	advice = fms_sizing_advise(spill->sizing->mode, &spill->options, &input,
@@ -499,7 +484,7 @@ fms_spill_hand_over(FmsSpill *spill, FmsPart *part)
 	Assert(spill->writer == NULL);
 	fms_first_keys_hand_over(spill->plan.first_keys);
 	fms_share_put_runs(spill->options.files, spill->runs, spill->nruns);
-	part->tape = *spill->plan.tape->files[0];
+	part->tape = spill->plan.tape->files[0];
 	part->first_keys_largest_bytes =
 		fms_first_keys_memory(spill->plan.first_keys).largest_bytes;
 	part->compressed = spill->compressed;
@@ -525,7 +510,7 @@ fms_spill_adopt(FmsSpill *spill, const FmsPart *part,
 		fms_first_keys_adopt(plan->first_keys, first_keys,
 							 &runs[i]->first_keys);
 		spill->blocks += runs[i]->nblocks;
-		insert_run(spill, runs[i], spill->nruns);
+		add_run(spill, runs[i]);
 	}
 	spill->rows += part->count;
 	spill->compressed |= part->compressed;
@@ -534,9 +519,8 @@ fms_spill_adopt(FmsSpill *spill, const FmsPart *part,
 	MemoryContextSwitchTo(caller);
 }
 
-/* All merges so far, without their parent's time. */
-static double
-merging_us(const FmsSpill *spill)
+double
+fms_spill_merging_us(const FmsSpill *spill)
 {
 	const FmsSampler *stepping = &spill->stepping;
 
@@ -551,7 +535,7 @@ merging_us(const FmsSpill *spill)
 static void
 stop(FmsSpill *spill)
 {
-	spill->merges_us = merging_us(spill);
+	spill->merges_us = fms_spill_merging_us(spill);
 	if (spill->merge)
 		fms_merge_end(spill->merge);
 	spill->merge = NULL;
@@ -695,13 +679,6 @@ fms_spill_move(FmsSpill *spill, uint64 to)
 	while (spill->next < to && fms_spill_next(spill) != NULL)
 		CHECK_FOR_INTERRUPTS();
 	MemoryContextSwitchTo(caller);
-}
-
-void
-fms_spill_count(FmsSpill *spill)
-{
-	fms_count_set_us(spill->plan.counters, FMS_COUNT_MERGING_NS,
-					 merging_us(spill));
 }
 
 void

@@ -34,6 +34,7 @@ typedef struct FmsSpill
 	int			runs_size;
 	int			runs_to_cut;	/* number of runs at which they are cut */
 	uint32		largest_bytes;	/* of any record in them */
+	uint32		level;			/* the highest of any run so far */
 	uint64		rows;			/* written by run formation, in blocks */
 	uint64		blocks;
 	bool		compressed;		/* some have compressed chunks */
@@ -60,30 +61,20 @@ extern FmsSpill *fms_spill_begin(FmsKeys *keys, const FmsOptions *options,
 								 const FmsSizing *sizing,
 								 FmsCounters *counters);
 
-/*
- * Writes the oldest tuples as a run, so that at least `bytes` become free.
- * Returns the number of tuples in the run.
- */
+/* Writes the oldest tuples, `bytes` or more, as a run.  Returns how many. */
 extern uint64 fms_spill_run(FmsSpill *spill, FmsFormation *formation,
 							Size bytes);
 
-/*
- * The descriptions of the runs take too much memory: merges the smallest runs.
- * The formation must have given its memory back.
- */
+/* Merges the smallest runs.  The formation has given its memory back. */
 extern void fms_spill_merge_early(FmsSpill *spill);
 
-/*
- * The input has ended with used_bytes of tuples in memory.  The bytes of these
- * that the last merge can take from there.
- */
+/* Of used_bytes in memory at the end, those that the last merge can take. */
 extern Size fms_spill_keep_bytes(const FmsSpill *spill, Size used_bytes);
 
 /*
  * After the last run: merges runs until one merge can take those that are
- * left.  in_memory_run: sorted tuples for the last merge, or NULL; all other
- * memory of the formation must have been given back.  input_bytes: tuples and
- * entries of the whole input.
+ * left.  in_memory_run: sorted tuples for the last merge, or NULL; no other
+ * tuples have memory.  input_bytes: tuples and entries of the whole input.
  */
 extern void fms_spill_reduce(FmsSpill *spill,
 							 const FmsFormation *in_memory_run,
@@ -92,35 +83,47 @@ extern void fms_spill_reduce(FmsSpill *spill,
 /* In a worker, then: leaves its runs to the leader. */
 extern void fms_spill_hand_over(FmsSpill *spill, FmsPart *part);
 
-/*
- * In the leader, before it reduces: adds the runs of a worker that has ended.
- * files: the worker's.
- */
+/* In the leader, before it reduces: adds a worker's runs, in its files. */
 extern void fms_spill_adopt(FmsSpill *spill, const FmsPart *part,
 							const FmsSharedFiles *files);
 
 /*
- * Begins the last merge, or begins it again: with tuple number `next`, at the
- * positions where fms_spill_tell() found it; NULL: at the first tuple.  A
- * merge that has not begun does so by itself.
+ * Begins the last merge again with tuple number `next`, at the positions where
+ * fms_spill_tell() found it; NULL: at the first tuple, as it does by itself.
  */
 extern void fms_spill_start(FmsSpill *spill, const FmsPosition *from,
 							uint64 next);
 
-/*
- * See fms_merge_next_tuple(), fms_merge_tell().  NULL before the last tuple
- * was returned: others were dropped.
- */
+/* See fms_merge_next_tuple(), fms_merge_tell(). */
 extern MinimalTuple fms_spill_next(FmsSpill *spill);
 extern void fms_spill_tell(FmsSpill *spill, FmsPosition *positions);
 
 /* Moves the last merge to tuple number `to`, in either direction. */
 extern void fms_spill_move(FmsSpill *spill, uint64 to);
 
-/* Brings counters up to date that do not change as they are counted. */
-extern void fms_spill_count(FmsSpill *spill);
+/* Microseconds of all merges so far, without their parent's time. */
+extern double fms_spill_merging_us(const FmsSpill *spill);
 
 /* Drains, closes the files, frees everything; at any time. */
 extern void fms_spill_end(FmsSpill *spill);
+
+/* ---- going back in the last merge: history.c ---- */
+
+typedef struct FmsHistory FmsHistory;
+
+/* Goes with the spill.  Takes memory_bytes, and room for two tuples. */
+extern FmsHistory *fms_history_create(FmsSpill *spill, Size memory_bytes);
+
+/*
+ * The tuple of that number, which must exist; valid until the next call.
+ * Steps in either direction are cheap.
+ */
+extern MinimalTuple fms_history_fetch(FmsHistory *history, uint64 position);
+
+/* Most tuples before that position are not read until they are asked for. */
+extern void fms_history_skip(FmsHistory *history, uint64 position);
+
+/* Keeps a way back to that position, instead of the last one marked. */
+extern void fms_history_mark(FmsHistory *history, uint64 position);
 
 #endif							/* FMS_SPILL_H */

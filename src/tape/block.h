@@ -49,11 +49,7 @@ fms_block_room(uint32 block_bytes)
 	return block_bytes - sizeof(FmsBlockHeader);
 }
 
-/*
- * Checks that a block just read from that file of the tape is block `number`
- * of the run, as it was written, with a plausible header.  Raises
- * ERRCODE_DATA_CORRUPTED.
- */
+/* Raises an error unless it is the run's block `number`, as it was written. */
 extern void fms_block_check(const FmsTape *tape, int file, const char *block,
 							uint32 block_bytes, uint32 run, uint32 number);
 

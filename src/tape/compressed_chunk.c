@@ -12,10 +12,8 @@
  * reads are aligned; they hold more records instead.  The merge has blocks in
  * memory as they are on disk, and unpacks one chunk of each run at a time.
  *
- * A chunk that does not become smaller is stored as it is.
- *
- * Memory: a compressor is one allocation; LZ4 allocates nothing.  Nothing here
- * fails but palloc().
+ * A chunk that does not become smaller is stored as it is.  LZ4 allocates
+ * nothing.
  *
  *-------------------------------------------------------------------------
  */
@@ -26,9 +24,8 @@
 #include "tape/compressed_chunk.h"
 
 /*
- * Largest size of a chunk's records: in bytes, and as a part of the block.
- * Chunks of 8 kB compress nearly as well as 32 kB.  The part bounds the memory
- * for unpacking, and the unused space at a block's end.
+ * Largest size of a chunk's records: in bytes, and as a part of the block,
+ * which bounds the memory for unpacking and the unused space at its end.
  */
 #define CHUNK_MAX_BYTES		((uint32) 8192)
 #define CHUNK_MAX_FRACTION	4

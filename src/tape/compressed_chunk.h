@@ -24,10 +24,7 @@ typedef struct FmsCompressedChunk
 StaticAssertDecl(sizeof(FmsCompressedChunk) == MAXIMUM_ALIGNOF,
 				 "chunks go to disk: their header must not be padded");
 
-/*
- * Largest size of a chunk's records in blocks of block_bytes.  Unpacking takes
- * that much memory, MAXALIGNed.
- */
+/* Largest size of a chunk's records, MAXALIGNed, in blocks of block_bytes. */
 extern uint32 fms_compressed_chunk_capacity(uint32 block_bytes);
 
 /* Size of the chunk in its block; the next one follows. */
@@ -49,23 +46,16 @@ extern bool fms_compressed_chunk_unpack(const FmsCompressedChunk *chunk,
 /* Makes chunks, one after the other. */
 typedef struct FmsCompressor FmsCompressor;
 
-/*
- * Creates a compressor in the current context; pfree() frees all of it.  It
- * takes at most 33 kB, which do not count against work_mem.
- */
+/* palloc'd: 33 kB, which do not count against work_mem. */
 extern FmsCompressor *fms_compressor_create(uint32 capacity);
 
-/*
- * Adds a copy of the record.  False, with nothing changed, if the rest of the
- * capacity does not hold it.
- */
+/* Adds a copy of the record; false if the capacity has no room for it. */
 extern bool fms_compressor_add(FmsCompressor *compressor,
 							   const FmsRecord *record);
 
 /*
- * Compresses the records that have been added, and begins the next chunk.
- * Returns NULL if there are none.  The chunk and its first and last record
- * stay valid until the next add().
+ * Compresses the records that have been added, if any, and begins the next
+ * chunk.  This one and its first and last record are valid until then.
  */
 extern const FmsCompressedChunk *
 fms_compressor_close(FmsCompressor *compressor, const FmsRecord **first,

@@ -22,10 +22,7 @@
 /* Largest size of a small block, in bytes: work_mem is small, too. */
 #define FMS_PACKED_SMALL_BYTES	8192
 
-/*
- * Can the record be packed?  Making the key again must not read out-of-line
- * values, nor decompress.
- */
+/* Making the key again must not read out-of-line values, nor decompress. */
 static inline bool
 fms_record_can_be_packed(const FmsRecord *record)
 {
@@ -52,10 +49,9 @@ fms_packing_pays(const FmsRecord *record, uint32 block_bytes)
 }
 
 /*
- * Appends a record, which can be packed, to the packed records in
- * area[room_bytes], which is used up to at_bytes; at the beginning at_bytes is
- * 0.  words: see fms_keys_word_type().  Returns the end of what is used now,
- * or 0 if the record does not fit.
+ * Appends a record, which can be packed, to those in area[room_bytes], which
+ * is used up to at_bytes.  words: see fms_keys_word_type().  Returns the end
+ * of what is used now, or 0 if the record does not fit.
  */
 extern uint32 fms_packed_append(const FmsWordType *words, char *area,
 								uint32 at_bytes, uint32 room_bytes,

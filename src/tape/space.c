@@ -12,17 +12,14 @@
  * So several passes need little more space than the spill.  Extents that touch
  * are joined.  They are in bytes, since blocks may be smaller than a page, but
  * whole pages are taken.  The largest extent is taken first, so the result
- * has few extents.  A pass reads few runs, each of which has one extent or
- * two, so an array holds them.
- *
- * Memory: one array, palloc'd.
+ * has few extents.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "io/io.h"
-#include "tape/space.h"
+#include "tape/tape.h"
 
 void
 fms_space_clear(FmsSpace *space)

@@ -12,15 +12,37 @@
 #include "postgres.h"
 
 #include "base/counters.h"
-#include "tape/space.h"
 #include "tape/temp_file.h"
 
+/* ---- free extents, which may be written again: space.c ---- */
+
+typedef struct FmsFreeExtent
+{
+	uint64		from_bytes;
+	uint64		upto_bytes;		/* first byte behind it; > from_bytes */
+} FmsFreeExtent;
+
+typedef struct FmsSpace
+{
+	FmsFreeExtent *extents;		/* by offset, none touches the next; or NULL */
+	int			count;
+	int			size;			/* allocated */
+} FmsSpace;
+
+/* Empties the space and frees its memory.  A zeroed space is empty. */
+extern void fms_space_clear(FmsSpace *space);
+
+/* Adds an extent, which was not free.  palloc'd. */
+extern void fms_space_add(FmsSpace *space, FmsFreeExtent extent);
+
 /*
- * Smallest extent to free or to write again: bytes, and a fraction of the
- * tape, which bounds the number of extents.
+ * Takes the whole pages of the largest extent, if these hold that many bytes;
+ * else returns false.  If extent is NULL, it only asks.
  */
-#define FMS_TAPE_FREE_BYTES		((Size) 32 * 1024)
-#define FMS_TAPE_FREE_FRACTION	4096
+extern bool fms_space_take(FmsSpace *space, Size bytes,
+						   FmsFreeExtent *extent);
+
+/* ---- the tape ---- */
 
 /*
  * An address on the tape: the number of a file, and the offset in it, which
@@ -42,10 +64,9 @@ typedef struct FmsTape
 {
 	FmsIo	   *io;
 	FmsCounters *counters;		/* written only */
-	FmsTempFile **files;
+	FmsTempFile *files;
 	int			nfiles;
-	int			nstriped;		/* the first files, which are file 0 of
-								 * addresses */
+	int			nstriped;		/* of them, file 0 of addresses */
 	uint64		stripe_bytes;
 	uint32		block_bytes;
 	uint32		salt;			/* of all checksums */
@@ -74,8 +95,7 @@ extern FmsTape *fms_tape_open(FmsIo *io, uint32 block_bytes, bool checksums,
 /*
  * Adds a file that another process has written with the tape's blocks, salt
  * and checksums.  Returns what to add to an address there to get the address
- * here.  written, shared: see fms_temp_file_adopt().  Memory comes from the
- * current context, which must be the tape's.
+ * here.  written, shared: see fms_temp_file_adopt().
  */
 extern uint64 fms_tape_adopt(FmsTape *tape, const FmsTempFile *written,
 							 const FmsSharedFiles *shared);
@@ -120,8 +140,8 @@ fms_tape_in_row(const FmsTape *tape, uint64 address)
 
 /*
  * Starts writing length_bytes, a multiple of FMS_IO_ALIGN_BYTES, at the tape's
- * position, and moves it on.  The position must hold them.  Raises
- * temp_file_limit's error; fms_tape_wait() raises those of the device.
+ * position, which must hold them, and moves it on.  Raises temp_file_limit's
+ * error; fms_tape_wait() raises those of the device.
  */
 extern void fms_tape_append(FmsTape *tape, FmsIoRequest *request,
 							char *buffer, uint32 length_bytes);
@@ -141,26 +161,20 @@ fms_tape_holds(const FmsTape *tape, Size bytes)
 						fms_tape_in_row(tape, tape->here.from_bytes));
 }
 
+/* Smallest extent to free or to write again, which bounds their number. */
 static inline Size
 fms_tape_free_bytes(const FmsTape *tape)
 {
-	return Max(FMS_TAPE_FREE_BYTES, tape->end_bytes / FMS_TAPE_FREE_FRACTION);
+	return Max((Size) 32 * 1024, tape->end_bytes / 4096);
 }
 
 /* Is the position at the end, though an extent of that many bytes is free? */
 extern bool fms_tape_has_free(FmsTape *tape, Size bytes);
 
-/*
- * Moves the position to the next stripe, or to a free extent of that many
- * bytes, or to the end: a block can be appended.
- */
+/* Moves on: to the next stripe, a free extent of `bytes`, or the end. */
 extern void fms_tape_move_on(FmsTape *tape, Size bytes);
 
-/*
- * Frees an extent, to be written again: fms_tape_free_bytes() or more, if it
- * is to be of use.  Must not be in flight.  Memory comes from the current
- * context, which must be the tape's.
- */
+/* Frees an extent, which is not in flight.  The tape's context is current. */
 extern void fms_tape_free(FmsTape *tape, uint64 address, Size length_bytes);
 
 /* Gives up space reserved past the end.  Nothing may be in flight. */
@@ -175,16 +189,10 @@ extern void fms_tape_overwrite(FmsTape *tape, FmsIoRequest **requests, int n);
 /* Would waiting mean to wait for the device?  If not, the request is DONE. */
 extern bool fms_tape_is_late(FmsTape *tape, FmsIoRequest *request);
 
-/*
- * Waits until the request is done and makes it IDLE.  Processes interrupts.
- * Raises an error if the transfer failed.
- */
+/* Waits until the request is done, which is IDLE then; raises its error. */
 extern void fms_tape_wait(FmsTape *tape, FmsIoRequest *request);
 
-/*
- * Raises ERRCODE_DATA_CORRUPTED for a block of that file that differs from
- * what was written.  The detail is a palloc'd sentence.
- */
+/* A block of that file is not as written; detail: a palloc'd sentence. */
 extern void fms_tape_report_corrupted(const FmsTape *tape, int file,
 									  const char *detail)
 			__attribute__((noreturn));

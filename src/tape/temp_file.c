@@ -53,10 +53,8 @@ fms_temp_file_tablespaces(Oid *tablespaces, int most)
 	if (n == 0)
 		tablespaces[n++] = InvalidOid;
 	for (int i = 0; i < n; i++)
-	{
 		if (!OidIsValid(tablespaces[i]))
 			tablespaces[i] = MyDatabaseTableSpace;
-	}
 	return n;
 }
 
@@ -66,8 +64,11 @@ fms_temp_file_open(FmsTempFile *file, uint32 block_bytes,
 {
 	char		name[FMS_SHARED_NAME_BYTES];
 
-	file->block_bytes = block_bytes;
-	file->direct_from_bytes = file->direct_upto_bytes = PG_UINT64_MAX;
+	*file = (FmsTempFile) {
+		.block_bytes = block_bytes,
+		.direct_from_bytes = PG_UINT64_MAX,
+		.direct_upto_bytes = PG_UINT64_MAX
+	};
 	PrepareTempTablespaces();
 	if (shared == NULL)
 		file->file = OpenTemporaryFile(false);

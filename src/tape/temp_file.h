@@ -28,24 +28,18 @@ typedef struct FmsTempFile
 	uint64		charged_bytes;	/* the file's size, as fd.c knows it */
 } FmsTempFile;
 
-/*
- * Fills in the session's temporary tablespaces, at least one and at most that
- * many.  Returns their number.
- */
+/* Fills in the session's temporary tablespaces.  Their number, 1 to `most`. */
 extern int	fms_temp_file_tablespaces(Oid *tablespaces, int most);
 
 /*
- * Opens a file of the current resource owner's, in a zeroed struct, in the
- * session's next temporary tablespace.  Transfers are of multiples of
- * block_bytes.  shared: where other processes will find the file, or NULL.
+ * Opens a file of the current resource owner's, in the session's next
+ * temporary tablespace.  Transfers are of multiples of block_bytes.  shared:
+ * where other processes will find the file, or NULL.
  */
 extern void fms_temp_file_open(FmsTempFile *file, uint32 block_bytes,
 							   const FmsSharedFiles *shared);
 
-/*
- * Opens a file that another process has written, trimmed and closed; written:
- * a copy of that process's struct.
- */
+/* Opens a file of another process, which has closed it; written: as then. */
 extern void fms_temp_file_adopt(FmsTempFile *file, const FmsTempFile *written,
 								const FmsSharedFiles *shared);
 
@@ -72,13 +66,10 @@ fms_temp_file_is_direct_at(const FmsTempFile *file, uint64 offset_bytes)
 		offset_bytes < file->direct_upto_bytes;
 }
 
-/*
- * The descriptor for transfers at that offset, or -1 if fd.c has closed it.
- * Valid until fd.c is called again.
- */
+/* The descriptor for that offset, or -1.  Valid until fd.c is called again. */
 extern int	fms_temp_file_fd(const FmsTempFile *file, uint64 offset_bytes);
 
-/* Reopens it, if necessary; fd.c may close any other one for that. */
+/* Reopens it, if necessary; fd.c may close another one for that. */
 extern void fms_temp_file_reopen(FmsTempFile *file, uint64 offset_bytes);
 
 /* Charges the file up to upto_bytes; raises temp_file_limit's error. */

@@ -8,15 +8,13 @@
  *
  * A block may be as small as 512 bytes, while writes should be large and of
  * whole pages.  So blocks lie back to back in a slot, its whole pages are
- * written, and the part of a page at its end moves to the next slot.  Only
- * fms_write_buffer_end_page() pads.
+ * written, and the part of a page at its end moves to the next slot.
  *
  * A block is contiguous on the tape.  If the tape's position does not hold it,
  * the buffer ends the page and moves on.  At the tape's end it moves on to a
  * free extent, too, but between two slots only.
  *
- * Slots are mapped through the channel, the structs are palloc'd.  On ERROR
- * nothing is done here: see io.c.
+ * On ERROR nothing is done here: the channel drains the writes.
  *
  *-------------------------------------------------------------------------
  */
@@ -30,7 +28,7 @@ struct FmsWriteBuffer
 	char	   *memory;			/* mapped: all slots; NULL: not now */
 	Size		slot_bytes;		/* of each, a multiple of a page */
 	int			nslots;
-	FmsIoRequest requests[FMS_WRITE_BUFFERS_MAX];	/* IDLE: the slot is free */
+	FmsIoRequest requests[FMS_WRITE_BUFFERS_MAX];	/* IDLE: a free slot */
 	int			current;		/* the slot being filled */
 	Size		filled_bytes;	/* of it, by blocks that are done */
 	bool		open;			/* a block is being filled behind them */

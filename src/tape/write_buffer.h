@@ -24,10 +24,9 @@ typedef struct FmsWriteBuffer FmsWriteBuffer;
 #define FMS_WRITE_BUFFERS_MAX	4
 
 /*
- * Creates a write buffer in the current context, whose owner drains the
- * channel.  The tape must have no other writer.  Each of the nbuffers buffers
- * has buffer_bytes, at least FMS_WRITE_BUFFER_BYTES() of the tape's blocks.
- * Once flushed, pfree() frees it.
+ * Creates the tape's only write buffer in the current context, whose owner
+ * drains the channel.  Each of the nbuffers buffers has buffer_bytes, at least
+ * FMS_WRITE_BUFFER_BYTES() of a block.  Once flushed, pfree() frees it.
  */
 extern FmsWriteBuffer *fms_write_buffer_create(FmsTape *tape,
 											   Size buffer_bytes,
@@ -35,8 +34,7 @@ extern FmsWriteBuffer *fms_write_buffer_create(FmsTape *tape,
 
 /*
  * Memory of the next block, MAXALIGNed if its size is, and its address on the
- * tape.  The caller fills it and calls fms_write_buffer_done(); one block can
- * be open.
+ * tape.  The caller fills it before fms_write_buffer_done().
  */
 extern char *fms_write_buffer_block(FmsWriteBuffer *buffer, uint64 *address);
 extern void fms_write_buffer_done(FmsWriteBuffer *buffer);

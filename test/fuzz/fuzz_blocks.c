@@ -258,7 +258,7 @@ write_run(FmsRunWriter *writer, FmsRun *run, int id)
 	uint64		key = 0;
 	int			i;
 
-	fms_run_begin(writer, run, id, 0, shim_below(2), NULL);
+	fms_run_begin(writer, run, id, shim_below(2), NULL);
 	for (i = 0; i < n; i++)
 	{
 		uint64		ordered;
