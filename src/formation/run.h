@@ -82,8 +82,7 @@ extern void fms_run_writer_destroy(FmsRunWriter *writer);
 
 /*
  * Begins an empty run in *run.  compressed: until a record is too large for a
- * chunk.  cutoff, or NULL: notes the run's records and may end it.  Current
- * context; may ERROR.
+ * chunk.  cutoff, or NULL: may end the run.  Current context; may ERROR.
  */
 extern void fms_run_begin(FmsRunWriter *writer, FmsRun *run, uint32 id,
 						  bool compressed, FmsCutoff *cutoff);

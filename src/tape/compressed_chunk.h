@@ -36,8 +36,7 @@ fms_compressed_chunk_size(const FmsCompressedChunk *chunk)
 
 /*
  * Unpacks a chunk, of which left_bytes can be read, to records[capacity].
- * False if fms_compressor_close() cannot have made it.  Reads and writes
- * nothing outside, whatever the chunk's bytes are.
+ * Whatever its bytes are: false if fms_compressor_close() has not made it.
  */
 extern bool fms_compressed_chunk_unpack(const FmsCompressedChunk *chunk,
 										uint32 left_bytes, char *records,

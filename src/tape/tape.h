@@ -93,9 +93,8 @@ extern FmsTape *fms_tape_open(FmsIo *io, uint32 block_bytes, bool checksums,
 							  FmsCounters *counters);
 
 /*
- * Adds a file that another process has written with the tape's blocks, salt
- * and checksums.  Returns what to add to an address there to get the address
- * here.  written, shared: see fms_temp_file_adopt().
+ * Adds a file of another process, with the tape's blocks, salt and checksums:
+ * see fms_temp_file_adopt().  Returns what to add to its addresses.
  */
 extern uint64 fms_tape_adopt(FmsTape *tape, const FmsTempFile *written,
 							 const FmsSharedFiles *shared);
