@@ -18,7 +18,7 @@ make_copy() {
 
     mkdir -p "$tap/tmp" "$tap/project/test"
     cp -r "$FMSORT_ROOT"/test/{t,neighbours} "$FMSORT_ROOT/docs" \
-        "$FMSORT_ROOT/README.md" "${FAULTS[@]/#/$FMSORT_ROOT/build/}" \
+        "$FMSORT_ROOT"/{*.md,LICENSE} "${FAULTS[@]/#/$FMSORT_ROOT/build/}" \
         "$FMSORT_ROOT/script/lib/TapTally.pm" "$tap"
     cp -r "$FMSORT_ROOT/script" "$FMSORT_ROOT/fmsort.control" "$tap/project"
     cp -r "$FMSORT_ROOT/test/bench" "$tap/project/test"

@@ -5,14 +5,11 @@
  *
  * The floors below observe/ write counters and cannot read them: FmsCounters
  * is an incomplete type there.  observe/counters.h completes it.  The reports
- * (EXPLAIN, fmsort_last_sort(), fmsort_stat, fmsort_progress, the log) loop
- * over the table; explain_method(), why.c, estimate.c and a few others also
- * read counters by name.  A SQL function shows a counter if it has a column of
+ * loop over the table.  A SQL function shows a counter if it has a column of
  * the counter's name.  src/README.md lists what a new counter needs.
  *
  * The counters of a running sort may lie in shared memory, where other
- * processes read them without a lock (observe/progress.c).  Counters that are
- * read together change between fms_counters_begin_change() and _end_change().
+ * processes read them without a lock (observe/progress.c).
  *
  * Times are in nanoseconds.  They fulfil, whatever the machine does:
  *
@@ -225,7 +222,7 @@ fms_count(FmsCounters *counters, FmsCounter counter, uint64 n)
 	((uint64 *) counters)[1 + counter] += n;
 }
 
-/* Several processes may do that at once, if none does anything else. */
+/* Several processes may do that at once. */
 static inline void
 fms_count_atomically(FmsCounters *counters, FmsCounter counter, uint64 n)
 {
@@ -250,7 +247,7 @@ fms_count_set_us(FmsCounters *counters, FmsCounter counter, double us)
 	fms_count_set(counters, counter, (uint64) (Max(us, 0) * 1000));
 }
 
-/* Sets what is an estimate, which may exceed a bigint. */
+/* Sets an estimate, which may exceed a bigint. */
 static inline void
 fms_count_set_guess(FmsCounters *counters, FmsCounter counter, double guess)
 {
@@ -258,7 +255,7 @@ fms_count_set_guess(FmsCounters *counters, FmsCounter counter, double guess)
 				  (uint64) guess : PG_INT64_MAX);
 }
 
-/* Around a change of several counters; nothing in between may fail. */
+/* Around a change of counters that are read together; it must not fail. */
 static inline void
 fms_counters_begin_change(FmsCounters *counters)
 {

@@ -79,7 +79,6 @@ filter_rows(FmsFormation *formation)
 	Size		bytes = formation->kind->index_bytes;
 	Size		count = fms_formation_count(formation);
 	Size		kept = 0;
-	Size		i = 0;
 
 	fms_group_filter_begin(formation->filter);
 	fms_for_interruptible(i, count, FMS_INTERRUPT_RECORD_BYTES)

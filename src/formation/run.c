@@ -29,7 +29,7 @@
 #include "miscadmin.h"
 
 #include "formation/run.h"
-#include "order/first_key_reader.h"
+#include "order/first_key_store.h"
 #include "tape/block.h"
 #include "tape/compressed_chunk.h"
 #include "tape/packed_record.h"

@@ -93,9 +93,8 @@ values_of(const TupleTableSlot *slot)
 {
 	TupleDesc	desc = slot->tts_tupleDescriptor;
 	FmsSource	source = {NULL};
-	int			i;
 
-	for (i = 0; i < desc->natts; i++)
+	for (int i = 0; i < desc->natts; i++)
 		source.has_nulls |= slot->tts_isnull[i];
 	source.values_at = MAXALIGN(SizeofMinimalTupleHeader +
 								(source.has_nulls ? BITMAPLEN(desc->natts) :
@@ -263,7 +262,6 @@ static void
 write_entries(const FmsEntriesSort *sort, const FmsEntry *entries, Size count)
 {
 	const char *records = sort->records;
-	Size		i = 0;
 
 	fms_for_interruptible(i, count, FMS_INTERRUPT_RECORD_BYTES)
 	{
@@ -340,7 +338,6 @@ forget_first(FmsFormation *formation, Size count, Size bytes)
 	FmsEntry   *entries = entries_of(formation);
 	FmsPiece   *data = &formation->arena.data;
 	Size		left = fms_formation_count(formation) - count;
-	Size		i = 0;
 
 	data->used_bytes -= bytes;
 	fms_interrupts_memmove(data->base, data->base + bytes, data->used_bytes);

@@ -83,7 +83,6 @@ spill_words(FmsFormation *formation, FmsRunWriter *writer, Size bytes)
 	Size		all = fms_formation_count(formation);
 	Size		count = Min((bytes + FMS_ROW_INDEX_BYTES - 1) /
 							FMS_ROW_INDEX_BYTES, all);
-	Size		i = 0;
 
 	fms_radix_sort(words, words + all, count);
 	fms_for_interruptible(i, count, FMS_INTERRUPT_RECORD_BYTES)

@@ -176,9 +176,8 @@ static void
 thin_out(FmsHistory *history, int first)
 {
 	int			kept = first;
-	int			i;
 
-	for (i = first + (history->ncheckpoints - first + 1) % 2;
+	for (int i = first + (history->ncheckpoints - first + 1) % 2;
 		 i < history->ncheckpoints; i += 2)
 		memmove(checkpoint_at(history, kept++), checkpoint_at(history, i),
 				history->checkpoint_bytes);

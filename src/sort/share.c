@@ -105,9 +105,8 @@ fms_share_put_runs(const FmsSharedFiles *files, FmsRun *const *runs,
 	BufFile    *file =
 		BufFileCreateFileSet(files->set,
 							 fms_shared_file_name(files, RUNS_NAME, name));
-	int			i;
 
-	for (i = 0; i < nruns; i++)
+	for (int i = 0; i < nruns; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
 		BufFileWrite(file, runs[i], sizeof(FmsRun));
@@ -134,11 +133,10 @@ fms_share_get_runs(const FmsSharedFiles *files, int nruns)
 	char		name[FMS_SHARED_NAME_BYTES];
 	FmsRun	  **runs = palloc(nruns * sizeof(FmsRun *));
 	BufFile    *file;
-	int			i;
 
 	(void) fms_shared_file_name(files, RUNS_NAME, name);
 	file = BufFileOpenFileSet(files->set, name, O_RDONLY, false);
-	for (i = 0; i < nruns; i++)
+	for (int i = 0; i < nruns; i++)
 	{
 		FmsRun	   *run = palloc(sizeof(FmsRun));
 

@@ -25,7 +25,7 @@
 
 #include <math.h>
 
-#include "order/first_key_reader.h"
+#include "order/first_key_store.h"
 #include "sort/sizing.h"
 
 /* Bytes of an automatic block: a page at least. */

@@ -28,7 +28,7 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
-#include "order/first_key_reader.h"
+#include "order/first_key_store.h"
 #include "sort/spill.h"
 
 /* Bits of a run's id that number the runs of one participant. */
@@ -242,12 +242,11 @@ cut_runs(FmsSpill *spill, const FmsRecord *cutoff)
 {
 	const FmsMergePlan *plan = &spill->plan;
 	int			n = 0;
-	int			i;
 
 	if (spill->nruns < spill->runs_to_cut)
 		return;
 	fms_run_flush(spill->writer);
-	for (i = 0; i < spill->nruns; i++)
+	for (int i = 0; i < spill->nruns; i++)
 	{
 		FmsRun	   *run = spill->runs[i];
 
@@ -297,9 +296,8 @@ announce_merge(FmsSpill *spill, int first, int n, bool writes,
 	FmsCounters *counters = spill->plan.counters;
 	uint64		blocks = 0;
 	uint64		done = 0;
-	int			i;
 
-	for (i = 0; i < n; i++)
+	for (int i = 0; i < n; i++)
 	{
 		blocks += spill->runs[first + i]->nblocks;
 		done += from ? from[i].block : 0;
@@ -339,7 +337,6 @@ merge_into_run(FmsSpill *spill, int first, int n)
 	FmsRun	   *result;
 	const FmsRecord *record;
 	instr_time	start;
-	int			i;
 
 	fms_run_flush(spill->writer);
 	start = fms_clock_now();
@@ -355,7 +352,7 @@ merge_into_run(FmsSpill *spill, int first, int n)
 	fms_merge_end(spill->merge);
 	spill->merge = NULL;
 
-	for (i = first; i < first + n; i++)
+	for (int i = first; i < first + n; i++)
 	{
 		result->level = Max(result->level, spill->runs[i]->level + 1);
 		forget_run(spill, spill->runs[i]);
@@ -376,9 +373,8 @@ smallest_neighbours(const FmsSpill *spill, int n)
 	uint64		smallest = PG_UINT64_MAX;
 	uint64		sum = 0;
 	int			best = 0;
-	int			i;
 
-	for (i = 0; i < spill->nruns; i++)
+	for (int i = 0; i < spill->nruns; i++)
 	{
 		sum += spill->runs[i]->nblocks;
 		if (i >= n)
@@ -502,9 +498,8 @@ fms_spill_adopt(FmsSpill *spill, const FmsPart *part,
 		fms_first_key_file_adopt(files, part->first_keys_largest_bytes,
 								 plan->counters);
 	FmsRun	  **runs = fms_share_get_runs(files, part->nruns);
-	int			i;
 
-	for (i = 0; i < part->nruns; i++)
+	for (int i = 0; i < part->nruns; i++)
 	{
 		fms_run_move(runs[i], distance);
 		fms_first_keys_adopt(plan->first_keys, first_keys,
@@ -641,9 +636,8 @@ start_near(FmsSpill *spill, uint64 rows)
 	uint64		at = spill->next;
 	uint64		blocks = 0;
 	uint64		skipped;
-	int			i;
 
-	for (i = 0; i < n; i++)
+	for (int i = 0; i < n; i++)
 	{
 		first_keys[i] = &spill->runs[i]->first_keys;
 		last_rows[i] = spill->runs[i]->last_rows;
@@ -654,7 +648,7 @@ start_near(FmsSpill *spill, uint64 rows)
 								  spill->sizing->mode->order, n, first_keys,
 								  last_rows, rows, from);
 	fms_spill_start(spill, from, skipped);
-	for (i = 0; i < n; i++)
+	for (int i = 0; i < n; i++)
 		blocks += from[i].block;
 	/* after a merge up to `at`, about as large a part as of the rows */
 	fms_count(spill->plan.counters, FMS_COUNT_BLOCKS_SKIPPED, (double) blocks *

@@ -87,9 +87,8 @@ find_largest(const FmsSpace *space, Size bytes)
 {
 	uint64		largest_bytes = 0;
 	int			largest = -1;
-	int			i;
 
-	for (i = 0; i < space->count; i++)
+	for (int i = 0; i < space->count; i++)
 	{
 		FmsFreeExtent pages = whole_pages(space->extents[i]);
 

@@ -67,7 +67,6 @@ fms_tape_open(FmsIo *io, uint32 block_bytes, bool checksums,
 {
 	FmsTape    *tape = palloc0(sizeof(FmsTape));
 	Oid			tablespaces[FMS_TAPE_STRIPES_MAX];
-	int			i;
 
 	Assert(block_bytes % FMS_BLOCK_QUANTUM_BYTES == 0);
 
@@ -91,7 +90,7 @@ fms_tape_open(FmsIo *io, uint32 block_bytes, bool checksums,
 			block_bytes * block_bytes;
 	tape->files = palloc(tape->nstriped * sizeof(FmsTempFile));
 	/* fd.c takes the tablespaces in turn */
-	for (i = 0; i < tape->nstriped; i++)
+	for (int i = 0; i < tape->nstriped; i++)
 		fms_temp_file_open(&tape->files[i], block_bytes, shared);
 	tape->nfiles = tape->nstriped;
 	return tape;
@@ -112,10 +111,8 @@ fms_tape_adopt(FmsTape *tape, const FmsTempFile *written,
 void
 fms_tape_close(FmsTape *tape)
 {
-	int			i;
-
 	Assert(tape->io->in_flight == 0);
-	for (i = 0; i < tape->nfiles; i++)
+	for (int i = 0; i < tape->nfiles; i++)
 		fms_temp_file_close(&tape->files[i]);
 	fms_space_clear(&tape->free);
 	pfree(tape->files);
@@ -140,9 +137,7 @@ end_of_file(const FmsTape *tape, int file)
 bool
 fms_tape_set_direct(FmsTape *tape, bool direct, bool required)
 {
-	int			i;
-
-	for (i = 0; i < tape->nstriped; i++)
+	for (int i = 0; i < tape->nstriped; i++)
 	{
 		FmsTempFile *file = &tape->files[i];
 
@@ -165,9 +160,7 @@ fms_tape_set_direct(FmsTape *tape, bool direct, bool required)
 bool
 fms_tape_is_direct(const FmsTape *tape)
 {
-	int			i;
-
-	for (i = 0; i < tape->nfiles; i++)
+	for (int i = 0; i < tape->nfiles; i++)
 	{
 		if (tape->files[i].direct_from_bytes <
 			tape->files[i].direct_upto_bytes)
@@ -211,9 +204,7 @@ fms_tape_free(FmsTape *tape, uint64 address, Size length_bytes)
 void
 fms_tape_trim(FmsTape *tape)
 {
-	int			i;
-
-	for (i = 0; i < tape->nstriped; i++)
+	for (int i = 0; i < tape->nstriped; i++)
 		fms_temp_file_trim(&tape->files[i], end_of_file(tape, i));
 }
 
@@ -381,9 +372,7 @@ fms_tape_read(FmsTape *tape, FmsIoRequest **requests, int n)
 void
 fms_tape_overwrite(FmsTape *tape, FmsIoRequest **requests, int n)
 {
-	int			i;
-
-	for (i = 0; i < n; i++)
+	for (int i = 0; i < n; i++)
 	{
 		Assert(requests[i]->file == 0);
 		Assert(requests[i]->offset_bytes + requests[i]->length_bytes <=

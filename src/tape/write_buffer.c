@@ -59,10 +59,8 @@ fms_write_buffer_create(FmsTape *tape, Size buffer_bytes, int nbuffers)
 void
 fms_write_buffer_flush(FmsWriteBuffer *buffer)
 {
-	int			i;
-
 	Assert(!buffer->open && buffer->filled_bytes == 0);
-	for (i = 0; i < buffer->nslots; i++)
+	for (int i = 0; i < buffer->nslots; i++)
 	{
 		if (buffer->requests[i].state != FMS_IO_IDLE)
 			fms_tape_wait(buffer->tape, &buffer->requests[i]);

@@ -1,6 +1,6 @@
 /* links: order/ merge/ merge/modes/ */
 /* links: formation/cutoff formation/run tape/compressed_chunk */
-/* links: tape/packed_record keys/word */
+/* links: tape/packed_record */
 /* links: tape/write_buffer */
 /* links: tape/block tape/tape tape/temp_file tape/space io/ */
 /*

@@ -262,13 +262,12 @@ grid_describe() {
         "$GRID_REPEAT to $GRID_MOST, after $GRID_SCREENING of screening"
 }
 
-# grid_publish NAME TITLE: tables, and NAME.csv and .svg in OUT
+# grid_publish NAME: tables, and NAME.csv and .svg in OUT
 grid_publish() {
     mkdir -p "$OUT"
     grid_report tables
     grid_report csv >"$OUT/$1.csv"
-    grid_report chart "$2" >"$CLUSTER_DIR/chart.gp"
-    gnuplot "$CLUSTER_DIR/chart.gp" >"$OUT/$1.svg"
+    python "$FMSORT_ROOT/script/charts.py" "$OUT"
     say
     say "The figures are in ${OUT#"$FMSORT_ROOT/"}/$1.csv, a chart in $1.svg."
 }

@@ -1,4 +1,4 @@
-/* links: keys/entries keys/packed keys/presorted keys/radix keys/word */
+/* links: keys/entries keys/packed keys/presorted keys/radix */
 /* links: keys/key_tail formation/formation formation/tuples formation/words */
 /* links: formation/arena formation/piece order/ io/ */
 /* flags: -fsanitize-coverage=trace-pc */

@@ -1,5 +1,5 @@
 /* links: formation/formation formation/words formation/arena */
-/* links: formation/piece keys/word keys/radix */
+/* links: formation/piece keys/radix */
 /*
  * Run formation of words: values of all lengths, in any order and number,
  * come back in order, from memory, as runs written in parts, and as the first

@@ -1,4 +1,4 @@
-/* links: tape/packed_record keys/word */
+/* links: tape/packed_record */
 /*
  * What is appended to packed records comes out of them, byte by byte and in
  * order, whatever the lengths of key and tuple, and so do words; and whatever
