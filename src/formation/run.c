@@ -206,9 +206,8 @@ void
 fms_run_move(FmsRun *run, uint64 distance)
 {
 	FmsExtent  *extents = run->nextents > 1 ? run->extents : &run->extent;
-	uint32		i;
 
-	for (i = 0; i < run->nextents; i++)
+	for (uint32 i = 0; i < run->nextents; i++)
 		extents[i].address += distance;
 }
 
@@ -221,7 +220,6 @@ fms_run_cut(FmsRun *run, const FmsFirstKeyStore *first_keys, FmsTape *tape,
 	uint32		kept = 0;
 	const FmsRecord *key;
 	uint32		rows_before;
-	uint32		at;
 	uint32		n;
 
 	while ((key = fms_first_key_reader_next(reader, &n,
@@ -236,7 +234,7 @@ fms_run_cut(FmsRun *run, const FmsFirstKeyStore *first_keys, FmsTape *tape,
 		kept += n;
 	}
 	fms_first_key_reader_close(reader);
-	for (at = kept; at < run->nblocks; at += n)
+	for (uint32 at = kept; at < run->nblocks; at += n)
 	{
 		n = fms_run_contiguous_blocks(run, at);
 		fms_tape_free(tape, fms_run_block_address(run, at, tape->block_bytes),

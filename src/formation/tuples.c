@@ -156,11 +156,10 @@ pack_records(FmsFormation *formation)
 	FmsEntry   *entries = entries_of(formation);
 	FmsPiece   *data = &formation->arena.data;
 	Size		count = fms_formation_count(formation);
-	Size		i;
 
 	fms_entries_sort_by_comparing(entries, count, NULL);
 	data->used_bytes = 0;
-	for (i = 0; i < count; i++)
+	for (Size i = 0; i < count; i++)
 	{
 		const FmsRecord *record = record_of(formation, &entries[i]);
 		Size		size = fms_record_bytes(record);
