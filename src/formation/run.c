@@ -31,9 +31,7 @@
 #include "formation/run.h"
 #include "order/first_key_store.h"
 #include "tape/block.h"
-#include "tape/compressed_chunk.h"
-#include "tape/packed_record.h"
-#include "tape/write_buffer.h"
+#include "tape/tape.h"
 
 /* Size of one write, at most: larger writes are not faster on any device. */
 #define BUFFER_MAX_BYTES	((Size) 1024 * 1024)

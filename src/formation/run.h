@@ -10,7 +10,6 @@
 
 #include "postgres.h"
 
-#include "formation/cutoff.h"
 #include "order/first_key_store.h"
 #include "order/read_order.h"
 #include "tape/tape.h"
@@ -61,6 +60,26 @@ extern void fms_run_cut(FmsRun *run, const FmsFirstKeyStore *first_keys,
 
 /* Frees the list of extents, but neither the FmsRun nor its first keys. */
 extern void fms_run_forget(FmsRun *run);
+
+/* ---- a key that the first n rows in runs do not exceed: cutoff.c ---- */
+
+typedef struct FmsCutoff FmsCutoff;
+
+/* Creates it for the first `bound` rows, in the current context, as notes. */
+extern FmsCutoff *fms_cutoff_create(FmsKeys *keys, uint64 bound);
+
+/*
+ * Notes that the last `rows` rows of a run do not exceed `next`, the run's
+ * next one.  Returns false if the run can end before `next`, since the first n
+ * rows are known and precede it.  May run a type's comparator.
+ */
+extern bool fms_cutoff_note(FmsCutoff *cutoff, const FmsRecord *next,
+							uint64 rows);
+
+/* NULL while less than n rows are noted.  Valid until the next note. */
+extern const FmsRecord *fms_cutoff_record(const FmsCutoff *cutoff);
+
+/* ---- the writer ---- */
 
 typedef struct FmsRunWriter FmsRunWriter;
 

@@ -15,7 +15,7 @@
 
 #include "base/counters.h"
 #include "formation/run.h"
-#include "tape/temp_file.h"
+#include "tape/tape.h"
 
 /* What a worker hands over when its input has ended.  Starts zeroed. */
 typedef struct FmsPart

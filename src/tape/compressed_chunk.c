@@ -21,7 +21,7 @@
 
 #include <lz4.h>
 
-#include "tape/compressed_chunk.h"
+#include "tape/block.h"
 
 /*
  * Largest size of a chunk's records: in bytes, and as a part of the block,

@@ -20,7 +20,7 @@
 
 #include "port/pg_bitutils.h"
 
-#include "tape/packed_record.h"
+#include "tape/block.h"
 
 #define HEAD_BYTES			6
 #define HEAD_MASK			(PG_UINT64_MAX >> 16)	/* head_number() */

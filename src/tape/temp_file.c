@@ -34,7 +34,7 @@
 #include "utils/wait_event.h"
 
 #include "base/compat.h"
-#include "tape/temp_file.h"
+#include "tape/tape.h"
 
 /* Bounds of a reservation, which is 1/32 of the file. */
 #define RESERVE_MIN_BYTES	((uint64) 64 * 1024)

@@ -20,7 +20,7 @@
  */
 #include "postgres.h"
 
-#include "tape/write_buffer.h"
+#include "tape/tape.h"
 
 struct FmsWriteBuffer
 {
