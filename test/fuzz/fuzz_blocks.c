@@ -349,7 +349,7 @@ change_block(void)
 	fms_tape_locate(plan.tape, &place,
 					fms_run_block_address(run, shim_below(run->nblocks),
 										  plan.block_bytes));
-	fd = descriptors[plan.tape->files[place.file]->file];
+	fd = descriptors[plan.tape->files[place.file].file];
 	/* the file may have been cut off before */
 	if (pread(fd, block.bytes, plan.block_bytes, place.offset_bytes) !=
 		(ssize_t) plan.block_bytes)
