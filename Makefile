@@ -227,7 +227,7 @@ endif
 
 # ---- everything else lives in script/ and test/bench ------------------------
 
-demo: ## compare PostgreSQL's sort and fmsort on a throw-away server, 2 minutes
+demo: ## compare PostgreSQL's sort and fmsort, two minutes
 	@script/demo
 
 demo-shards: ## the same for a sort over several servers
@@ -300,7 +300,7 @@ bench-tpch: ## TPC-H's queries whose plans fmsort.parallel changes, 10 minutes
 bench-%: FORCE
 	@test/bench/$(or $(BENCH_$*),$(error there is no benchmark '$*'))
 
-bench-papers-quick:
+bench-papers-quick: ## the same with less data, 10 minutes
 	@QUICK=1 test/bench/papers/run
 
 calibrate-report: ## draw a device's profile, in build/calibrate.svg
@@ -312,11 +312,11 @@ distclean: ## and build/, with its servers and environments
 # The lines of this file that have a "##".
 COMMANDS = sed -nE 's/^([a-z-]+):[^\#]*\#\# (.*)/\1 \2/p' Makefile | \
 	while read -r name about; do \
-	printf '%-17s %s\n' "$$name" "$$about"; done
+	printf '%-19s %s\n' "$$name" "$$about"; done
 
 help:
 	@$(COMMANDS) | grep -v '^bench-'
-	@printf '%-17s %s\n' \
+	@printf '%-19s %s\n' \
 		test-SUITE "one suite of tests: 'make help-test' names them" \
 		bench-NAME "one benchmark: 'make help-bench' names them"
 

@@ -106,7 +106,7 @@ def draw_panel(panel, x, y, width, top):
         y += 20
     left, scale = x + LABELS, (width - LABELS - NUMBERS) / top
     bottom = y + len(panel.rows) * (len(panel.series) * BAR + GAP)
-    step = next(s for s in (0.5, 1, 2, 5, 10, 20, 50) if top / s <= 7)
+    step = next(s for s in (0.5, 1, 2, 5, 10, 20, 50, 100, 1000) if top / s <= 7)
     tick = 0
     while tick <= top:
         at = left + tick * scale
@@ -180,7 +180,7 @@ def draw(path, title, panels, caption, columns=2):
             WIDTH - 1, y - 1),
         text(MARGIN, 30, title, "title"),
         text(MARGIN, 49, "PostgreSQL's time divided by fmsort's: higher is "
-             "better; the dashed line is PostgreSQL's sort", "muted"),
+             "better; the dashed line is as fast as PostgreSQL", "muted"),
     ]
     with open(path, "w", encoding="utf-8") as file:
         file.write("\n".join(head + out + ["</svg>"]) + "\n")
@@ -199,31 +199,28 @@ def read(path):
                 facts.setdefault(name.strip(), value.strip())
             else:
                 lines.append(text_line)
-    rows = list(csv.DictReader(lines))
-    first = next(iter(rows[0]))
     for row in csv.reader(lines):
         if row[0] == "environment":
             name, value = [v for v in row[1:] if v][:2]
             facts.setdefault(name, value)
-    return facts, [row for row in rows if row[first] != "environment"]
+    return facts, [row for row in csv.DictReader(lines)
+                   if "environment" not in row.values()]
 
 
 def conditions(facts, *sentences):
     """The caption: sentences, and what was measured on."""
-    def known(name, pattern):
-        value = facts.get(name, "")
-        return [pattern % re.split(r",| \(", value)[0]] if value else []
+    def known(name, pattern, phrase="%s"):
+        found = re.match(pattern, facts.get(name, ""))
+        return [phrase % found[1]] if found else []
 
-    memory = re.match(r"[0-9]+", facts.get("memory", ""))
-    cores = re.search(r"[0-9]+(?= cores)|^[0-9]+$",
-                      facts.get("cores", facts.get("processor", "")))
-    parts = (known("fmsort", "fmsort %s") + known("PostgreSQL", "PostgreSQL %s")
-             + known("processor", "%s")
-             + (["%s cores" % cores[0]] if cores else [])
-             + (["%.0f GB of memory" % (int(memory[0]) / 1024)] if memory else [])
-             + (["disk " + facts["disk"]] if "disk" in facts else [])
-             + ["Linux " + facts["kernel"].split("-")[0]] * ("kernel" in facts))
-    return [" ".join(sentences), ", ".join(parts) + "."]
+    parts = (known("fmsort", r"([^ ,]+)", "fmsort %s")
+             + known("PostgreSQL", r"([^ ,]+)", "PostgreSQL %s")
+             + known("processor", r"(.+)") + known("cores", r"(.+)", "%s cores")
+             + ["%.0f GB of memory" % (int(mb) / 1024)
+                for mb in known("memory", r"([0-9]+)")]
+             + known("disk", r"(.+)", "disk %s")
+             + known("kernel", r"([^-]+)", "Linux %s"))
+    return [" ".join(sentences)] + ([", ".join(parts) + "."] if parts else [])
 
 
 def orders(facts):

@@ -296,7 +296,7 @@ invent_device(void)
 		for (d = 0; d < FMS_DEVICE_DEPTHS; d++)
 		{
 			if (shim_below(4) > 0)
-				fms_device_note(&device, "RR",
+				fms_device_note(&device, "random_read",
 								FMS_DEVICE_BLOCK_BYTES(b),
 								FMS_DEVICE_DEPTH(d),
 								1 + shim_below(1000 << b));
