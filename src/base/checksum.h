@@ -4,16 +4,11 @@
  *	  Salt and checksum at the beginning of every unit of a temporary file: a
  *	  block, or a chunk of first keys.
  *
- *	  | CRC | salt | header of the unit | contents | padding |
- *	        |<------------ covered by the CRC -------------->|
- *
  * The merge returns tuples in its input buffer, so wrong bytes from the device
- * would be a wrong answer or a crash.  The CRC detects changed bytes.  The
- * salt detects a unit of another file.  The header (run and number) detects a
- * unit from another place of the same file.
- *
- * The CRC costs about 0.1 s a GB in each direction, so it is optional
- * (fmsort.checksums).  The salt is always checked.
+ * would be a wrong answer or a crash.  The CRC detects changed bytes and costs
+ * about 0.1 s a GB in each direction, so it is optional (fmsort.checksums).
+ * The salt, which is always checked, detects a unit of another file; the
+ * unit's own header (run and number) one from another place of the same file.
  *
  *-------------------------------------------------------------------------
  */
@@ -27,15 +22,13 @@
 
 typedef struct FmsChecksum
 {
-	uint32		crc;			/* CRC32C of the rest of the unit; 0 without
-								 * checksums */
+	uint32		crc;			/* CRC32C of what follows; 0: no checksums */
 	uint32		salt;			/* of the file, which no other file has */
 } FmsChecksum;
 
 StaticAssertDecl(sizeof(FmsChecksum) == 8 && offsetof(FmsChecksum, crc) == 0,
 				 "checksums go to disk: crc covers what follows it");
 
-/* A random salt for a new file. */
 static inline uint32
 fms_checksum_new_salt(void)
 {

@@ -4,11 +4,9 @@
  *	  Reading the clock without paying for it per tuple.
  *
  * A stopwatch times what happens once a block or more rarely.  A sampler
- * divides a measured time between two sides that take turns once a tuple: the
- * owner, whose calls it samples, and the other side, which has the rest.
- *
- *	  other  call  other [call] other  call  other [call] other
- *	  |<--------------------- whole: measured --------------------->|
+ * divides a measured time, the whole, between two sides that take turns once a
+ * tuple: the owner, whose calls it samples, and the other side, which has the
+ * rest.
  *
  * About one call in 64 is timed, at irregular distances, since the input may
  * be periodic.  A sample represents all calls since the last sample.  A sample
@@ -26,10 +24,8 @@
 #include "port/atomics.h"
 #include "portability/instr_time.h"
 
-/* Number of calls before the first sample. */
+/* Number of calls before the first sample, and mean distance of samples. */
 #define FMS_SAMPLER_FIRST		127
-
-/* Mean distance of samples. */
 #define FMS_SAMPLER_REACH		64
 
 /* An interrupted call takes this multiple of a typical one, and of 1 us. */
@@ -74,10 +70,7 @@ fms_clock_since_us(instr_time start)
 	return fms_clock_between_us(start, fms_clock_now());
 }
 
-/*
- * Begins a whole.  known_us: what stopwatches have measured in the owner's
- * calls so far.  The typical call stays as learned.
- */
+/* Begins a whole.  known_us: by stopwatches in the owner's calls so far. */
 static inline void
 fms_sampler_begin(FmsSampler *sampler, double known_us)
 {
@@ -99,10 +92,9 @@ fms_sampler_due(FmsSampler *sampler)
 }
 
 /*
- * A sampled call begins.  The call may be as short as reading the clock takes
- * (20 ns).  So the clock is read twice, and fms_sampler_add() subtracts the
- * difference.  The barrier waits for earlier stores, which would delay the
- * call's own.
+ * A sampled call begins.  It may be as short as reading the clock (20 ns), so
+ * the clock is read twice, and fms_sampler_add() subtracts the difference.
+ * The barrier waits for earlier stores, which would delay the call's own.
  */
 static inline void
 fms_sampler_start(FmsSampler *sampler)
@@ -143,8 +135,7 @@ fms_sampler_add(FmsSampler *sampler, double known_us)
 
 /* The owner's part of whole_us, the time since fms_sampler_begin(). */
 static inline double
-fms_sampler_own_us(const FmsSampler *sampler, double whole_us,
-				   double known_us)
+fms_sampler_own_us(const FmsSampler *sampler, double whole_us, double known_us)
 {
 	double		own_us = sampler->own_us + known_us +
 		(sampler->waiting - sampler->calls_left) * sampler->typical_us;

@@ -57,15 +57,11 @@
 #endif
 
 /* Number of relations in a plan.  Since 18, the list has GROUP BY, too. */
-static inline int
-fms_explain_relations(const ExplainState *es)
-{
 #if PG_VERSION_NUM >= 180000
-	return es->rtable_size;
+#define fms_explain_relations(es)	((es)->rtable_size)
 #else
-	return list_length(es->rtable);
+#define fms_explain_relations(es)	list_length((es)->rtable)
 #endif
-}
 
 /*
  * Sets explain_per_node_hook, which servers before 18 do not have.  Returns
@@ -93,41 +89,29 @@ fms_set_explain_node_hook(explain_per_node_hook_type hook)
 }
 
 /* heap_form_minimal_tuple() has an argument for extra bytes since 18. */
-static inline MinimalTuple
-fms_form_minimal_tuple(TupleDesc desc, Datum *values, bool *nulls)
-{
 #if PG_VERSION_NUM >= 180000
-	return heap_form_minimal_tuple(desc, values, nulls, 0);
+#define fms_form_minimal_tuple(desc, values, nulls) \
+	heap_form_minimal_tuple(desc, values, nulls, 0)
 #else
-	return heap_form_minimal_tuple(desc, values, nulls);
+#define fms_form_minimal_tuple(desc, values, nulls) \
+	heap_form_minimal_tuple(desc, values, nulls)
 #endif
-}
-
-/* After the last column of a descriptor has been set; since 19. */
-static inline void
-fms_finish_tuple_desc(TupleDesc desc)
-{
-#if PG_VERSION_NUM >= 190000
-	TupleDescFinalize(desc);
-#endif
-}
-
-/* ExecInitScanTupleSlot() has an argument for flags since 19. */
-static inline void
-fms_init_scan_slot(EState *estate, ScanState *state, TupleDesc desc,
-				   const TupleTableSlotOps *operations)
-{
-#if PG_VERSION_NUM >= 190000
-	ExecInitScanTupleSlot(estate, state, desc, operations, 0);
-#else
-	ExecInitScanTupleSlot(estate, state, desc, operations);
-#endif
-}
 
 /*
- * Sets the operator family, input type and direction of an ordering operator.
- * Returns false if the operator orders by no index.
+ * Since 19, a descriptor is finished after its last column has been set, and
+ * ExecInitScanTupleSlot() has an argument for flags.
  */
+#if PG_VERSION_NUM >= 190000
+#define fms_finish_tuple_desc(desc)	TupleDescFinalize(desc)
+#define fms_init_scan_slot(estate, state, desc, operations) \
+	ExecInitScanTupleSlot(estate, state, desc, operations, 0)
+#else
+#define fms_finish_tuple_desc(desc)	((void) 0)
+#define fms_init_scan_slot(estate, state, desc, operations) \
+	ExecInitScanTupleSlot(estate, state, desc, operations)
+#endif
+
+/* What an ordering operator is; false if it orders by no index. */
 static inline bool
 fms_ordering_op(Oid operator, Oid *family, Oid *type, bool *descending)
 {
@@ -144,9 +128,8 @@ fms_ordering_op(Oid operator, Oid *family, Oid *type, bool *descending)
 }
 
 /*
- * The provider of a collation, or 0 if there is no such collation.  Sets
- * *collate to its LC_COLLATE, or NULL.  Reads the catalogs, since pg_locale_t
- * differs between versions.
+ * The provider of a collation, or 0, from the catalogs: pg_locale_t differs
+ * between versions.  Sets *collate to its LC_COLLATE, or NULL.
  */
 static inline char
 fms_collation_provider(Oid collation, char **collate)
@@ -218,8 +201,8 @@ fms_collation_is_c(Oid collation)
 }
 
 /*
- * The server's ICU collator of a collation; NULL if the collation is not
- * ICU's.  Since 19 pg_locale_t does not have the provider.
+ * The server's ICU collator, or NULL if the collation is not ICU's.  Since 19
+ * pg_locale_t does not have the provider.
  */
 #ifdef USE_ICU
 static inline struct UCollator *

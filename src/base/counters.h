@@ -5,14 +5,11 @@
  *
  * The floors below observe/ write counters and cannot read them: FmsCounters
  * is an incomplete type there.  observe/counters.h completes it.  The reports
- * (EXPLAIN, fmsort_last_sort(), fmsort_stat, fmsort_progress, the log) loop
- * over the table; explain_method(), why.c, estimate.c and a few others also
- * read counters by name.  A SQL function shows a counter if it has a column of
+ * loop over the table.  A SQL function shows a counter if it has a column of
  * the counter's name.  src/README.md lists what a new counter needs.
  *
  * The counters of a running sort may lie in shared memory, where other
- * processes read them without a lock (observe/progress.c).  Counters that are
- * read together change between fms_counters_begin_change() and _end_change().
+ * processes read them without a lock (observe/progress.c).
  *
  * Times are in nanoseconds.  They fulfil, whatever the machine does:
  *
@@ -89,11 +86,11 @@ typedef enum FmsCompressReason
  */
 #define FMS_COUNTERS(COUNTER) \
 	/* the settings in force */ \
-	COUNTER(STARTED, TIMESTAMP, LAST, NONE, NULL, "started") \
-	COUNTER(WORK_MEM_BYTES, KB, LAST, NONE, NULL, "work_mem_kb") \
+	COUNTER(STARTED, TIMESTAMP, LAST, NONE, NULL, "start_time") \
+	COUNTER(WORK_MEM_BYTES, KB, LAST, NONE, NULL, "work_mem_bytes") \
 	COUNTER(BOUND, IF_KNOWN, LAST, NONE, NULL, "bound") \
 	COUNTER(PRESORTED, YES_NO, LAST, NONE, NULL, "presorted") \
-	COUNTER(TUPLES_EXPECTED, NUMBER, LAST, NONE, NULL, "tuples_expected") \
+	COUNTER(TUPLES_EXPECTED, NUMBER, LAST, NONE, NULL, "tuples_total") \
 	COUNTER(EXPECTED_BYTES, NUMBER, LAST, NONE, NULL, NULL) \
 	COUNTER(SET_BLOCK_BYTES, NUMBER, LAST, NONE, NULL, NULL) \
 	COUNTER(SET_ASSIST_BLOCKS, NUMBER, LAST, NONE, NULL, NULL) \
@@ -103,7 +100,7 @@ typedef enum FmsCompressReason
 	COUNTER(PHASE, PHASE, LAST, NONE, NULL, "phase") \
 	COUNTER(METHOD, METHOD, MAX, METHOD, "Sort Method", "sort_method") \
 	COUNTER(SPACE_BYTES, KB, DERIVED, METHOD, "Sort Space Used", \
-			"sort_space_used_kb") \
+			"sort_space_bytes") \
 	COUNTER(SPACE_TYPE, SPACE_TYPE, DERIVED, METHOD, "Sort Space Type", \
 			"sort_space_type") \
 	/* of presorted input, else 0 */ \
@@ -144,9 +141,9 @@ typedef enum FmsCompressReason
 	COUNTER(MERGE_BLOCKS_DONE, NUMBER, LAST, NONE, NULL, NULL) \
 	/* the least work_mem for one pass, and for a sort in memory */ \
 	COUNTER(ONE_PASS_BYTES, KB_IF_KNOWN, MAX, LOG, "work_mem for One Pass", \
-			"one_pass_work_mem_kb") \
+			"one_pass_work_mem_bytes") \
 	COUNTER(IN_MEMORY_BYTES, KB_IF_KNOWN, MAX, LOG, "work_mem in Memory", \
-			"in_memory_work_mem_kb") \
+			"in_memory_work_mem_bytes") \
 	/* blocks of runs that run formation wrote */ \
 	COUNTER(BLOCKS, NUMBER, SUM, MERGE, "Blocks", "blocks") \
 	COUNTER(BLOCK_BYTES, NUMBER, MAX, MERGE, "Block Size", "block_size") \
@@ -174,13 +171,14 @@ typedef enum FmsCompressReason
 	COUNTER(WRITES, NUMBER, SUM, NONE, NULL, "writes") \
 	/* times; MERGING: all merges, their block orders included */ \
 	COUNTER(FORMATION_NS, NS, SUM, TIMES, "Run Formation Time", \
-			"run_formation_ms") \
-	COUNTER(INPUT_NS, NS, SUM, TIMES, "Input Time", "input_ms") \
+			"run_formation_time") \
+	COUNTER(INPUT_NS, NS, SUM, TIMES, "Input Time", "input_time") \
 	COUNTER(ORDER_NS, NS, SUM, MERGE_TIMES, "Block Order Time", \
-			"block_order_ms") \
+			"block_order_time") \
 	COUNTER(MERGING_NS, NS, SUM, NONE, NULL, NULL) \
-	COUNTER(MERGE_NS, NS, DERIVED, MERGE_TIMES, "Merge Time", "merge_ms") \
-	COUNTER(BLOCKED_NS, NS, SUM, MERGE_TIMES, "Blocked Time", "blocked_ms") \
+	COUNTER(MERGE_NS, NS, DERIVED, MERGE_TIMES, "Merge Time", "merge_time") \
+	COUNTER(BLOCKED_NS, NS, SUM, MERGE_TIMES, "Blocked Time", \
+			"blocked_time") \
 	/* what fmsort_stat adds up; the last three include sorts not ours */ \
 	COUNTER(SORTS, NUMBER, DERIVED, NONE, NULL, "sorts") \
 	COUNTER(SORTS_IN_MEMORY, NUMBER, DERIVED, NONE, NULL, \
@@ -225,7 +223,7 @@ fms_count(FmsCounters *counters, FmsCounter counter, uint64 n)
 	((uint64 *) counters)[1 + counter] += n;
 }
 
-/* Several processes may do that at once, if none does anything else. */
+/* Several processes may do that at once. */
 static inline void
 fms_count_atomically(FmsCounters *counters, FmsCounter counter, uint64 n)
 {
@@ -250,7 +248,7 @@ fms_count_set_us(FmsCounters *counters, FmsCounter counter, double us)
 	fms_count_set(counters, counter, (uint64) (Max(us, 0) * 1000));
 }
 
-/* Sets what is an estimate, which may exceed a bigint. */
+/* Sets an estimate, which may exceed a bigint. */
 static inline void
 fms_count_set_guess(FmsCounters *counters, FmsCounter counter, double guess)
 {
@@ -258,7 +256,7 @@ fms_count_set_guess(FmsCounters *counters, FmsCounter counter, double guess)
 				  (uint64) guess : PG_INT64_MAX);
 }
 
-/* Around a change of several counters; nothing in between may fail. */
+/* Around a change of counters that are read together; it must not fail. */
 static inline void
 fms_counters_begin_change(FmsCounters *counters)
 {

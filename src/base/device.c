@@ -1,10 +1,9 @@
 /*-------------------------------------------------------------------------
  *
  * device.c
- *	  Profile of the device under a sort's temporary files.
+ *	  Arithmetic over the rates that fmsort_calibrate() measured.
  *
- * Pure arithmetic over the rates that fmsort_calibrate() measured.  Users may
- * edit them, so they may be nonsense.
+ * Users may edit the rates, so they may be nonsense.
  *
  *-------------------------------------------------------------------------
  */
@@ -12,20 +11,17 @@
 
 #include "base/device.h"
 
-/* MB/s; no device reaches it. */
+/* MB/s: more than any device has, and of writing to an unknown device. */
 #define RATE_MAX_MB		1e6
+#define USUAL_WRITE_MB	1000.0
 
 /* The fraction of the best rate that counts as the best. */
 #define NEARLY_ALL		0.95
 
-/* MB/s of writing to a device that is not known. */
-#define USUAL_WRITE_MB	1000.0
-
 const char *const fms_pattern_names[FMS_PATTERNS] = {
-	"SR", "RR", "SW", "RW", "append"
+	"sequential_read", "random_read", "sequential_write", "random_write", "append"
 };
 
-/* The i with first << i == value; -1: none. */
 static int
 index_of(int64 value, int64 first, int n)
 {
@@ -64,10 +60,7 @@ fms_device_note(FmsDevice *device, const char *pattern, int64 block_bytes,
 	device->known = true;
 }
 
-/*
- * The best rate with at most that depth: disturbances only slow a measurement
- * down.  A block size that was not measured counts as the next smaller one.
- */
+/* The best rate with at most that depth, of the next smaller known block. */
 double
 fms_device_read_mb(const FmsDevice *device, uint32 block_bytes, uint32 depth)
 {
@@ -138,10 +131,9 @@ fms_device_add_stripe(FmsDevice *device, const FmsDevice *other, int n)
 }
 
 /*
- * The bounds bytes / elapsed <= rate <= bytes / blocked hold whatever else
- * loads the device or the sort.  A write rate outside, or USUAL_WRITE_MB if
- * it is not known, moves to the nearer bound, and the rates of reads move in
- * proportion.
+ * bytes / elapsed <= rate <= bytes / blocked, whatever else loads the device.
+ * A write rate outside, or USUAL_WRITE_MB if it is not known, moves to the
+ * nearer bound, and the rates of reads move in proportion.
  */
 bool
 fms_device_correct(FmsDevice *device, const FmsSeen *seen)

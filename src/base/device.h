@@ -39,10 +39,7 @@ typedef enum FmsPattern
 
 extern const char *const fms_pattern_names[FMS_PATTERNS];
 
-/*
- * Adds the rate mb, MB/s, of the pattern with that name.  Ignores a pattern
- * that sorts do not use, and values that cannot be.
- */
+/* Adds a rate in MB/s, unless sorts do not use the pattern or it cannot be. */
 extern void fms_device_note(FmsDevice *device, const char *pattern,
 							int64 block_bytes, int64 depth, double mb);
 
@@ -54,16 +51,13 @@ extern double fms_device_read_mb(const FmsDevice *device, uint32 block_bytes,
 extern uint32 fms_device_enough_depth(const FmsDevice *device,
 									  uint32 block_bytes);
 
-/*
- * MB/s of writing and reading back in blocks of block_bytes, one after the
- * other; 0: unknown.
- */
+/* MB/s of writing blocks and reading them back; 0: unknown. */
 extern double fms_device_round_trip_mb(const FmsDevice *device,
 									   uint32 block_bytes);
 
 /*
- * Adds another device: stripes lie on it, too, beside the n devices before.
- * As fast as the slowest one, as many times; unknown if one is.
+ * Stripes lie on another device, too, beside the n devices before.  All are as
+ * fast as the slowest one.
  */
 extern void fms_device_add_stripe(FmsDevice *device, const FmsDevice *other,
 								  int n);

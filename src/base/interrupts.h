@@ -5,15 +5,7 @@
  *
  * A loop whose length comes from a user or from the data is cut into
  * stretches.  Each begins with a check and touches at most
- * FMS_INTERRUPT_BYTES of memory, in a few milliseconds at worst:
- *
- *	  for (i = 0; i < count;)
- *	  {
- *		  Size	stop = fms_interrupts_stretch(i, count, sizeof(FmsEntry));
- *
- *		  for (; i < stop; i++)
- *			  ...
- *	  }
+ * FMS_INTERRUPT_BYTES of memory, in a few milliseconds at worst.
  *
  * A check may raise an error and leave the loop's data in any state.  The
  * owner of the memory must be able to free it; a sort in which an error was
@@ -28,13 +20,9 @@
 
 #include "miscadmin.h"
 
-/* Bytes of memory that may be touched between two checks. */
 #define FMS_INTERRUPT_BYTES	((Size) 64 * 1024)
 
-/*
- * Bytes that comparing a record counts for: it misses the caches, and may run
- * a type's comparator.  256 records between two checks.
- */
+/* What a record counts for, which may miss the caches or run a comparator. */
 #define FMS_INTERRUPT_RECORD_BYTES	((Size) 256)
 
 /* The kernel frees pages faster than they are touched: 32 MB at once. */
@@ -43,10 +31,7 @@
 /* Bytes of transfers that are submitted together: 8 MB. */
 #define FMS_INTERRUPT_IO_BYTES	(128 * FMS_INTERRUPT_BYTES)
 
-/*
- * Checks.  Returns the end of the stretch that begins with step `at` of a loop
- * of `count` steps of step_bytes each.
- */
+/* Checks.  The end of the stretch that begins with step `at` of a loop. */
 static inline Size
 fms_interrupts_stretch(Size at, Size count, Size step_bytes)
 {
@@ -55,13 +40,13 @@ fms_interrupts_stretch(Size at, Size count, Size step_bytes)
 }
 
 /*
- * Runs the next statement for i, i + 1, ... count - 1, as the loop above does.
- * The statement must not break out of the loop.
+ * Runs the next statement for i = 0, 1, ... count - 1, each a step of
+ * step_bytes.  The statement must not break out of the loop.
  */
 #define fms_for_interruptible(i, count, step_bytes) \
-	for (Size fms_stop; (i) < (count) && \
+	for (Size i = 0, fms_stop; i < (count) && \
 		 (fms_stop = fms_interrupts_stretch(i, count, step_bytes), true);) \
-		for (; (i) < fms_stop; (i)++)
+		for (; i < fms_stop; i++)
 
 /* Adds bytes to those touched since the last check; checks if it is time. */
 static inline void

@@ -1,8 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * losertree.h
- *	  A tree of losers: the smallest of n heads with log2(n) comparisons a
- *	  step.
+ *	  A tree of losers: the smallest of n heads with log2(n) matches a step.
  *
  * Node 0 holds the winner, every other node the loser of its match.  When the
  * winner's key changes, the path from its leaf to the root is replayed, one
@@ -30,7 +29,7 @@
 
 #include "base/interrupts.h"
 
-/* One number: compilers move a struct of two words to vector registers. */
+/* Not a struct: compilers move one of two words to vector registers. */
 typedef uint128 FmsLoserNode;
 
 typedef struct FmsLoserTree
@@ -44,16 +43,14 @@ typedef FmsLoserNode (*FmsLeafNode) (void *arg, int leaf);
 
 /*
  * Returns the loser of two nodes with the same key bits: a or b, possibly with
- * other key bits from now on (offset_value.h).  Must be a strict total order.
- * The tree's functions take a constant, which the compiler inlines; NULL: the
- * smaller leaf wins.
+ * other key bits from now on (offset_value.h).  A constant, for the compiler
+ * to inline; NULL: the smaller leaf wins.
  */
 typedef FmsLoserNode (*FmsTieLoser) (void *arg, FmsLoserNode a,
 									 FmsLoserNode b);
 
 #define FMS_LOSERTREE_LEAF_BITS 32
 
-/* Makes the node of a leaf. */
 static inline FmsLoserNode
 fms_losertree_node(uint64 key_high, uint32 key_low, int leaf)
 {
@@ -74,7 +71,6 @@ fms_losertree_leaf(FmsLoserNode node)
 	return (int) (uint32) node;
 }
 
-/* Returns the leaf that goes first. */
 static inline int
 fms_losertree_winner(const FmsLoserTree *tree)
 {
@@ -97,7 +93,6 @@ fms_losertree_before(FmsLoserNode a, FmsLoserNode b)
 	return __builtin_sub_overflow(a, b, &difference);
 }
 
-/* Returns the node that goes later. */
 static inline FmsLoserNode
 fms_losertree_later(FmsLoserNode a, FmsLoserNode b)
 {
@@ -144,10 +139,7 @@ fms_losertree_replay(FmsLoserTree *tree, FmsLoserNode changed,
 	tree->nodes[0] = winner;
 }
 
-/*
- * Returns the node that goes next after the winner: the best of those that
- * have lost to it.  There must be two leaves or more.
- */
+/* Returns the node that goes next: the best that has lost to the winner. */
 static pg_attribute_always_inline FmsLoserNode
 fms_losertree_runner_up(const FmsLoserTree *tree, FmsTieLoser tie_loser,
 						void *arg)
@@ -166,23 +158,21 @@ fms_losertree_runner_up(const FmsLoserTree *tree, FmsTieLoser tie_loser,
 }
 
 /*
- * Builds the tree of leaves 0 .. nleaves-1 in nodes[nleaves].  Each leaf
- * climbs until it meets an empty node and waits there for its opponent.
- * Checks for interrupts before each, as a match may run a type's comparator.
+ * Builds the tree in nodes[nleaves].  Each leaf climbs until it meets an empty
+ * node and waits there for its opponent.  A match may run a comparator.
  */
 static pg_attribute_always_inline void
 fms_losertree_build(FmsLoserTree *tree, FmsLoserNode *nodes, int nleaves,
 					FmsLeafNode node_of, FmsTieLoser tie_loser, void *arg)
 {
 	const FmsLoserNode empty = ~(FmsLoserNode) 0;
-	int			leaf;
 
 	tree->nodes = nodes;
 	tree->nleaves = nleaves;
-	for (leaf = 0; leaf < nleaves; leaf++)
+	for (int leaf = 0; leaf < nleaves; leaf++)
 		nodes[leaf] = empty;
 
-	for (leaf = 0; leaf < nleaves; leaf++)
+	for (int leaf = 0; leaf < nleaves; leaf++)
 	{
 		FmsLoserNode winner;
 		unsigned	node;

@@ -43,7 +43,6 @@ typedef enum FmsIoChoice
 	FMS_IO_METHODS(FMS_ENUM_MEMBER)
 } FmsIoChoice;
 
-/* The names of the settings' values. */
 static inline const char *
 fms_mode_name(FmsModeChoice mode)
 {
@@ -74,7 +73,7 @@ typedef enum FmsCompressChoice
 	FMS_COMPRESS_OFF
 } FmsCompressChoice;
 
-/* Sizes in bytes, and a number of blocks, that the settings allow. */
+/* What the settings allow, in bytes, and in blocks. */
 #define FMS_BLOCK_QUANTUM_BYTES		512
 #define FMS_BLOCK_MIN_BYTES			512
 #define FMS_BLOCK_MAX_BYTES			(4 * 1024 * 1024)

@@ -3,9 +3,8 @@
  * shared_files.h
  *	  The temporary files that the participants of a parallel sort share.
  *
- * The files are in a set of the server's, which deletes them when the last
- * process has left it.  A participant creates its own files, and the leader
- * opens those of the others when these are complete.
+ * The server deletes the set when the last process has left it.  The leader
+ * opens the others' files when these are complete.
  *
  *-------------------------------------------------------------------------
  */
@@ -19,7 +18,6 @@
 /* The participant that merges. */
 #define FMS_LEADER			0
 
-/* One participant's files. */
 typedef struct FmsSharedFiles
 {
 	FileSet    *set;

@@ -22,8 +22,8 @@ fms_refuse_version(void)
 }
 
 /*
- * Raises an error if a function was defined by another version of the
- * extension, with another number of columns.
+ * Raises an error if another version of the extension has defined a function
+ * with another number of columns.
  */
 static inline void
 fms_require_columns(TupleDesc desc, int ncolumns)

@@ -6,13 +6,9 @@
  * ExecSetTupleBound() passes the number of tuples that a Limit needs to the
  * nodes below, but it knows only the server's own sort nodes.  When a query
  * has started, this file therefore walks down from each Limit as the server
- * does, and tells the FMSort nodes which Limit is above them:
- *
- *	  Limit -> Result, SubqueryScan without a condition, Append,
- *			   MergeAppend, FMSort Merge, Gather, GatherMerge -> ... -> FMSort
- *
- * The node reads the Limit when it loads: then the Limit has computed its
- * count with the parameters of this execution.
+ * does, and tells the FMSort nodes which Limit is above them.  The node reads
+ * the Limit when it loads: then the Limit has computed its count with the
+ * parameters of this execution.
  *
  * A parallel worker has no Limit.  The leader sends it the bound, and the
  * server passes it on as the number of tuples to run the query for.  A worker
@@ -28,16 +24,12 @@
 #include "executor/sort_node.h"
 #include "shards/shards.h"
 
-/*
- * Sets the bound of the sorts whose tuples are all among those that the
- * node `planstate` returns.
- */
+/* Sets the bound of the sorts all of whose tuples the node may return. */
 static void
 pass_on(PlanState *planstate, LimitState *limit, uint64 tuples)
 {
 	PlanState **children = NULL;
 	int			n = 0;
-	int			i;
 
 	if (planstate == NULL)
 		return;
@@ -72,7 +64,7 @@ pass_on(PlanState *planstate, LimitState *limit, uint64 tuples)
 		default:
 			break;
 	}
-	for (i = 0; i < n; i++)
+	for (int i = 0; i < n; i++)
 		pass_on(children[i], limit, tuples);
 }
 

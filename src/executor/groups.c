@@ -12,9 +12,8 @@
  *	                     at_least: the group ends where a changes
  *
  * Each sort has a fixed cost, so small groups are put together until there are
- * enough tuples.  The sort compares all columns, so it may get any number of
- * groups.  Equality is that of the ordering operators' families, as in the
- * server's Incremental Sort; nulls are equal to each other.
+ * enough tuples.  Equality is that of the ordering operators' families, as in
+ * the server's Incremental Sort; nulls are equal to each other.
  *
  *-------------------------------------------------------------------------
  */
@@ -42,9 +41,8 @@ fms_groups_create(PlanState *parent, TupleDesc desc, const FmsKeySpec *spec,
 {
 	FmsGroups  *groups = palloc0(sizeof(FmsGroups));
 	Oid		   *equal = palloc(presorted * sizeof(Oid));
-	int			i;
 
-	for (i = 0; i < presorted; i++)
+	for (int i = 0; i < presorted; i++)
 	{
 		equal[i] = get_equality_op_for_ordering_op(spec->operators[i], NULL);
 		if (!OidIsValid(equal[i]))

@@ -3,24 +3,19 @@
  * node.c
  *	  The FMSort node at run time.
  *
- *	  first call		child's tuples -> FmsSort (a group of them, if the
- *						input is presorted)
- *	  every call		next tuple of FmsSort
- *
- * The slot that is returned points into the sort's memory, which stays
+ * The first call puts the child's tuples into an FmsSort; every call returns
+ * its next tuple.  The slot points into the sort's memory, which stays
  * unchanged until the next call, or has the value of an only column.
  *
  * Presorted input (Incremental Sort) is sorted group by group (groups.c) with
  * one FmsSort.  The node adds up the counters of all groups.
  *
  * Parallel workers sort their own input, and report their counters in shared
- * memory.  The server gives shared memory only to parallel-aware nodes, so an
- * FMSort below a Gather is parallel-aware: EXPLAIN calls it "Parallel Custom
- * Scan".
+ * memory.  The server gives that only to parallel-aware nodes, so EXPLAIN
+ * calls an FMSort below a Gather "Parallel Custom Scan".
  *
  * Begin does nothing expensive: EvalPlanQual begins nodes that never run.  The
- * sort's memory context is a child of the query's, and its reset callbacks
- * clean up (spill.c), so errors need no handling here.
+ * sort's reset callbacks clean up after errors (spill.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -37,13 +32,10 @@
 #include "observe/reports.h"
 #include "sort/sort.h"
 
-/*
- * Tuples of a group of presorted input, at least: a sort of fewer costs more
- * than comparing them with the presorted columns of the next group.
- */
+/* Tuples of a group of presorted input, at least: each sort has a price. */
 #define GROUP_MIN_TUPLES	32
 
-/* What is asked of the sort, and not of its child. */
+/* Asked of the sort, and not of its child. */
 #define FLAGS_OF_SORTS \
 	(EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK)
 
@@ -81,10 +73,7 @@ typedef struct FmsSortState
 	FmsWorkers *reported;		/* leader: copy of it, or NULL */
 } FmsSortState;
 
-/*
- * The row type of the node's target list: its child's, unless their columns
- * have other names.
- */
+/* The child's row type, unless the target list has other names. */
 static TupleDesc
 result_type(TupleDesc child, List *targetlist)
 {
@@ -112,9 +101,8 @@ begin_node(CustomScanState *css, EState *estate, int eflags)
 	TupleDesc	desc;
 
 	plan->scan.plan.targetlist = state->targetlist;
-	state->presorted = fms_plan_read(plan, &state->spec);
+	state->presorted = fms_plan_read(plan, &state->spec, &state->bound);
 	state->eflags = eflags & FLAGS_OF_SORTS;
-	state->bound = fms_plan_take_bound(&state->spec);
 	outerPlanState(css) = ExecInitNode(outerPlan(plan), estate,
 									   eflags & ~FLAGS_OF_SORTS);
 	if (fms_runs_are_below(outerPlanState(css)))
@@ -122,9 +110,8 @@ begin_node(CustomScanState *css, EState *estate, int eflags)
 	desc = ExecGetResultType(outerPlanState(css));
 
 	/*
-	 * The slot holds minimal tuples, or the value of an only column, which
-	 * may be a word.  Nothing is projected, so parents see that slot: the
-	 * child's tuples have the constants of the target list, too.
+	 * The slot has minimal tuples, or the value of an only column, which may
+	 * be a word.  Nothing is projected, so parents see that slot.
 	 */
 	operations = desc->natts == 1 && TupleDescAttr(desc, 0)->attbyval ?
 		&TTSOpsVirtual : &TTSOpsMinimalTuple;
@@ -144,7 +131,7 @@ begin_node(CustomScanState *css, EState *estate, int eflags)
 
 /* ---- counters ---- */
 
-/* Sets *counters to those of all groups so far, of a node that has started. */
+/* Sets *counters to those of all groups so far. */
 static void
 count_node(const FmsSortState *state, FmsCounters *counters)
 {
@@ -213,8 +200,7 @@ fms_node_skip(PlanState *planstate, uint64 rows)
 /*
  * Passes over the rows of an OFFSET and counts them for the Limit, which does
  * nothing else with them: it is in LIMIT_RESCAN from when it has computed its
- * offset, without an error, until it has its first row.  A node in between may
- * evaluate functions for each row; this node does not.
+ * offset until it has its first row.
  */
 static void
 skip_offset(FmsSortState *state)
@@ -331,14 +317,6 @@ load(FmsSortState *state)
 	report(state);
 }
 
-/* The group has been read; its counters are kept. */
-static void
-finish_group(FmsSortState *state)
-{
-	count_node(state, &state->earlier);
-	state->loaded = false;
-}
-
 /* No more of the sort's tuples are wanted: publishes its counters. */
 static void
 finish_sort(FmsSortState *state)
@@ -353,7 +331,7 @@ finish_sort(FmsSortState *state)
 	{
 		fms_last_sort_remember(&counters);
 		fms_stat_add(&counters);
-		fms_slow_log(&counters, fms_settings_log_min_duration());
+		fms_slow_log(&counters, fms_settings_log_min_duration_ms);
 	}
 	memset(&state->earlier, 0, sizeof(state->earlier));
 	state->started = false;
@@ -364,7 +342,7 @@ finish_sort(FmsSortState *state)
 
 /* ---- running ---- */
 
-/* Stores the sort's tuple; of an only by-value column the value. */
+/* Stores the tuple; of an only by-value column the value. */
 static inline TupleTableSlot *
 store_tuple(TupleTableSlot *slot, MinimalTuple tuple)
 {
@@ -402,7 +380,9 @@ exec_node(CustomScanState *css)
 		ExecClearTuple(slot);
 		if (state->input_done)
 			return slot;
-		finish_group(state);
+		/* the group has been read; its counters are kept */
+		count_node(state, &state->earlier);
+		state->loaded = false;
 	}
 }
 
@@ -463,10 +443,9 @@ static void
 end_node(CustomScanState *css)
 {
 	FmsSortState *state = (FmsSortState *) css;
-	int			i;
 
 	finish_sort(state);
-	for (i = 0; state->reported && i < state->reported->nworkers; i++)
+	for (int i = 0; state->reported && i < state->reported->nworkers; i++)
 	{
 		if (fms_counters_performed(&state->reported->counters[i]))
 			fms_last_sort_remember(&state->reported->counters[i]);
@@ -514,9 +493,8 @@ join_shared(CustomScanState *css, shm_toc *toc, void *memory)
 }
 
 /*
- * A worker reports for the last time; the leader copies the reports, since the
- * shared memory goes next.  A cursor may call this several times, and before
- * the end.
+ * The leader copies the reports, since the shared memory goes next.  A cursor
+ * may call this several times, and before the end.
  */
 static void
 shutdown_node(CustomScanState *css)
@@ -580,10 +558,7 @@ fms_node_create_state(CustomScan *plan)
 
 	state->css.methods = &exec_methods;
 
-	/*
-	 * Of a target list, the executor would make a projection and two slots
-	 * that the node does not use.  begin_node() puts it back.
-	 */
+	/* the executor would make a projection of it; begin_node() puts it back */
 	state->targetlist = plan->scan.plan.targetlist;
 	plan->scan.plan.targetlist = NIL;
 	return (Node *) state;

@@ -3,26 +3,23 @@
  * parallel_paths.c
  *	  Parallel sorts for the planner, at the cost that they have here.
  *
- * The planner charges parallel_tuple_cost for each row of a Gather Merge,
- * which takes it from a worker through a queue.  An FMSort takes the rows from
- * the workers' files (sort/share.c), so this cost is too high, and the planner
- * hardly ever sorts large results in parallel.  After each step of planning
- * that sorts, this file therefore offers a second path for each one that sorts
- * in one process:
+ * The planner charges parallel_tuple_cost for each row of a Gather Merge.  An
+ * FMSort takes the rows from the workers' files (sort/share.c), so with this
+ * cost the planner hardly ever sorts large results in parallel.  After each
+ * step of planning that sorts, this file therefore offers a second path for
+ * each one that sorts in one process:
  *
  *	  WindowAgg					WindowAgg'
  *	    Sort					  Gather Merge, without parallel_tuple_cost
  *	      Seq Scan		  ==>	    Sort
  *								      Parallel Seq Scan
  *
- * The nodes above the Sort are copied.  They see the same rows, columns and
- * order, so the copies differ in costs only: by the same amount as the Gather
- * Merge from the Sort.
+ * The nodes above the Sort are copied, and differ in costs only: by the same
+ * amount as the Gather Merge from the Sort.
  *
- * The plan is one that the server could have made, and right without fmsort;
- * the executor makes an FMSort of it when it starts (replace.c).  Not offered:
- * Sorts below a merge join, as joins call no hook once their paths are there,
- * and steps for which the planner has preferred hashing.
+ * The plan is one that the server could have made, and right without fmsort.
+ * Not offered: Sorts below a merge join, as joins call no hook once their
+ * paths are there, and steps for which the planner has preferred hashing.
  *
  *-------------------------------------------------------------------------
  */
@@ -36,15 +33,12 @@
 #include "executor/settings.h"
 #include "executor/sort_node.h"
 
-/*
- * cost_gather_merge() charges this times parallel_tuple_cost for a row: more
- * than a Gather, since it may have to wait for a certain worker.
- */
+/* cost_gather_merge() charges this times parallel_tuple_cost for a row. */
 #define QUEUE_FACTOR	1.05
 
 /*
- * The size of a node that keeps its input's rows in order, and where it points
- * to its input; 0 and NULL for other nodes.
+ * The size of a node that keeps its input's rows in order, and its link to the
+ * input; 0 and NULL for other nodes.
  */
 static Size
 ordered_node(Path *path, Path ***input)
@@ -140,7 +134,7 @@ fms_add_parallel_paths(PlannerInfo *root, UpperRelationKind stage,
 			 stage != UPPERREL_DISTINCT)
 		return;
 	if (!enable_gathermerge || fms_settings_mode() == FMS_MODE_OFF ||
-		!fms_settings_parallel())
+		!fms_settings_parallel)
 		return;
 	foreach(cell, output->pathlist)
 	{

@@ -9,19 +9,17 @@
  *
  * The node has the Sort's costs, parameters and node id, and its child as
  * lefttree, so code that walks plans treats it like the Sort.  It returns the
- * child's tuples as they are: its target list is the Sort's, which refers to
- * the child's columns.  custom_private has a copy of the Sort with its keys
- * alone, as a node that the server copies and sends to parallel workers.
+ * child's tuples as they are.  custom_private has the Sort's keys as a node
+ * that the server copies and sends to parallel workers.
  *
- * Unique and Group want one row of each group of equal rows.  So do, or k of
- * them, a run condition row_number(), rank() or dense_rank() <= k of the top
- * WindowAgg, which reads rows beyond it, but does not return them.  It must
- * have no other window function, which might count these rows, and evaluate
- * nothing volatile for them.
+ * Unique and Group want one row of each group of equal rows.  A run condition
+ * row_number(), rank() or dense_rank() <= k of the top WindowAgg wants k.
+ * That node must have no other window function, which might count rows beyond,
+ * and evaluate nothing volatile for them.
  *
- * Likewise a CustomScan "FMSort Merge" in place of a Merge Append: lefttree is
- * its first child, to which the target list refers; custom_plans are the
- * others, and custom_private is the Merge Append without its children.
+ * Likewise a CustomScan "FMSort Merge" replaces a Merge Append: lefttree is
+ * its first child, to which the target list refers, custom_plans are the
+ * others, custom_private is the Merge Append without its children.
  *
  *-------------------------------------------------------------------------
  */
@@ -40,9 +38,8 @@
 #include "shards/shards.h"
 
 /*
- * Number of the format of custom_private, and of the meaning of FmsCounters: a
- * parallel worker may have loaded another version of the library than the
- * session that planned.
+ * Of the format of custom_private and the meaning of FmsCounters: a parallel
+ * worker may have loaded another library than the session that planned.
  */
 #ifndef FMS_PLAN_VERSION
 #define FMS_PLAN_VERSION	4
@@ -71,7 +68,6 @@ fms_plan_register(void)
 	RegisterCustomScanMethods(&merge_methods);
 }
 
-/* A node in the place of `plan`, above `child`. */
 static CustomScan *
 node_in_place(const Plan *plan, Plan *child, const CustomScanMethods *methods)
 {
@@ -84,7 +80,7 @@ node_in_place(const Plan *plan, Plan *child, const CustomScanMethods *methods)
 	return node;
 }
 
-/* A copy of the Sort that has only its keys. */
+/* A copy of the Sort with its keys alone. */
 static Sort *
 keys_of(const Sort *sort)
 {
@@ -99,8 +95,8 @@ keys_of(const Sort *sort)
 }
 
 /*
- * Does the type compare as its equality operator does?  Under a collation with
- * different texts that are equal, pattern operators and citext do not.
+ * Does the type compare as its equality operator does?  Where different texts
+ * can be equal, pattern operators and citext do not.
  */
 static bool
 compares_like_equality(Oid order, Oid collation)
@@ -186,7 +182,7 @@ limit_of(const Plan *parent, const Sort *sort)
 	FmsGroupLimit limit = {.counts = FMS_GROUP_ROWS,.wanted = 1};
 	bool		found = false;
 
-	if (parent == NULL || !fms_settings_group_filter())
+	if (parent == NULL || !fms_settings_group_filter)
 		return (FmsGroupLimit) {0};
 	if (IsA(parent, Unique))
 	{
@@ -260,20 +256,7 @@ gather_from(const GatherMerge *merge, Plan *child)
 	return &gather->plan;
 }
 
-/*
- * Rows of all participants, of which each is expected to get sort_rows: the
- * leader does less, the more workers it has to attend to (costsize.c).
- */
-static double
-rows_of_all(double sort_rows, int nworkers)
-{
-	double		leader = 1 - 0.3 * nworkers;
-
-	return sort_rows *
-		(nworkers + (parallel_leader_participation ? Max(leader, 0) : 0));
-}
-
-/* Does the list return the child's columns, all of them and in order? */
+/* Does the list return all columns of the child in order? */
 static bool
 is_pass_through(const List *tlist, const List *child_tlist)
 {
@@ -315,15 +298,15 @@ fms_plan_from_gather_merge(const GatherMerge *merge, Plan *child,
 
 	merging.plan = merge->plan;
 	merging.plan.plan_node_id = (*next_node_id)++;
-	merging.plan.plan_rows = rows_of_all(sort->plan.plan_rows,
-										 merge->num_workers);
+	if (!passes_through)
+	{
+		merging.plan.targetlist = sort->plan.targetlist;
+		merging.plan.initPlan = NIL;
+	}
+	node = fms_plan_from_sort(&merging, gather_from(merge, runs), parent,
+							  false);
 	if (passes_through)
-		return fms_plan_from_sort(&merging, gather_from(merge, runs), parent,
-								  false);
-
-	merging.plan.targetlist = sort->plan.targetlist;
-	merging.plan.initPlan = NIL;
-	node = fms_plan_from_sort(&merging, gather_from(merge, runs), NULL, false);
+		return node;
 	projection = makeNode(Result);
 	projection->plan = merge->plan;
 	projection->plan.type = T_Result;
@@ -361,7 +344,7 @@ fms_plan_report_version(void)
 }
 
 int
-fms_plan_read(const CustomScan *plan, FmsKeySpec *spec)
+fms_plan_read(const CustomScan *plan, FmsKeySpec *spec, uint64 *bound)
 {
 	const List *version = linitial(plan->custom_private);
 	const Sort *keys;
@@ -379,15 +362,13 @@ fms_plan_read(const CustomScan *plan, FmsKeySpec *spec)
 	spec->limit.columns = lthird_int(version);
 	spec->limit.wanted = lfourth_int(version);
 	spec->tuples = plan->scan.plan.plan_rows;
+	*bound = 0;
+	/* all rows are one group: the limit is a bound */
+	if (spec->limit.counts == FMS_GROUP_ROWS && spec->limit.columns == 0)
+	{
+		spec->limit.counts = FMS_GROUP_ALL;
+		*bound = spec->limit.wanted;
+	}
 	return IsA(keys, IncrementalSort) ?
 		((const IncrementalSort *) keys)->nPresortedCols : 0;
-}
-
-uint64
-fms_plan_take_bound(FmsKeySpec *spec)
-{
-	if (spec->limit.counts != FMS_GROUP_ROWS || spec->limit.columns > 0)
-		return 0;
-	spec->limit.counts = FMS_GROUP_ALL;
-	return spec->limit.wanted;
 }

@@ -16,12 +16,10 @@
  *	        Seq Scan  <---------------+
  *	      Index Scan  <------------+
  *
- * A Merge Append over foreign scans may become an FMSort Merge node (shards/).
  *
- * Two kinds of Sorts are not replaced, but counted (fmsort_stat).  Agg itself
- * runs the Sorts of later grouping sets.  Another extension may search the
- * children of its node for Sort nodes.  The local join plan of a ForeignScan
- * is not changed either.
+ * Two kinds of Sorts are not replaced, but counted (fmsort_stat): those of
+ * later grouping sets, which Agg runs itself, and those below a node of
+ * another extension, which may search its children for Sort nodes.
  *
  *-------------------------------------------------------------------------
  */
@@ -37,7 +35,6 @@
 #include "observe/reports.h"
 #include "shards/shards.h"
 
-/* Number of the plan's Sorts. */
 typedef struct FmsSorts
 {
 	int			replaced;		/* and Merge Appends */
@@ -109,15 +106,14 @@ is_sort(const Plan *plan)
 }
 
 /*
- * Do workers sort, and one process merges?  What groups of presorted input
- * could gain is their early rows, so an Incremental Sort stays below its
- * Gather Merge.
+ * Do workers sort, and one process merges?  An Incremental Sort stays below
+ * its Gather Merge: its groups return early.
  */
 static bool
 is_parallel_sort(const Plan *plan, FmsAncestry above)
 {
 	return IsA(plan, GatherMerge) && IsA(plan->lefttree, Sort) &&
-		!above.below_extension && fms_settings_parallel();
+		!above.below_extension && fms_settings_parallel;
 }
 
 /* Number of later grouping sets, which Agg sorts itself. */
@@ -135,7 +131,6 @@ chain_sorts(const Agg *agg)
 	return sorts;
 }
 
-/* A list of the plans with their Sorts replaced. */
 static List *
 replaced_list(const List *plans, FmsAncestry above)
 {
@@ -164,7 +159,7 @@ listed_children(Plan *plan)
 	}
 }
 
-/* The plan with its Sorts replaced: itself, if there are none. */
+/* The plan with its Sorts replaced; itself, if there are none. */
 static Plan *
 replaced(Plan *plan, FmsAncestry above)
 {
@@ -241,23 +236,11 @@ replaced(Plan *plan, FmsAncestry above)
 	return result;
 }
 
-/* An empty context of ours, for the plan of the next statement with a Sort. */
-static MemoryContext
-empty_context(void)
-{
-	if (spare_context == NULL)
-		spare_context = AllocSetContextCreate(TopMemoryContext, "fmsort plan",
-											  ALLOCSET_SMALL_SIZES);
-	/* an error may have left something */
-	MemoryContextReset(spare_context);
-	return spare_context;
-}
-
 MemoryContext
 fms_replace_sorts(QueryDesc *query, int eflags)
 {
-	MemoryContext context = empty_context();
-	MemoryContext caller = MemoryContextSwitchTo(context);
+	MemoryContext caller = CurrentMemoryContext;
+	MemoryContext context;
 	PlannedStmt *statement = query->plannedstmt;
 	FmsSorts	sorts = {.next_node_id = FIRST_NODE_ID};
 	FmsAncestry top = {
@@ -265,11 +248,19 @@ fms_replace_sorts(QueryDesc *query, int eflags)
 		.eflags = eflags,
 		.sorts = &sorts
 	};
-	Plan	   *tree = replaced(statement->planTree, top);
+	Plan	   *tree;
+	List	   *subplans;
 
+	if (spare_context == NULL)
+		spare_context = AllocSetContextCreate(TopMemoryContext, "fmsort plan",
+											  ALLOCSET_SMALL_SIZES);
+	context = spare_context;
+	/* an error may have left something */
+	MemoryContextReset(context);
+	MemoryContextSwitchTo(context);
+	tree = replaced(statement->planTree, top);
 	/* cells may be NULL: subplans that turned out not to be needed */
-	List	   *subplans = replaced_list(statement->subplans, top);
-
+	subplans = replaced_list(statement->subplans, top);
 	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0)
 		fms_stat_sorts_left(sorts.left, sorts.left_to_extensions);
 	if (sorts.replaced > 0)

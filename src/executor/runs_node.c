@@ -8,9 +8,8 @@
  *	      FMSort Runs			child's tuples -> FmsSort, returns no row
  *	        Parallel Seq Scan
  *
- * In the leader, the node puts its tuples into the sort of the FMSort above
- * the Gather.  In a worker, it has a sort of its own, which it hands over
- * (sort/share.c).
+ * In the leader, the tuples go into the sort of the FMSort above.  In a
+ * worker, they go into a sort of its own, which it hands over (sort/share.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -36,7 +35,7 @@ typedef struct FmsRunsState
 
 	FmsSort    *sort;			/* leader: where its tuples go */
 	FmsCounters *counters;		/* that sort's */
-	int			nworkers;		/* planned; -1: not known yet */
+	int			nworkers;		/* planned, once there are parts */
 	FmsCounters *parts;			/* what the leader, and then each worker, has
 								 * counted last; NULL: nothing yet */
 	dsm_handle	handle;			/* DSM_HANDLE_INVALID: no worker takes part */
@@ -49,10 +48,9 @@ begin_runs(CustomScanState *css, EState *estate, int eflags)
 	FmsRunsState *state = (FmsRunsState *) css;
 	CustomScan *plan = (CustomScan *) css->ss.ps.plan;
 
-	(void) fms_plan_read(plan, &state->spec);
-	/* the leader's, which the share has */
-	(void) fms_plan_take_bound(&state->spec);
-	state->nworkers = -1;
+	uint64		bound;			/* not used: the share has the leader's */
+
+	(void) fms_plan_read(plan, &state->spec, &bound);
 	outerPlanState(css) = ExecInitNode(outerPlan(plan), estate, eflags);
 }
 
@@ -129,13 +127,6 @@ fms_runs_are_below(const PlanState *gather)
 		fms_plan_forms_runs(outerPlan(gather->plan));
 }
 
-/* How many workers shall start?  0: the plan has none, or must not now. */
-static int
-workers_to_start(const FmsRunsState *state)
-{
-	return state->css.ss.ps.state->es_use_parallel_mode ? state->nworkers : 0;
-}
-
 void
 fms_runs_begin(PlanState *gather, FmsSort *sort, FmsCounters *counters)
 {
@@ -145,7 +136,8 @@ fms_runs_begin(PlanState *gather, FmsSort *sort, FmsCounters *counters)
 
 	state->sort = sort;
 	state->counters = counters;
-	if (state->nworkers < 0)
+	state->handle = DSM_HANDLE_INVALID;
+	if (state->parts == NULL)
 	{
 		state->nworkers = plan->num_workers;
 		state->parts =
@@ -153,9 +145,10 @@ fms_runs_begin(PlanState *gather, FmsSort *sort, FmsCounters *counters)
 							   (1 + plan->num_workers) * sizeof(FmsCounters));
 	}
 	memset(state->parts, 0, (1 + state->nworkers) * sizeof(FmsCounters));
-	state->handle = workers_to_start(state) == 0 ? DSM_HANDLE_INVALID :
-		fms_sort_share(sort, fms_progress_is_shared(counters) ?
-					   counters : NULL);
+	if (gather->state->es_use_parallel_mode && state->nworkers > 0)
+		state->handle = fms_sort_share(sort,
+									   fms_progress_is_shared(counters) ?
+									   counters : NULL);
 	/* a Gather that has divided its input cannot go on without workers */
 	if (state->handle == DSM_HANDLE_INVALID && state->divided)
 		ereport(ERROR,
@@ -171,14 +164,13 @@ void
 fms_runs_end(PlanState *gather)
 {
 	FmsRunsState *state = (FmsRunsState *) outerPlanState(gather);
-	int			i;
 
 	if (state->handle == DSM_HANDLE_INVALID)
 		return;
-	for (i = 0; i < state->nworkers; i++)
+	for (int i = 0; i < state->nworkers; i++)
 		state->parts[1 + i] = *fms_sort_adopt(state->sort, i);
 	fms_counters_begin_change(state->counters);
-	for (i = 0; i < state->nworkers; i++)
+	for (int i = 0; i < state->nworkers; i++)
 		fms_counters_add_part(state->counters, &state->parts[1 + i]);
 	fms_count_set(state->counters, FMS_COUNT_WORKERS_TUPLES, 0);
 	fms_counters_end_change(state->counters);

@@ -5,8 +5,7 @@
  *
  * Any user may set them, since none lets a session exceed work_mem or
  * temp_file_limit.  Only a superuser may set what goes to the server log and
- * what only a developer needs.  Lower folders do not read settings: a sort
- * gets a snapshot (options.h).
+ * what only a developer needs.
  *
  *-------------------------------------------------------------------------
  */
@@ -19,19 +18,12 @@
 
 #include "executor/settings.h"
 
-static int	mode_setting = FMS_MODE_FMSORT;
-static int	assist_blocks_setting = 0;
-static int	block_size_setting = 0;
-static int	io_method_setting = FMS_IO_AUTO;
-static int	direct_io_setting = FMS_DIRECT_AUTO;
-static int	compression_setting = FMS_COMPRESS_AUTO;
-static bool checksums_setting = false;
-static bool parallel_setting = true;
-static bool materialize_setting = false;
-static bool cutoff_setting = true;
-static bool skip_setting = true;
-static bool group_filter_setting = true;
-static int	log_min_duration_setting = -1;
+/* What a sort's snapshot has; the server keeps enums and sizes as int. */
+static FmsOptions current = {.cutoff = true,.skips = true};
+
+bool		fms_settings_parallel = true;
+bool		fms_settings_group_filter = true;
+int			fms_settings_log_min_duration_ms = -1;
 
 #define SETTING_VALUE(choice, name)	{name, choice, false},
 
@@ -47,7 +39,7 @@ static const struct config_enum_entry io_method_values[] = {
 	{NULL, 0, false}
 };
 
-/* For both of the settings that are automatic, on or off. */
+/* Both FmsDirectChoice and FmsCompressChoice. */
 static const struct config_enum_entry switch_values[] = {
 	{"auto", FMS_DIRECT_AUTO, false},
 	{"on", FMS_DIRECT_ON, false},
@@ -71,151 +63,108 @@ check_block_size(int *value, void **extra, GucSource source)
 {
 	int			below = *value - *value % FMS_BLOCK_QUANTUM_BYTES;
 
-	if (*value != below)
-	{
-		GUC_check_errdetail("fmsort.block_size must be 0 (automatic) or a multiple of %d bytes from %d to %d.",
-							FMS_BLOCK_QUANTUM_BYTES, FMS_BLOCK_MIN_BYTES,
-							FMS_BLOCK_MAX_BYTES);
-		if (below < FMS_BLOCK_MIN_BYTES)
-			GUC_check_errhint("The nearest valid size is %d.",
-							  FMS_BLOCK_MIN_BYTES);
-		else
-			GUC_check_errhint("The nearest valid sizes are %d and %d.",
-							  below, below + FMS_BLOCK_QUANTUM_BYTES);
-		return false;
-	}
-	return true;
+	if (*value == below)
+		return true;
+	GUC_check_errdetail("\"fmsort.block_size\" must be 0 or a multiple of %d bytes between %d and %d.",
+						FMS_BLOCK_QUANTUM_BYTES, FMS_BLOCK_MIN_BYTES,
+						FMS_BLOCK_MAX_BYTES);
+	if (below < FMS_BLOCK_MIN_BYTES)
+		GUC_check_errhint("The nearest valid size is %d.",
+						  FMS_BLOCK_MIN_BYTES);
+	else
+		GUC_check_errhint("The nearest valid sizes are %d and %d.",
+						  below, below + FMS_BLOCK_QUANTUM_BYTES);
+	return false;
+}
+
+static void
+define_debug(const char *name, const char *description, bool *setting)
+{
+	DefineCustomBoolVariable(name, description, NULL, setting, *setting,
+							 PGC_SUSET, GUC_NOT_IN_SAMPLE | GUC_EXPLAIN,
+							 NULL, NULL, NULL);
 }
 
 void
 fms_settings_define(void)
 {
 	DefineCustomEnumVariable("fmsort.mode",
-							 "How sorts that do not fit into work_mem are merged.",
-							 "\"fmsort\" reads blocks ahead in the exact order in which they are needed, \"double_buffering\" reads one block ahead per run, \"traditional\" reads none ahead; \"single_block\", \"multi_block\" and \"flash\" are there to compare with; \"off\" uses PostgreSQL's own sort.",
-							 &mode_setting, FMS_MODE_FMSORT, mode_values,
-							 PGC_USERSET, GUC_EXPLAIN,
-							 NULL, NULL, NULL);
+							 "Selects how sorts that do not fit into work_mem are merged.",
+							 "\"fmsort\" reads blocks ahead in the order in which the merge needs them, \"off\" uses PostgreSQL's own sort; the other values exist for comparison.",
+							 (int *) &current.mode, FMS_MODE_FMSORT,
+							 mode_values,
+							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomIntVariable("fmsort.assist_blocks",
-							"Number of assist blocks: how many blocks a merge reads at once.",
+							"Sets the number of blocks that a merge reads at once.",
 							"0 chooses automatically.",
-							&assist_blocks_setting, 0, 0,
+							(int *) &current.assist_blocks, 0, 0,
 							FMS_ASSIST_MAX_BLOCKS,
-							PGC_USERSET, GUC_EXPLAIN,
-							NULL, NULL, NULL);
+							PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomIntVariable("fmsort.block_size",
-							"Size of the blocks that sorted runs are written and read in.",
+							"Sets the size of the blocks of sorted runs.",
 							"A multiple of 512 bytes; 0 chooses automatically.",
-							&block_size_setting, 0, 0, FMS_BLOCK_MAX_BYTES,
+							(int *) &current.block_bytes, 0, 0,
+							FMS_BLOCK_MAX_BYTES,
 							PGC_USERSET, GUC_EXPLAIN | GUC_UNIT_BYTE,
 							check_block_size, NULL, NULL);
 	DefineCustomEnumVariable("fmsort.io_method",
-							 "How sorts read and write temporary files.",
-							 "\"auto\" uses io_uring where the kernel offers it, else synchronous I/O.",
-							 &io_method_setting, FMS_IO_AUTO,
+							 "Selects the method for I/O on temporary files of sorts.",
+							 "\"auto\" uses io_uring if the kernel offers it, else synchronous I/O.",
+							 (int *) &current.io_method, FMS_IO_AUTO,
 							 io_method_values,
-							 PGC_USERSET, GUC_EXPLAIN,
-							 NULL, NULL, NULL);
+							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomEnumVariable("fmsort.direct_io",
-							 "Whether sorts bypass the page cache.",
-							 "\"auto\" goes by the size of the spill, the free memory and the speed of the device; \"on\" raises an error where the file system does not allow it.",
-							 &direct_io_setting, FMS_DIRECT_AUTO,
+							 "Sets whether sorts bypass the page cache.",
+							 "\"auto\" decides by the size of the spill, the free memory and the speed of the device; \"on\" raises an error if the file system refuses direct I/O.",
+							 (int *) &current.direct_io, FMS_DIRECT_AUTO,
 							 switch_values,
-							 PGC_USERSET, GUC_EXPLAIN,
-							 NULL, NULL, NULL);
+							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomEnumVariable("fmsort.compression",
-							 "Whether sorts compress what they write to disk.",
-							 "\"auto\" does where the device is slow and the spill is not expected to stay in memory.",
-							 &compression_setting, FMS_COMPRESS_AUTO,
+							 "Sets whether sorts compress their temporary files.",
+							 "\"auto\" compresses if the device is slow and the spill is not expected to stay in memory.",
+							 (int *) &current.compression, FMS_COMPRESS_AUTO,
 							 switch_values,
-							 PGC_USERSET, GUC_EXPLAIN,
-							 NULL, NULL, NULL);
+							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomBoolVariable("fmsort.checksums",
-							 "Whether the blocks that sorts write carry checksums.",
-							 "Bytes that storage has changed are an error then. That a block is the one asked for is checked in any case.",
-							 &checksums_setting, false,
-							 PGC_USERSET, GUC_EXPLAIN,
-							 NULL, NULL, NULL);
+							 "Enables checksums in temporary files of sorts.",
+							 "A block whose bytes have changed raises an error.",
+							 &current.checksums, false,
+							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomBoolVariable("fmsort.parallel",
-							 "Whether a sort in parallel workers is merged in the leader.",
-							 "The workers then write sorted runs to temporary files, which the leader merges. Otherwise each worker sorts, and Gather Merge gets its rows one by one.",
-							 &parallel_setting, true,
-							 PGC_USERSET, GUC_EXPLAIN,
-							 NULL, NULL, NULL);
+							 "Enables parallel sorts whose runs are merged by the leader.",
+							 "If disabled, each worker sorts, and Gather Merge merges the workers' rows.",
+							 &fms_settings_parallel, true,
+							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomIntVariable("fmsort.log_min_duration",
-							"Sorts that take longer than this are logged, each in one line.",
-							"A sort's own time counts, without its input's and its parent's. 0 logs all sorts, -1 none.",
-							&log_min_duration_setting, -1, -1, INT_MAX,
-							PGC_SUSET, GUC_UNIT_MS,
-							NULL, NULL, NULL);
-	DefineCustomBoolVariable("fmsort.debug_cutoff",
-							 "Whether sorts that spill refuse rows beyond a LIMIT.",
-							 "\"off\" is there to compare with.",
-							 &cutoff_setting, true,
-							 PGC_SUSET, GUC_NOT_IN_SAMPLE | GUC_EXPLAIN,
-							 NULL, NULL, NULL);
-	DefineCustomBoolVariable("fmsort.debug_group_filter",
-							 "Whether sorts drop rows of a group that their parent does not want.",
-							 "\"off\" is there to compare with.",
-							 &group_filter_setting, true,
-							 PGC_SUSET, GUC_NOT_IN_SAMPLE | GUC_EXPLAIN,
-							 NULL, NULL, NULL);
-	DefineCustomBoolVariable("fmsort.debug_materialize",
-							 "Whether sorts that spill write their result to disk before they return it.",
-							 "It doubles what they write and read: for comparison only.",
-							 &materialize_setting, false,
-							 PGC_SUSET, GUC_NOT_IN_SAMPLE | GUC_EXPLAIN,
-							 NULL, NULL, NULL);
-	DefineCustomBoolVariable("fmsort.debug_skip",
-							 "Whether sorts pass over the rows of an OFFSET or a MOVE.",
-							 "\"off\" is there to compare with.",
-							 &skip_setting, true,
-							 PGC_SUSET, GUC_NOT_IN_SAMPLE | GUC_EXPLAIN,
-							 NULL, NULL, NULL);
+							"Sets the minimum execution time above which sorts will be logged.",
+							"The time excludes the sort's input and the nodes above it. -1 disables logging, 0 logs all sorts.",
+							&fms_settings_log_min_duration_ms, -1, -1, INT_MAX,
+							PGC_SUSET, GUC_UNIT_MS, NULL, NULL, NULL);
+	define_debug("fmsort.debug_cutoff",
+				 "Enables refusing rows beyond a LIMIT in sorts that spill.",
+				 &current.cutoff);
+	define_debug("fmsort.debug_group_filter",
+				 "Enables dropping rows of a group that the node above does not want.",
+				 &fms_settings_group_filter);
+	define_debug("fmsort.debug_materialize",
+				 "Writes a sort's result to disk before it is returned.",
+				 &current.materialize);
+	define_debug("fmsort.debug_skip",
+				 "Enables passing over the rows of an OFFSET or a MOVE.",
+				 &current.skips);
 	MarkGUCPrefixReserved("fmsort");
 }
 
 FmsModeChoice
 fms_settings_mode(void)
 {
-	return mode_setting;
-}
-
-bool
-fms_settings_parallel(void)
-{
-	return parallel_setting;
-}
-
-bool
-fms_settings_group_filter(void)
-{
-	return group_filter_setting;
-}
-
-int
-fms_settings_log_min_duration(void)
-{
-	return log_min_duration_setting;
+	return current.mode;
 }
 
 void
 fms_settings_snapshot(FmsOptions *options, double expected_bytes)
 {
-	options->mode = mode_setting;
-	options->io_method = io_method_setting;
-	options->direct_io = direct_io_setting;
-	options->compression = compression_setting;
-	options->checksums = checksums_setting;
-	options->materialize = materialize_setting;
-	options->cutoff = cutoff_setting;
-	options->skips = skip_setting;
-	options->assist_blocks = assist_blocks_setting;
-	options->block_bytes = block_size_setting;
+	*options = current;
 	options->memory_bytes = (Size) work_mem * 1024;
 	options->expected_bytes = expected_bytes;
-	options->device = NULL;
-	options->workers = 0;
-	options->agreed_block_bytes = 0;
-	options->files = NULL;
 }

@@ -18,19 +18,12 @@ extern void fms_settings_define(void);
 /* fmsort.mode, which may be FMS_MODE_OFF. */
 extern FmsModeChoice fms_settings_mode(void);
 
-/* fmsort.parallel. */
-extern bool fms_settings_parallel(void);
+/* fmsort.parallel, .debug_group_filter, .log_min_duration (-1: off) */
+extern bool fms_settings_parallel;
+extern bool fms_settings_group_filter;
+extern int	fms_settings_log_min_duration_ms;
 
-/* fmsort.debug_group_filter */
-extern bool fms_settings_group_filter(void);
-
-/* fmsort.log_min_duration in milliseconds, or -1: off. */
-extern int	fms_settings_log_min_duration(void);
-
-/*
- * Copies the settings and work_mem.  expected_bytes: the planner's estimate of
- * the sort's input, or 0.
- */
+/* Copies the settings and work_mem.  expected_bytes: of the input, or 0. */
 extern void fms_settings_snapshot(FmsOptions *options, double expected_bytes);
 
 #endif							/* FMS_SETTINGS_H */

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * sort_node.h
- *	  The FMSort node: in plans, at run time, and what its files share.
+ *	  The FMSort nodes: in plans, at run time, and what their files share.
  *
  *-------------------------------------------------------------------------
  */
@@ -26,27 +26,22 @@
 /* ---- replace.c: which Sorts become FMSort nodes ---- */
 
 /*
- * Gives a query that has not started a plan with FMSort nodes.  It shares
- * parts of the old plan, which is not written to.  eflags: the executor's.
- * Returns the plan's memory context, a child of the current one, which the
- * caller hands to the query; NULL if no Sort was replaced.
+ * Gives a query that has not started a plan with FMSort nodes, which shares
+ * parts of the old one.  eflags: the executor's.  Returns the plan's memory
+ * context, a child of the current one, or NULL if no Sort was replaced.
  */
 extern MemoryContext fms_replace_sorts(QueryDesc *query, int eflags);
 
 /*
- * Why a Sort at or in this node of a running query stays PostgreSQL's: a
- * phrase, or NULL if there is no such Sort.  ancestors: the plan nodes above,
- * the nearest first.
+ * Why a Sort at or in this node stays PostgreSQL's: a phrase, or NULL if there
+ * is no such Sort.  ancestors: the plan nodes above, the nearest first.
  */
 extern const char *fms_replace_why_not(const PlanState *planstate,
 									   const List *ancestors);
 
 /* ---- parallel_paths.c: parallel sorts for the planner ---- */
 
-/*
- * For create_upper_paths_hook: adds parallel paths to the output of that step
- * of planning.
- */
+/* For create_upper_paths_hook: adds parallel paths to that step's output. */
 extern void fms_add_parallel_paths(PlannerInfo *root, UpperRelationKind stage,
 								   RelOptInfo *output);
 
@@ -56,60 +51,45 @@ extern void fms_add_parallel_paths(PlannerInfo *root, UpperRelationKind stage,
 extern void fms_plan_register(void);
 
 /*
- * A node that does what a Sort or Incremental Sort would do above `child`.
- * It shares the Sort's lists.  parent: whose rows the sort's become, or NULL.
- * below_gather: parallel workers may run it, and report what they did.
+ * A node that does what a Sort or Incremental Sort would do above `child`, and
+ * shares its lists.  parent: whose rows the sort's become, or NULL.
+ * below_gather: parallel workers may run it.
  */
 extern Plan *fms_plan_from_sort(const Sort *sort, Plan *child,
 								const Plan *parent, bool below_gather);
 
 /*
- * What does a Gather Merge's work above a Sort of `child`: the FMSort, above a
- * Gather of nodes that form runs.  parent: as above.  Takes ids for new nodes
- * from *next_node_id.
+ * Does a Gather Merge's work above a Sort of `child`: an FMSort above a Gather
+ * of nodes that form runs.  Takes ids for new nodes from *next_node_id.
  */
 extern Plan *fms_plan_from_gather_merge(const GatherMerge *merge, Plan *child,
-										const Plan *parent,
-										int *next_node_id);
+										const Plan *parent, int *next_node_id);
 
-/*
- * An FMSort Merge node (shards/) that does what a Merge Append would do above
- * these children.  It shares the Merge Append's lists.
- */
+/* An FMSort Merge node (shards/) that does what a Merge Append would do. */
 extern Plan *fms_plan_from_merge_append(const MergeAppend *merge,
 										List *children);
 
-/* Is it an FMSort node? */
+/* Is it an FMSort node?  Does it form the runs of an FMSort above? */
 extern bool fms_plan_is_ours(const Plan *plan);
-
-/* Does it form the runs of an FMSort above? */
 extern bool fms_plan_forms_runs(const Plan *plan);
 
 /*
- * Sets *spec to the node's sort keys, which belong to the plan.  Returns the
- * number of leading columns that the input is in order of.  Raises an error if
- * another version of the library made the plan.
+ * Sets *spec to the node's sort keys, which belong to the plan, and *bound to
+ * the number of rows wanted (0: all).  Returns the number of leading columns
+ * that the input is in order of.  Raises an error if another version of the
+ * library made the plan.
  */
-extern int	fms_plan_read(const CustomScan *plan, FmsKeySpec *spec);
-
-/*
- * If the first rows of all are wanted, of one group, returns their number and
- * takes the limit out of *spec: a bound does it.  Else returns 0.
- */
-extern uint64 fms_plan_take_bound(FmsKeySpec *spec);
+extern int	fms_plan_read(const CustomScan *plan, FmsKeySpec *spec,
+						  uint64 *bound);
 
 /* Raises the error of fms_plan_read(). */
 extern void fms_plan_report_version(void) __attribute__((noreturn));
 
 /* ---- node.c: the node at run time ---- */
 
-/* Makes the state of a node that is about to begin. */
 extern Node *fms_node_create_state(CustomScan *plan);
 
-/*
- * No more tuples will be asked for than this LIMIT needs when the first one
- * is, or, if limit is NULL, than `tuples` (0: all).
- */
+/* No more tuples are asked for than `limit`, if any, or `tuples` (0: all). */
 extern void fms_node_set_bound(PlanState *planstate, LimitState *limit,
 							   uint64 tuples);
 
@@ -118,7 +98,6 @@ extern uint64 fms_node_skip(PlanState *planstate, uint64 rows);
 
 /* ---- runs_node.c: what the participants of a parallel sort run ---- */
 
-/* Makes the state of a node that is about to begin. */
 extern Node *fms_runs_create_state(CustomScan *plan);
 
 /* Is it a Gather of nodes that form runs? */
@@ -127,12 +106,11 @@ extern bool fms_runs_are_below(const PlanState *gather);
 /*
  * In the leader, before the Gather is asked: it shall form runs for the sort,
  * which has these counters.  Without shared memory for that, the Gather will
- * start no worker.
+ * start no worker.  When the Gather has ended, fms_runs_end() adds what the
+ * workers have left to the sort.
  */
 extern void fms_runs_begin(PlanState *gather, FmsSort *sort,
 						   FmsCounters *counters);
-
-/* The Gather has ended: adds what the workers have left to the sort. */
 extern void fms_runs_end(PlanState *gather);
 
 /* ---- bound.c: how the bound of a LIMIT reaches the sorts below it ---- */
@@ -147,23 +125,20 @@ extern void fms_bound_set(QueryDesc *query, uint64 tuples);
 
 typedef struct FmsGroups FmsGroups;
 
-/*
- * For input that is in order of the first `presorted` columns of the sort.
- * Lives in the current context, its slots in the query of `parent`.
- */
+/* For input that is in order of the first `presorted` columns of the sort. */
 extern FmsGroups *fms_groups_create(PlanState *parent, TupleDesc desc,
 									const FmsKeySpec *spec, int presorted);
 
 /* The input starts again. */
 extern void fms_groups_restart(FmsGroups *groups);
 
-/* Begins the next group, of `at_least` tuples or more. */
+/*
+ * Begins the next group, of `at_least` tuples or more.  fms_groups_next()
+ * returns its next tuple, which is empty or NULL after the last one; then
+ * fms_groups_follow() is true if another group follows.
+ */
 extern void fms_groups_begin(FmsGroups *groups, uint64 at_least);
-
-/* The group's next tuple; empty or NULL after its last one. */
 extern TupleTableSlot *fms_groups_next(FmsGroups *groups, PlanState *input);
-
-/* After that: true if another group follows. */
 extern bool fms_groups_follow(const FmsGroups *groups);
 
 #endif							/* FMS_SORT_NODE_H */

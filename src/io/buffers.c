@@ -8,9 +8,8 @@
  * write to memory of another owner.
  *
  * A direct transfer passes a list of physical memory ranges to the device: one
- * for a huge page, but 32 for 128 kB of small pages.  Virtual drives serve
- * huge pages two to three times as fast.  So a buffer for direct transfers is
- * rounded up to whole huge pages.  Behind each buffer a page describes it:
+ * for a huge page, but 32 for 128 kB of small pages.  So a buffer for direct
+ * transfers is whole huge pages.  Behind each buffer a page describes it:
  *
  *	  huge page     huge page     page
  *	  |[block][block][block][ - ]|[FmsMapping]|

@@ -4,12 +4,7 @@
  *	  Mappings that begin where a huge page can.
  *
  * A huge page begins at a multiple of its size.  mmap() aligns to pages only,
- * so more is mapped than needed, and the ends are unmapped:
- *
- *	  |.......|<-------- bytes -------->|......|
- *	          ^ a multiple of FMS_HUGE_PAGE_BYTES
- *
- * On systems with huge pages of another size the alignment has no effect.
+ * so more is mapped than needed, and the ends are unmapped.
  *
  *-------------------------------------------------------------------------
  */
@@ -26,7 +21,6 @@
 /* Size of a huge page on x86-64, and on arm64 with pages of 4 kB. */
 #define FMS_HUGE_PAGE_BYTES ((Size) 2 * 1024 * 1024)
 
-/* Bytes, rounded up to whole pages. */
 static inline Size
 fms_whole_pages(Size bytes)
 {
@@ -36,9 +30,8 @@ fms_whole_pages(Size bytes)
 }
 
 /*
- * Maps whole pages of that many bytes, private and zeroed, with that
- * protection; from FMS_HUGE_PAGE_BYTES on, where a huge page can begin.
- * Returns MAP_FAILED if there is no memory.
+ * Maps whole pages of that many bytes, private and zeroed; from
+ * FMS_HUGE_PAGE_BYTES on, where a huge page can begin.  MAP_FAILED: no memory.
  */
 static inline char *
 fms_huge_page_map(Size bytes, int protection)
@@ -59,8 +52,8 @@ fms_huge_page_map(Size bytes, int protection)
 }
 
 /*
- * Frees the pages of a part of a mapping, which begins with a page.  The
- * addresses stay mapped.  Frees in steps, with checks for interrupts.
+ * Frees the pages of a part of a mapping, whose addresses stay mapped, in
+ * steps with checks for interrupts.
  */
 static inline void
 fms_huge_page_empty(char *part, Size bytes)

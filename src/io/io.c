@@ -3,11 +3,10 @@
  * io.c
  *	  Channels: choosing a method, submitting, waiting, closing.
  *
- * A channel guarantees that a buffer exists as long as the kernel may write to
- * it.  So fms_io_close() drains the channel before it frees the buffers.  The
- * sort calls it when it ends or, after an error, the reset callback of the
- * sort's memory context does, whichever comes first.  Files may be closed
- * before or after, since the kernel holds the file of a submitted request.
+ * A buffer exists as long as the kernel may write to it: fms_io_close() drains
+ * the channel before it frees the buffers.  The sort calls it when it ends or,
+ * after an error, the reset callback of the sort's memory context does.  Files
+ * may be closed before, since the kernel holds those of submitted requests.
  *
  *-------------------------------------------------------------------------
  */
@@ -71,28 +70,22 @@ fms_io_open(FmsIo *io, FmsIoChoice choice)
 				 errhint("Sorts work, and read through the page cache. Set fmsort.io_method to \"sync\" to silence this message.")));
 }
 
-/* Waits for all requests.  Returns false if the method is broken. */
-static bool
-drain(FmsIo *io)
-{
-	while (io->in_flight > 0)
-	{
-		int			error = io->method->wait();
-
-		if (error != 0 && error != -EINTR)
-			return false;
-	}
-	return true;
-}
-
 void
 fms_io_close(FmsIo *io)
 {
+	bool		works = true;
+
 	if (io->method == NULL)
 		return;
 
 	HOLD_INTERRUPTS();
-	fms_io_unmap_all(io, drain(io));
+	while (works && io->in_flight > 0)
+	{
+		int			error = io->method->wait();
+
+		works = error == 0 || error == -EINTR;
+	}
+	fms_io_unmap_all(io, works);
 	/* requests that were not drained are given up */
 	io->in_flight = 0;
 	if (io->method->close)
@@ -119,9 +112,7 @@ begin(FmsIo *io, FmsIoRequest *request)
 void
 fms_io_submit(FmsIo *io, FmsIoRequest **requests, int n)
 {
-	int			i;
-
-	for (i = 0; i < n; i++)
+	for (int i = 0; i < n; i++)
 		begin(io, requests[i]);
 	io->method->submit(requests, n);
 }

@@ -3,8 +3,7 @@
  * io.h
  *	  Asynchronous reads and writes, and the buffers for them.
  *
- * A channel (FmsIo) belongs to one sort.  It maps aligned buffers, submits
- * requests in batches and waits for them.  A method (FmsIoMethod) carries the
+ * A channel (FmsIo) belongs to one sort.  A method (FmsIoMethod) carries its
  * requests out: io_uring.c, or io_sync.c, the reference implementation.
  *
  *	  IDLE --submit--> IN_FLIGHT --kernel--> DONE --(caller)--> IDLE
@@ -12,11 +11,6 @@
  *
  * A method without asynchronous reads only announces a read through the page
  * cache: the kernel begins to read, and the caller finishes the request.
- *
- *	  io.c			channels: opening, closing, submitting, waiting
- *	  request.c		requests: carrying out, completing
- *	  buffers.c		buffers: mappings and huge pages
- *	  io_direct.c	the alignment that direct transfers need
  *
  * This folder knows file descriptors, but no files and no block format.
  *
@@ -50,10 +44,7 @@ typedef enum FmsIoState
 typedef struct FmsIo FmsIo;
 typedef struct FmsIoRequest FmsIoRequest;
 
-/*
- * One transfer.  Its owner keeps the request until the channel is closed, or
- * at least while it is in flight.
- */
+/* One transfer.  Its owner keeps it at least while it is in flight. */
 struct FmsIoRequest
 {
 	/* what to do: set before submitting */
@@ -78,7 +69,7 @@ struct FmsIoRequest
 								 * flight */
 };
 
-/* Number of operations of a request: system calls, or entries of a ring. */
+/* Number of a request's operations: system calls, or entries of a ring. */
 static inline uint32
 fms_io_operations(const FmsIoRequest *request)
 {
@@ -97,9 +88,8 @@ fms_io_operation_bytes(const FmsIoRequest *request, uint32 at_bytes)
 }
 
 /*
- * Number of transfers to submit in one system call if `depth` of them are kept
- * in flight.  A transfer that waits to be submitted leaves the device idle,
- * but a deep queue has enough others.
+ * Number of transfers to submit in one system call if `depth` are in flight.
+ * One that waits leaves the device idle, but a deep queue has enough others.
  */
 static inline uint32
 fms_io_batch(uint32 depth)
@@ -109,8 +99,8 @@ fms_io_batch(uint32 depth)
 
 /*
  * A way to carry out requests.  No function raises an error or checks for
- * interrupts: errors are results, which the waiter reports.  A method that
- * completes every request in submit() needs no other function.
+ * interrupts.  A method that completes every request in submit() needs no
+ * other function.
  */
 typedef struct FmsIoMethod
 {
@@ -122,8 +112,8 @@ typedef struct FmsIoMethod
 	int			(*open) (void);
 
 	/*
-	 * Starts n requests and calls fms_io_complete() once for each of them, now
-	 * or later; also for those that could not be started.  Or announces it.
+	 * Starts n requests.  Announces each, or completes it once, now or later,
+	 * also if it could not be started.
 	 */
 	void		(*submit) (FmsIoRequest **requests, int n);
 
@@ -131,9 +121,8 @@ typedef struct FmsIoMethod
 	void		(*poll) (void);
 
 	/*
-	 * Waits until a request of this process has finished, and completes it.
-	 * 0, or -EINTR if a signal came first; any other error means that no
-	 * request will ever be completed.
+	 * Waits until a request of this process has finished, and completes it: 0,
+	 * or -EINTR if a signal came first; else no request will be completed.
 	 */
 	int			(*wait) (void);
 
@@ -162,31 +151,22 @@ extern void fms_io_share(FmsIoShared *memory, bool is_new);
 /* ---- channels: io.c ---- */
 
 /*
- * Opens a channel in the caller's memory.  If io_uring is not available,
- * FMS_IO_AUTO falls back to synchronous I/O and logs that once a server, or
- * once a session without shared memory; FMS_IO_URING raises an error.
+ * Opens a channel.  If io_uring is not available, FMS_IO_AUTO falls back to
+ * synchronous I/O and logs that once a server, or once a session without
+ * shared memory; FMS_IO_URING raises an error.
  */
 extern void fms_io_open(FmsIo *io, FmsIoChoice choice);
 
-/*
- * Drains the channel and frees its buffers.  Raises no error, may be called
- * twice and in any state, so error paths call it.
- */
+/* Drains the channel and frees its buffers; in any state, without an error. */
 extern void fms_io_close(FmsIo *io);
 
-/*
- * Starts n requests, of any files.  Descriptors may be closed or reused when
- * this returns.
- */
+/* Starts n requests.  Their descriptors may be closed afterwards. */
 extern void fms_io_submit(FmsIo *io, FmsIoRequest **requests, int n);
 
-/* Carries the request out now, without the method; it is DONE afterwards. */
+/* Carries the request out now, without the method: it is DONE then. */
 extern void fms_io_carry_out(FmsIo *io, FmsIoRequest *request);
 
-/*
- * Finishes an announced request if the page cache has all of it.  Its
- * descriptor must be set again.
- */
+/* Finishes an announced request, with an open file, if the cache has it. */
 extern void fms_io_finish_cached(FmsIo *io, FmsIoRequest *request);
 
 /* Completes the requests that have finished, without blocking. */
@@ -194,42 +174,32 @@ extern void fms_io_poll(FmsIo *io);
 
 /*
  * Waits until some request has finished.  Returns false if a signal came
- * first: the caller then checks for interrupts.  Raises an error if the method
- * cannot deliver completions any more.
+ * first.  Raises an error if the method delivers no completions any more.
  */
 extern bool fms_io_wait(FmsIo *io);
 
 /* ---- buffers: buffers.c ---- */
 
 /*
- * Maps a zeroed buffer, aligned to pages.  direct: transfers may bypass the
- * page cache, so a buffer of 256 kB or more is rounded up to whole huge pages.
- * A sort has at most two of these at once: the input buffer and the write
- * buffers.  Raises an error if there is no memory.
+ * Maps a zeroed buffer, aligned to pages.  direct: a buffer of 256 kB or more
+ * is rounded up to whole huge pages.  A sort has at most two of these at once:
+ * the input buffer and the write buffers.
  */
 extern char *fms_io_map(FmsIo *io, Size bytes, bool direct);
 
 /* Waits until the channel has nothing in flight, and unmaps the buffer. */
 extern void fms_io_unmap(FmsIo *io, char *buffer);
 
-/*
- * Frees all buffers when the channel closes.  If the channel could not be
- * drained, their addresses stay reserved.
- */
+/* Frees all buffers; if the channel was not drained, keeps the addresses. */
 extern void fms_io_unmap_all(FmsIo *io, bool drained);
 
 /* ---- requests: request.c ---- */
 
-/*
- * Carries the request out now, without channel or method.  Returns bytes
- * moved, or -errno; the request's state stays as it is.
- */
+/* Carries the request out, whose state stays: bytes moved, or -errno. */
 extern int	fms_io_transfer(const FmsIoRequest *request);
 
-/* For methods: completes the request. */
+/* For methods: completes the request, or announces it to the kernel. */
 extern void fms_io_complete(FmsIoRequest *request, int result);
-
-/* For methods: has the kernel read ahead, and makes the request ANNOUNCED. */
 extern void fms_io_announce(FmsIoRequest *request);
 
 /* Can the request be read without waiting?  Then it has been. */
@@ -239,9 +209,8 @@ extern bool fms_io_transfer_cached(const FmsIoRequest *request);
 
 /*
  * Returns the alignment in bytes of offset, length and memory that direct
- * transfers of the file need, at most FMS_IO_ALIGN_BYTES.  0: the file has no
- * direct I/O with that alignment; errno says why.  fd is open with O_DIRECT;
- * the page at page_offset_bytes has been written.
+ * transfers of the file need, at most FMS_IO_ALIGN_BYTES.  0: there is none;
+ * errno says why.  fd is open with O_DIRECT; the page has been written.
  */
 extern uint32 fms_io_direct_alignment(int fd, uint64 page_offset_bytes);
 

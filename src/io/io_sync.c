@@ -16,9 +16,7 @@
 static void
 sync_submit(FmsIoRequest **requests, int n)
 {
-	int			i;
-
-	for (i = 0; i < n; i++)
+	for (int i = 0; i < n; i++)
 	{
 		if (requests[i]->cached && !requests[i]->is_write)
 			fms_io_announce(requests[i]);

@@ -4,15 +4,10 @@
  *	  The asynchronous I/O method: Linux io_uring.
  *
  * A process has one ring, from its first spilling sort to the end of its last
- * one.  Its sorts share the ring: a sort that waits completes the others'
- * requests, too.
- *
- *	  sort A --+                               +--> request->state
- *	  sort B --+--> submission queue --> kernel --> completion queue
+ * one.  Its sorts share it: a sort that waits completes the others' requests.
  *
  * The ring has SINGLE_ISSUER and DEFER_TASKRUN where the kernel knows them
- * (6.1), so completions are processed when the merge asks and do not interrupt
- * it.  SQPOLL would occupy a core, IOPOLL needs polled queues.
+ * (6.1), so completions do not interrupt the merge.
  *
  * If the kernel refuses a submission, its requests fail with ECANCELED and the
  * ring takes no others: an entry left in the submission queue must not be
@@ -56,9 +51,8 @@ ring_init(void)
 		0
 	};
 	int			error = -ENOSYS;
-	int			i;
 
-	for (i = 0; i < (int) lengthof(wishes); i++)
+	for (int i = 0; i < (int) lengthof(wishes); i++)
 	{
 		struct io_uring_params params;
 
@@ -168,7 +162,6 @@ complete_operation(FmsIoRequest *request, int result)
 		fms_io_complete(request, request->result);
 }
 
-/* Takes the completions that have arrived. */
 static void
 reap(void)
 {
@@ -237,58 +230,44 @@ push(void)
 		cancel_entries();
 }
 
-/* Gets an entry of the submission queue; NULL: the ring takes no more. */
-static struct io_uring_sqe *
-get_entry(void)
-{
-	if (ring_error == 0 && io_uring_sq_space_left(&ring) == 0)
-		push();
-	return ring_error == 0 ? io_uring_get_sqe(&ring) : NULL;
-}
-
-/* Prepares the entry of the operation at that offset in the request. */
+/* Queues the operation at that offset in the request. */
 static void
-prepare(struct io_uring_sqe *sqe, FmsIoRequest *request, uint32 at)
+queue_operation(FmsIoRequest *request, uint32 at)
 {
-	int			fd = request->fd;
 	char	   *buffer = request->buffer + at;
 	uint32		bytes = fms_io_operation_bytes(request, at);
 	uint64		offset = request->offset_bytes + at;
+	struct io_uring_sqe *sqe;
 
-	if (request->is_write)
-		io_uring_prep_write(sqe, fd, buffer, bytes, offset);
-	else
-		io_uring_prep_read(sqe, fd, buffer, bytes, offset);
-	io_uring_sqe_set_data(sqe, request);
-}
-
-/* Queues the operations of a request. */
-static void
-queue(FmsIoRequest *request)
-{
-	uint32		bytes = request->length_bytes;
-	uint32		at;
-
-	request->result = 0;
-	request->operations_left = fms_io_operations(request);
-	for (at = 0; at < bytes; at += fms_io_operation_bytes(request, at))
+	if (ring_error == 0 && io_uring_sq_space_left(&ring) == 0)
+		push();
+	if (ring_error != 0)
 	{
-		struct io_uring_sqe *sqe = get_entry();
-
-		if (sqe)
-			prepare(sqe, request, at);
-		else
-			complete_operation(request, -ECANCELED);
+		complete_operation(request, -ECANCELED);
+		return;
 	}
+	sqe = io_uring_get_sqe(&ring);
+	if (request->is_write)
+		io_uring_prep_write(sqe, request->fd, buffer, bytes, offset);
+	else
+		io_uring_prep_read(sqe, request->fd, buffer, bytes, offset);
+	io_uring_sqe_set_data(sqe, request);
 }
 
 static void
 uring_submit(FmsIoRequest **requests, int n)
 {
-	int			i;
+	for (int i = 0; i < n; i++)
+	{
+		FmsIoRequest *request = requests[i];
+		uint32		bytes = request->length_bytes;
 
-	for (i = 0; i < n; i++)
-		queue(requests[i]);
+		request->result = 0;
+		request->operations_left = fms_io_operations(request);
+		for (uint32 at = 0; at < bytes;
+			 at += fms_io_operation_bytes(request, at))
+			queue_operation(request, at);
+	}
 	if (ring_error == 0)
 		push();
 }

@@ -1,9 +1,9 @@
 /*-------------------------------------------------------------------------
  *
  * request.c
- *	  Requests: carrying out, completing.
+ *	  Requests: carrying out, completing, the alignment that direct ones need.
  *
- * A request is one operation or several.  Nothing here raises an error.
+ * Nothing here raises an error.
  *
  *-------------------------------------------------------------------------
  */
@@ -13,6 +13,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/options.h"
 #include "io/io.h"
 
 void
@@ -48,7 +49,7 @@ fms_io_transfer_cached(const FmsIoRequest *request)
 }
 
 /*
- * Carries out the operation at that offset in the request.  Bytes moved, or
+ * Carries out the operation at that offset in the request: bytes moved, or
  * -errno.
  */
 static int
@@ -85,4 +86,47 @@ fms_io_transfer(const FmsIoRequest *request)
 		moved += result;
 	}
 	return moved;
+}
+
+/* ---- the alignment of direct transfers ---- */
+
+/* Does a read succeed that is aligned to this and not to more? */
+static bool
+serves(int fd, uint64 page_offset_bytes, uint32 alignment)
+{
+	static char page[FMS_IO_ALIGN_BYTES]
+		pg_attribute_aligned(FMS_IO_ALIGN_BYTES);
+	uint32		at = alignment % FMS_IO_ALIGN_BYTES;
+	ssize_t		got;
+
+	do
+	{
+		got = pread(fd, page + at, alignment,
+					(off_t) (page_offset_bytes + at));
+	} while (got < 0 && errno == EINTR);
+	if (got >= 0 && got != (ssize_t) alignment)
+		errno = EINVAL;
+	return got == (ssize_t) alignment;
+}
+
+/*
+ * open() accepts O_DIRECT, but a transfer that is not aligned to the device's
+ * sectors and the file system's demands fails with EINVAL.  Reads of growing
+ * size find the alignment.  They read a page that has been written, since any
+ * read of a hole succeeds.
+ */
+uint32
+fms_io_direct_alignment(int fd, uint64 page_offset_bytes)
+{
+	uint32		alignment;
+
+	Assert(page_offset_bytes % FMS_IO_ALIGN_BYTES == 0);
+
+	for (alignment = FMS_BLOCK_QUANTUM_BYTES; alignment <= FMS_IO_ALIGN_BYTES;
+		 alignment *= 2)
+	{
+		if (serves(fd, page_offset_bytes, alignment))
+			return alignment;
+	}
+	return 0;
 }

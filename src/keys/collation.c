@@ -3,9 +3,8 @@
  * collation.c
  *	  ICU sort keys: bytes that memcmp() orders as a collation orders texts.
  *
- * Sort keys come from the collator that the server holds for the collation,
- * in UTF-8 databases.  Texts with other providers are compared by the server,
- * which does not trust libc's strxfrm() either.  Some collations limit them:
+ * They come from the server's collator, in UTF-8 databases.  Texts with other
+ * providers are compared by the server.  Some collations limit sort keys:
  *
  *	  alternate shifted, normalization,		only FMS_SORT_KEY_TRUSTED bytes
  *	  numeric, strength identical			are used, as by the server: longer
@@ -18,7 +17,6 @@
  * if the server has another version of ICU, whose names differ, there are no
  * sort keys, but the library can be loaded.
  *
- * Memory: none; ICU frees what it allocates for a key.
  *
  *-------------------------------------------------------------------------
  */
@@ -75,11 +73,10 @@ moves_digits(const UCollator *collator)
 	UErrorCode	status = U_ZERO_ERROR;
 	int32_t		ncodes = ucol_getReorderCodes(collator, codes,
 											  REORDER_CODES_MAX, &status);
-	int32_t		i;
 
 	if (U_FAILURE(status))
 		return true;
-	for (i = 0; i < ncodes; i++)
+	for (int32_t i = 0; i < ncodes; i++)
 	{
 		if (codes[i] == UCOL_REORDER_CODE_DIGIT)
 			return true;
@@ -87,7 +84,6 @@ moves_digits(const UCollator *collator)
 	return false;
 }
 
-/* Does the collator have rules beside those of the root collation? */
 static bool
 is_tailored(const UCollator *collator)
 {

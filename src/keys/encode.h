@@ -49,17 +49,15 @@ fms_encode_byte(FmsKeyWriter *writer, uint8 byte)
 		writer->truncated = true;
 }
 
-/* Writes bytes for which there is room. */
 static inline void
 fms_encode_fitting(FmsKeyWriter *writer, const void *bytes, Size length)
 {
 	uint8	   *out = writer->at;
-	Size		i;
 
 	memcpy(out, bytes, length);
 	if (writer->invert)
 	{
-		for (i = 0; i < length; i++)
+		for (Size i = 0; i < length; i++)
 			out[i] = ~out[i];
 	}
 	writer->at += length;
@@ -126,7 +124,6 @@ fms_encode_float8(FmsKeyWriter *writer, double value)
 					fms_ordered_float_bits(bits, UINT64CONST(1) << 63), 8);
 }
 
-/* A string without zero bytes. */
 static inline void
 fms_encode_string(FmsKeyWriter *writer, const char *bytes, Size length)
 {
@@ -138,9 +135,7 @@ fms_encode_string(FmsKeyWriter *writer, const char *bytes, Size length)
 static inline void
 fms_encode_binary(FmsKeyWriter *writer, const char *bytes, Size length)
 {
-	Size		i;
-
-	for (i = 0; i < length && !writer->truncated; i++)
+	for (Size i = 0; i < length && !writer->truncated; i++)
 	{
 		fms_encode_byte(writer, (uint8) bytes[i]);
 		if (bytes[i] == 0)

@@ -48,7 +48,7 @@
 #define FMS_NUMERIC_SHORT_WEIGHT	0x007F	/* a signed number of 7 bits */
 #define FMS_NUMERIC_LONG_NEGATIVE	0x4000
 
-/* The parts of a finite number. */
+/* A finite number, without zeros around its digits. */
 typedef struct FmsNumeric
 {
 	bool		negative;
@@ -72,7 +72,6 @@ fms_numeric_digit(const FmsNumeric *number, int i)
 	return fms_numeric_word(number->digits + i * sizeof(uint16));
 }
 
-/* Parses a finite number and strips zeros around the digits. */
 static inline FmsNumeric
 fms_numeric_parse(uint16 header, const char *value, Size length)
 {
@@ -131,7 +130,6 @@ fms_encode_numeric(FmsKeyWriter *writer, const char *value, Size length)
 	uint16		header = length < sizeof(uint16) ? 0 : fms_numeric_word(value);
 	uint8		invert = writer->invert;
 	FmsNumeric	number;
-	int			i;
 
 	if ((header & FMS_NUMERIC_IS_SPECIAL) == FMS_NUMERIC_IS_SPECIAL)
 	{
@@ -151,7 +149,7 @@ fms_encode_numeric(FmsKeyWriter *writer, const char *value, Size length)
 	if (number.negative)
 		writer->invert = ~invert;
 	fms_encode_numeric_weight(writer, number.weight);
-	for (i = 0; i < number.ndigits && !writer->truncated; i++)
+	for (int i = 0; i < number.ndigits && !writer->truncated; i++)
 		fms_encode_uint(writer, fms_numeric_digit(&number, i) + 256, 2);
 	fms_encode_byte(writer, 0);
 	writer->invert = invert;

@@ -8,7 +8,6 @@
  * and sorted by radix (packed.c).  Otherwise they are dealt into buckets by
  * the leading bits in which they differ, and each bucket is sorted:
  *
- *	  prefixes  low ......................................... high
  *	  buckets   |   0   |   1   |   2   | ..             | n - 1 |
  *	            sorted  being    not
  *	            taken   sorted   sorted
@@ -20,9 +19,8 @@
  *	  key       C l e r k # 0 0 0 | 0 0 0 9 5 1 .. | ...
  *	  at byte   0                  10               20
  *
- * Behind their keys they go on in texts (key_tail.c).  Other ties compare
- * columns; they are sorted by merging.  Memory: the stack.  After an ERROR
- * (comparator, interrupt) the entries are undefined.
+ * Behind their keys they go on in texts (key_tail.c).  Other ties are sorted
+ * by merging, which compares columns.  Memory: the stack.
  *
  *-------------------------------------------------------------------------
  */
@@ -59,12 +57,6 @@ compare(const FmsEntry *a, const FmsEntry *b, const FmsEntriesSort *sort)
 #define ST_DEFINE
 #include "lib/sort_template.h"
 
-static inline const FmsRecord *
-record_at(const FmsEntriesSort *sort, uint64 offset)
-{
-	return (const FmsRecord *) (sort->records + offset);
-}
-
 /* How entries are dealt: bucket = (prefix - low) >> shift. */
 typedef struct FmsDeal
 {
@@ -92,12 +84,10 @@ bucket_of(const FmsDeal *deal, const FmsEntry *entry)
 	return (int) ((entry->prefix - deal->low) >> deal->shift);
 }
 
-/* Chooses buckets for entries whose prefixes are not all the same. */
 static void
 choose_buckets(FmsDeal *deal, const FmsEntry *entries, Size count)
 {
 	uint64		high = entries[0].prefix;
-	Size		i = 1;
 
 	deal->low = high;
 	fms_for_interruptible(i, count, sizeof(FmsEntry))
@@ -116,8 +106,8 @@ choose_buckets(FmsDeal *deal, const FmsEntry *entries, Size count)
 }
 
 /*
- * Moves each entry into its bucket, in place.  Each swap moves one entry to
- * its final bucket ("American flag sort").
+ * Moves each entry into its bucket, in place: a swap moves one entry to its
+ * final bucket ("American flag sort").
  */
 static void
 deal_entries(FmsDeal *deal, FmsEntry *entries, Size count)
@@ -125,13 +115,11 @@ deal_entries(FmsDeal *deal, FmsEntry *entries, Size count)
 	Size		next[MAX_BUCKETS];
 	Size		sum = 0;
 	Size		touched_bytes = 0;
-	Size		i = 0;
-	int			b;
 
 	memset(next, 0, deal->nbuckets * sizeof(Size));
 	fms_for_interruptible(i, count, sizeof(FmsEntry))
 		next[bucket_of(deal, &entries[i])]++;
-	for (b = 0; b < deal->nbuckets; b++)
+	for (int b = 0; b < deal->nbuckets; b++)
 	{
 		Size		size = next[b];
 
@@ -140,7 +128,7 @@ deal_entries(FmsDeal *deal, FmsEntry *entries, Size count)
 		deal->ends[b] = sum;
 	}
 
-	for (b = 0; b < deal->nbuckets; b++)
+	for (int b = 0; b < deal->nbuckets; b++)
 	{
 		while (next[b] < deal->ends[b])
 		{
@@ -172,14 +160,12 @@ take_until(FmsEntriesSort *sort, const FmsEntry **taken, const FmsEntry *end)
 	*taken = end;
 }
 
-/* Replaces the entries' prefixes by those at the part's place. */
 static void
 load_prefixes(const FmsEntriesSort *sort, const FmsPart *part)
 {
 	const char *records = sort->records;
 	FmsEntry   *entries = part->entries;
 	Size		count = part->count;
-	Size		i = 0;
 
 	fms_for_interruptible(i, count, FMS_INTERRUPT_RECORD_BYTES)
 	{
@@ -209,21 +195,22 @@ sort_by_columns(const FmsEntriesSort *sort, uint64 *offsets, Size count,
 	const uint64 *left = room;
 	const uint64 *left_end = room + half;
 	const uint64 *right = offsets + half;
+	const char *records = sort->records;
 	const uint64 *right_end = offsets + count;
 
 	if (count < 2)
 		return;
 	sort_by_columns(sort, offsets, half, room, equal);
-	sort_by_columns(sort, offsets + half, count - half, room,
-					equal);
+	sort_by_columns(sort, offsets + half, count - half, room, equal);
 	fms_interrupts_memmove(room, offsets, half * sizeof(uint64));
 	while (left < left_end)
 	{
 		CHECK_FOR_INTERRUPTS();
 		if (right < right_end &&
 			fms_keys_compare_columns(sort->keys,
-									 record_at(sort, *left),
-									 record_at(sort, *right), equal) > 0)
+									 (const FmsRecord *) (records + *left),
+									 (const FmsRecord *) (records + *right),
+									 equal) > 0)
 			*offsets++ = *right++;
 		else
 			*offsets++ = *left++;
@@ -241,13 +228,11 @@ sort_equal_keys(const FmsEntriesSort *sort, const FmsPart *part)
 	Size		count = part->count;
 	uint128		key = fms_entry_key(entries);
 	uint64	   *offsets = (uint64 *) entries;
-	Size		i = 0;
 
 	fms_for_interruptible(i, count, sizeof(FmsEntry))
 		offsets[i] = fms_entry_offset(&entries[i]);
 	sort_by_columns(sort, offsets, count, offsets + count,
 					part->place.texts_equal ? 1 : 0);
-	i = 0;
 	fms_for_interruptible(i, count, sizeof(FmsEntry))
 		entries[count - 1 - i] = fms_entry_of_key(key, offsets[count - 1 - i]);
 }
@@ -260,7 +245,6 @@ sort_ties(FmsEntriesSort *sort, const FmsPart *ties)
 	uint128		key = fms_entry_key(rest.entries);
 	FmsTies		next = fms_entries_next_place(sort, rest.entries, rest.count,
 											  &rest.place);
-	Size		i = 0;
 
 	/* it has read whole texts */
 	CHECK_FOR_INTERRUPTS();
@@ -293,9 +277,8 @@ sort_all_ties(FmsEntriesSort *sort, const FmsPart *part)
 	FmsEntry   *entries = part->entries;
 	Size		start = 0;
 	Size		touched_bytes = 0;
-	Size		i;
 
-	for (i = 1; i <= part->count; i++)
+	for (Size i = 1; i <= part->count; i++)
 	{
 		fms_interrupts_after(&touched_bytes, sizeof(FmsEntry));
 		if (i < part->count &&
@@ -311,19 +294,17 @@ sort_all_ties(FmsEntriesSort *sort, const FmsPart *part)
 
 /* Sorts bucket by bucket; a bucket's prefixes differ in fewer of 64 bits. */
 static void
-sort_buckets(FmsEntriesSort *sort, const FmsPart *part,
-			 const FmsEntry **taken)
+sort_buckets(FmsEntriesSort *sort, const FmsPart *part, const FmsEntry **taken)
 {
 	FmsDeal		deal;
 	FmsPart		bucket = *part;
 	Size		start = 0;
-	int			b;
 
 	check_stack_depth();
 	choose_buckets(&deal, part->entries, part->count);
 	deal_entries(&deal, part->entries, part->count);
 	bucket.in_arrival = false;
-	for (b = 0; b < deal.nbuckets; b++)
+	for (int b = 0; b < deal.nbuckets; b++)
 	{
 		bucket.entries = part->entries + start;
 		bucket.count = deal.ends[b] - start;

@@ -27,7 +27,6 @@ fms_entry_offset(const FmsEntry *entry)
 	return entry->tail & ((UINT64CONST(1) << FMS_ENTRY_OFFSET_BITS) - 1);
 }
 
-/* The key prefix as a number that orders like the prefix. */
 static inline uint128
 fms_entry_key(const FmsEntry *entry)
 {
@@ -59,17 +58,13 @@ fms_entry_record(const char *records, const FmsEntry *entry)
 	return (const FmsRecord *) (records + fms_entry_offset(entry));
 }
 
-/* The arguments of a sort of entries. */
 typedef struct FmsEntriesSort
 {
 	FmsKeys    *keys;
 	bool		prefix_decides; /* fms_keys_prefix_decides() */
 	const char *records;		/* entries' offsets count from here */
 
-	/*
-	 * Receives the next `count` entries in their final order while later ones
-	 * are still being sorted; may be NULL.
-	 */
+	/* NULL, or receives entries in order while others are being sorted */
 	void		(*take) (const struct FmsEntriesSort *sort,
 						 const FmsEntry *entries, Size count);
 	void	   *arg;			/* for take() */
@@ -77,7 +72,7 @@ typedef struct FmsEntriesSort
 
 /*
  * Where the prefixes of entries come from, whose records are the same before
- * that place.  Starts zeroed: at the beginning of the keys.
+ * that place.  Zeroed: the beginning of the keys.
  */
 typedef struct FmsKeyPlace
 {
@@ -93,10 +88,7 @@ typedef enum FmsTies
 	FMS_TIES_GO_ON				/* there are prefixes at the next place */
 } FmsTies;
 
-/*
- * Moves from a place at which the prefixes of entries are equal to the next
- * one (key_tail.c).
- */
+/* Moves to the next place, where the prefixes may differ (key_tail.c). */
 extern FmsTies fms_entries_next_place(const FmsEntriesSort *sort,
 									  const FmsEntry *entries, Size count,
 									  FmsKeyPlace *place);
@@ -107,8 +99,8 @@ extern uint128 fms_entries_text_prefix(const FmsEntriesSort *sort,
 									   const FmsKeyPlace *place);
 
 /*
- * Compares by key, then by arrival (the offset): 0 only for an entry and
- * itself.  May run a type's comparator.  sort NULL: by arrival alone.
+ * Compares by key, then by arrival (the offset).  May run a type's comparator.
+ * sort NULL: by arrival alone.
  */
 static inline int
 fms_entries_compare(const FmsEntry *a, const FmsEntry *b,
@@ -136,7 +128,7 @@ fms_entries_compare(const FmsEntry *a, const FmsEntry *b,
 /*
  * Sorts entries that are in order of arrival, in place and stably.  Every
  * entry has been passed to sort->take() when it returns.  After an ERROR the
- * entries are undefined; this holds for the functions below, too.
+ * entries are undefined, here and below.
  */
 extern void fms_entries_sort(FmsEntriesSort *sort, FmsEntry *entries,
 							 Size count);
@@ -150,9 +142,8 @@ extern bool fms_entries_sort_presorted(const FmsEntriesSort *sort,
 
 /*
  * Sorts two entries or more by fms_entry_key(), then by arrival, and returns
- * true.  Returns false with the entries unchanged if they do not fit into
- * words.  in_arrival: the entries are in order of arrival.  Runs no
- * comparator.
+ * true, or returns false with the entries unchanged if they do not fit into
+ * words.  in_arrival: the entries are in order of arrival.
  */
 extern bool fms_entries_sort_packed(FmsEntry *entries, Size count,
 									bool in_arrival);

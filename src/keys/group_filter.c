@@ -16,6 +16,7 @@
  */
 #include "postgres.h"
 
+
 #include "miscadmin.h"
 
 #include "keys/key_columns.h"
@@ -111,7 +112,6 @@ static bool
 is_in_group(const FmsGroupFilter *filter, const FmsRecord *record)
 {
 	const FmsRecord *first = &filter->first.record;
-	int			i;
 
 	if (filter->rows == 0)
 		return false;
@@ -120,7 +120,7 @@ is_in_group(const FmsGroupFilter *filter, const FmsRecord *record)
 		return record->key_bytes >= filter->group_bytes &&
 			memcmp(fms_record_key(first), fms_record_key(record),
 				   filter->group_bytes) == 0;
-	for (i = 0; i < filter->limit.columns; i++)
+	for (int i = 0; i < filter->limit.columns; i++)
 	{
 		if (fms_keys_compare_column(filter->keys, first, record, i) != 0)
 			return false;

@@ -33,13 +33,12 @@ typedef struct FmsSortKeys
 	Size		max_bytes;		/* of a key to make */
 } FmsSortKeys;
 
-/* Bytes of a sort key that the server trusts, whatever the collation. */
-#define FMS_SORT_KEY_TRUSTED	8
-
 /*
- * Bytes of a sort key to make, at most.  Measured: 30 bytes take ICU longer
- * than the comparisons that they save, and so do 16 of fewer texts than this.
+ * Bytes of a sort key: what the server trusts, whatever the collation, and
+ * what to make at most.  30 bytes take ICU longer than the comparisons that
+ * they save, and so do 16 of fewer texts than this (measured).
  */
+#define FMS_SORT_KEY_TRUSTED	8
 #define FMS_SORT_KEY_MAX		16
 #define FMS_SORT_KEY_TEXTS		20000
 

@@ -3,12 +3,10 @@
  * key_compare.c
  *	  Comparing records, and making first keys that can be compared.
  *
- *	  key bytes		equal?		columns
- *	  as words		------->	the types' comparators, from the first column
- *								that equal keys leave undecided
+ * The keys' bytes are compared as words.  If they are equal, the types'
+ * comparators decide, from the first column that equal keys leave undecided.
  *
- * Memory: a first key is in the memory context of its FmsKeys; whatever else a
- * call allocates is freed in it.
+ * Memory: a first key is in the context of its FmsKeys.
  *
  *-------------------------------------------------------------------------
  */
@@ -108,11 +106,10 @@ int
 fms_keys_compare_rest(FmsKeys *keys, const FmsRecord *a, const FmsRecord *b)
 {
 	int			nwords = Min(fms_record_key_words(a), fms_record_key_words(b));
-	int			i;
 
 	Assert(fms_record_prefix(a) == fms_record_prefix(b));
 
-	for (i = 1; i < nwords; i++)
+	for (int i = 1; i < nwords; i++)
 	{
 		uint64		a_word = fms_record_key_word(a, i);
 		uint64		b_word = fms_record_key_word(b, i);
@@ -128,16 +125,14 @@ fms_keys_compare_rest(FmsKeys *keys, const FmsRecord *a, const FmsRecord *b)
 	return fms_keys_compare_columns(keys, a, b, 0);
 }
 
-/* A palloc'd tuple of the record's key columns. */
 static MinimalTuple
 make_first_key_tuple(FmsKeys *keys, const FmsRecord *record)
 {
 	Datum	   *values = palloc(keys->ncolumns * sizeof(Datum));
 	bool	   *nulls = palloc(keys->ncolumns * sizeof(bool));
 	MinimalTuple tuple;
-	int			i;
 
-	for (i = 0; i < keys->ncolumns; i++)
+	for (int i = 0; i < keys->ncolumns; i++)
 		values[i] = fms_keys_column(keys, record, i, &nulls[i]);
 	tuple = fms_form_minimal_tuple(keys->first_key_desc, values, nulls);
 	pfree(values);

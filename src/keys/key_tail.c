@@ -11,8 +11,7 @@
  *	  text			   a a a a a .. a a a a b b b b c 0 1 9 2 7 | ..
  *					   |<-- shared by all texts --->|<- prefix ->|
  *
- * Only texts under a collation that compares bytes are read, and only if they
- * are not toasted; the types' comparators decide the rest.
+ * The types' comparators decide what is toasted, or not compared as bytes.
  *
  *-------------------------------------------------------------------------
  */
@@ -31,7 +30,7 @@ typedef struct FmsText
 	Size		length;
 } FmsText;
 
-/* The value of the column in which the record's key ends. */
+/* The text in which the record's key ends. */
 static inline FmsText
 text_of(const FmsKeys *keys, const FmsRecord *record)
 {
@@ -45,7 +44,7 @@ text_of(const FmsKeys *keys, const FmsRecord *record)
 	return (FmsText) {VARDATA_ANY(text), VARSIZE_ANY_EXHDR(text)};
 }
 
-/* Number of leading bytes that are the same in both, n at most. */
+/* Number of leading bytes that are the same in both. */
 static Size
 count_same(const char *a, const char *b, Size n)
 {
@@ -76,12 +75,11 @@ count_shared(const FmsEntriesSort *sort, const FmsEntry *entries, Size count,
 								fms_entry_record(sort->records, entries));
 	bool		same_length = true;
 	Size		touched_bytes = 0;
-	Size		i;
 
 	if (first.bytes == NULL)
 		return false;
 	*shared = first.length;
-	for (i = 1; i < count; i++)
+	for (Size i = 1; i < count; i++)
 	{
 		FmsText		text = text_of(sort->keys,
 								   fms_entry_record(sort->records,

@@ -3,9 +3,7 @@
  * key_types.c
  *	  The table of types that normalized keys can encode.
  *
- * Each encoder takes a Datum apart and passes its parts to encode.h.  A value
- * that is compressed or stored out of line is detoasted; if a prefix is enough
- * for the key, only that prefix is.
+ * Each encoder takes a Datum apart and passes its parts to encode.h.
  *
  *-------------------------------------------------------------------------
  */
@@ -23,12 +21,30 @@
 #include "keys/encode_numeric.h"
 #include "keys/key_columns.h"
 
-/* Encoders of integers, floats and arrays of bytes. */
+/* Defines an encoder that detoasts nothing. */
 #define DEFINE_ENCODER(name, write) \
 static void \
 name(FmsKeyWriter *writer, Datum value, const FmsSortKeys *sort_keys) \
 { \
 	write; \
+}
+
+/*
+ * Defines an encoder of values of variable length, which writes from `bytes`
+ * and `length`.  If most_bytes is not 0, they are enough for the key, and no
+ * more of a toasted value is detoasted.
+ */
+#define DEFINE_VARLENA_ENCODER(name, most_bytes, write) \
+static void \
+name(FmsKeyWriter *writer, Datum value, const FmsSortKeys *sort_keys) \
+{ \
+	struct varlena *varlena = detoast(value, most_bytes); \
+	char	   *bytes = VARDATA_ANY(varlena); \
+	Size		length = VARSIZE_ANY_EXHDR(varlena); \
+\
+	write; \
+	if ((Pointer) varlena != DatumGetPointer(value)) \
+		pfree(varlena); \
 }
 
 DEFINE_ENCODER(encode_int16, fms_encode_int(writer, DatumGetInt16(value), 2))
@@ -47,6 +63,9 @@ DEFINE_ENCODER(encode_8_bytes,
 			   fms_encode_bytes(writer, DatumGetPointer(value), 8))
 DEFINE_ENCODER(encode_16_bytes,
 			   fms_encode_bytes(writer, DatumGetPointer(value), 16))
+DEFINE_ENCODER(encode_timetz,
+			   fms_encode_timetz(writer, DatumGetTimeTzADTP(value)->time,
+								 DatumGetTimeTzADTP(value)->zone))
 
 static void
 encode_tid(FmsKeyWriter *writer, Datum value, const FmsSortKeys *sort_keys)
@@ -55,14 +74,6 @@ encode_tid(FmsKeyWriter *writer, Datum value, const FmsSortKeys *sort_keys)
 
 	fms_encode_tid(writer, ItemPointerGetBlockNumberNoCheck(tid),
 				   ItemPointerGetOffsetNumberNoCheck(tid));
-}
-
-static void
-encode_timetz(FmsKeyWriter *writer, Datum value, const FmsSortKeys *sort_keys)
-{
-	TimeTzADT  *time = DatumGetTimeTzADTP(value);
-
-	fms_encode_timetz(writer, time->time, time->zone);
 }
 
 static void
@@ -111,108 +122,60 @@ encode_characters(FmsKeyWriter *writer, const char *text, Size length,
 		fms_encode_string(writer, text, length);
 }
 
-static void
-encode_name(FmsKeyWriter *writer, Datum value, const FmsSortKeys *sort_keys)
-{
-	const char *name = NameStr(*DatumGetName(value));
-
-	encode_characters(writer, name, strnlen(name, NAMEDATALEN), sort_keys);
-}
-
-/*
- * Detoasts a value, or its first max_bytes bytes if max_bytes is not 0.  A
- * value that is not toasted is returned as it is.
- */
-static inline struct varlena *
-detoast(Datum value, int max_bytes)
-{
-	struct varlena *varlena = (struct varlena *) DatumGetPointer(value);
-
-	if (!VARATT_IS_EXTERNAL(varlena) && !VARATT_IS_COMPRESSED(varlena))
-		return varlena;
-	if (max_bytes > 0)
-		return pg_detoast_datum_slice(varlena, 0, max_bytes);
-	return pg_detoast_datum_packed(varlena);
-}
-
-static inline void
-free_detoasted(struct varlena *varlena, Datum value)
-{
-	if ((Pointer) varlena != DatumGetPointer(value))
-		pfree(varlena);
-}
-
-static void
-encode_text(FmsKeyWriter *writer, Datum value, const FmsSortKeys *sort_keys)
-{
-	/* a sort key depends on the whole text */
-	struct varlena *text = detoast(value, sort_keys->collator ? 0 :
-								   FMS_KEY_MAX_BYTES);
-
-	encode_characters(writer, VARDATA_ANY(text), VARSIZE_ANY_EXHDR(text),
-					  sort_keys);
-	free_detoasted(text, value);
-}
-
-static void
-encode_bpchar(FmsKeyWriter *writer, Datum value, const FmsSortKeys *sort_keys)
-{
-	struct varlena *text = detoast(value, 0);
-	char	   *bytes = VARDATA_ANY(text);
-
-	encode_characters(writer, bytes,
-					  bpchartruelen(bytes, VARSIZE_ANY_EXHDR(text)),
-					  sort_keys);
-	free_detoasted(text, value);
-}
-
-static void
-encode_bytea(FmsKeyWriter *writer, Datum value, const FmsSortKeys *sort_keys)
-{
-	struct varlena *bytes = detoast(value, FMS_KEY_MAX_BYTES);
-
-	fms_encode_binary(writer, VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes));
-	free_detoasted(bytes, value);
-}
-
 /* The data of a bit string starts with the number of its bits. */
 static void
-encode_bits(FmsKeyWriter *writer, Datum value, const FmsSortKeys *sort_keys)
+encode_bit_string(FmsKeyWriter *writer, const char *bytes, Size length)
 {
-	struct varlena *bits = detoast(value, 0);
-	const char *bytes = VARDATA_ANY(bits);
-	Size		length = VARSIZE_ANY_EXHDR(bits);
 	int32		nbits = 0;
 	Size		header_bytes = Min(length, sizeof(nbits));
 
 	memcpy(&nbits, bytes, header_bytes);
 	fms_encode_bits(writer, bytes + header_bytes, length - header_bytes,
 					nbits);
-	free_detoasted(bits, value);
 }
 
 static void
-encode_inet(FmsKeyWriter *writer, Datum value, const FmsSortKeys *sort_keys)
+encode_address(FmsKeyWriter *writer, const char *bytes, Size length)
 {
-	struct varlena *inet = detoast(value, 0);
-	Size		length = VARSIZE_ANY_EXHDR(inet);
 	inet_struct address = {0};
 
-	memcpy(&address, VARDATA_ANY(inet), Min(length, sizeof(address)));
+	memcpy(&address, bytes, Min(length, sizeof(address)));
 	fms_encode_inet(writer, address.family, address.bits, address.ipaddr,
 					address.family == PGSQL_AF_INET ? 4 : 16);
-	free_detoasted(inet, value);
 }
 
-static void
-encode_numeric(FmsKeyWriter *writer, Datum value, const FmsSortKeys *sort_keys)
+/* A value that is not toasted is returned as it is. */
+static inline struct varlena *
+detoast(Datum value, int most_bytes)
 {
-	struct varlena *numeric = detoast(value, 0);
+	struct varlena *varlena = (struct varlena *) DatumGetPointer(value);
 
-	fms_encode_numeric(writer, VARDATA_ANY(numeric),
-					   VARSIZE_ANY_EXHDR(numeric));
-	free_detoasted(numeric, value);
+	if (!VARATT_IS_EXTERNAL(varlena) && !VARATT_IS_COMPRESSED(varlena))
+		return varlena;
+	if (most_bytes > 0)
+		return pg_detoast_datum_slice(varlena, 0, most_bytes);
+	return pg_detoast_datum_packed(varlena);
 }
+
+DEFINE_ENCODER(encode_name,
+			   encode_characters(writer, NameStr(*DatumGetName(value)),
+								 strnlen(NameStr(*DatumGetName(value)),
+										 NAMEDATALEN), sort_keys))
+/* a sort key depends on the whole text */
+DEFINE_VARLENA_ENCODER(encode_text,
+					   sort_keys->collator ? 0 : FMS_KEY_MAX_BYTES,
+					   encode_characters(writer, bytes, length, sort_keys))
+DEFINE_VARLENA_ENCODER(encode_bpchar, 0,
+					   encode_characters(writer, bytes,
+										 bpchartruelen(bytes, length),
+										 sort_keys))
+DEFINE_VARLENA_ENCODER(encode_bytea, FMS_KEY_MAX_BYTES,
+					   fms_encode_binary(writer, bytes, length))
+DEFINE_VARLENA_ENCODER(encode_bits, 0,
+					   encode_bit_string(writer, bytes, length))
+DEFINE_VARLENA_ENCODER(encode_inet, 0, encode_address(writer, bytes, length))
+DEFINE_VARLENA_ENCODER(encode_numeric, 0,
+					   fms_encode_numeric(writer, bytes, length))
 
 static const FmsKeyType key_types[] = {
 	/* function, encoder, bytes, kind; the usual types first */
@@ -252,9 +215,7 @@ static const FmsKeyType key_types[] = {
 const FmsKeyType *
 fms_key_type_find(Oid function)
 {
-	int			i;
-
-	for (i = 0; i < (int) lengthof(key_types); i++)
+	for (int i = 0; i < (int) lengthof(key_types); i++)
 	{
 		if (key_types[i].function == function)
 			return &key_types[i];

@@ -16,7 +16,6 @@
  * glibc's C.UTF-8), as ICU's sort key under an ICU collation (collation.c),
  * and not at all under other collations.
  *
- * Memory: FmsKeys and the comparators' caches are in the memory context that
  * is current at creation and need no clean-up.
  *
  *-------------------------------------------------------------------------
@@ -33,8 +32,8 @@
 #include "keys/keys.h"
 
 /*
- * The type of sort column i, whatever its collation, or NULL.  The server's
- * type cache knows the usual operators.
+ * The type of sort column i, or NULL.  The server's type cache knows the usual
+ * operators.
  */
 static const FmsKeyType *
 find_type(TupleDesc desc, const FmsKeySpec *spec, int i, bool *descending)
@@ -56,7 +55,6 @@ find_type(TupleDesc desc, const FmsKeySpec *spec, int i, bool *descending)
 											   BTORDER_PROC));
 }
 
-/* Returns the column's type, whatever its collation, or NULL. */
 static const FmsKeyType *
 init_column(FmsKeys *keys, const FmsKeySpec *spec, int i)
 {
@@ -77,10 +75,7 @@ init_column(FmsKeys *keys, const FmsKeySpec *spec, int i)
 	return type;
 }
 
-/*
- * Sets how the column is encoded, for as many tuples as expected (0: unknown).
- * Returns false if it is not.
- */
+/* Sets how the column is encoded.  Returns false if it is not. */
 static bool
 init_encoding(FmsColumn *column, const FmsKeyType *type, double tuples)
 {
@@ -123,7 +118,6 @@ type_makes_words(TupleDesc desc, const FmsKeySpec *spec,
 		(type->kind == FMS_KEY_SIGNED || type->kind == FMS_KEY_UNSIGNED);
 }
 
-/* Sets the words of a sort whose only column has this type. */
 static void
 init_words(FmsKeys *keys, const FmsKeyType *type)
 {
@@ -141,23 +135,21 @@ init_words(FmsKeys *keys, const FmsKeyType *type)
 FmsKeys *
 fms_keys_create(TupleDesc desc, const FmsKeySpec *spec)
 {
-	FmsKeys    *keys;
+	FmsKeys    *keys = palloc0(offsetof(FmsKeys, columns) +
+							   spec->ncolumns * sizeof(FmsColumn));
 	int			key_bytes = 0;	/* as far as they do not vary */
 	bool		decided = true;
 	int			integers = 0;
-	int			i;
 
 	Assert(spec->ncolumns > 0);
 
-	keys = palloc0(offsetof(FmsKeys, columns) +
-				   spec->ncolumns * sizeof(FmsColumn));
 	keys->context = CurrentMemoryContext;
 	keys->desc = desc;
 	keys->ncolumns = spec->ncolumns;
 	keys->cheap = true;
 	keys->first_key_desc = CreateTemplateTupleDesc(spec->ncolumns);
 
-	for (i = 0; i < spec->ncolumns; i++)
+	for (int i = 0; i < spec->ncolumns; i++)
 	{
 		FmsColumn  *column = &keys->columns[i];
 		const FmsKeyType *type = init_column(keys, spec, i);
@@ -216,10 +208,7 @@ fms_keys_are_cheap(const FmsKeys *keys)
 	return keys->cheap;
 }
 
-/*
- * A column of the slot.  If a heap tuple has one sort column, the columns
- * before it need not be taken apart.
- */
+/* If a heap tuple has one sort column, those before it stay as they are. */
 static inline Datum
 column_value(const FmsKeys *keys, int i, TupleTableSlot *slot, bool *isnull)
 {
@@ -242,9 +231,8 @@ encode_integers(const FmsKeys *keys, TupleTableSlot *slot, FmsKeyImage *image)
 	uint128		key = 0;
 	int			bits = 0;
 	uint64		words[2];
-	int			i;
 
-	for (i = 0; i < keys->ncolumns; i++)
+	for (int i = 0; i < keys->ncolumns; i++)
 	{
 		const FmsColumn *column = &keys->columns[i];
 		bool		isnull;
@@ -274,7 +262,6 @@ fms_keys_encode(FmsKeys *keys, TupleTableSlot *slot, FmsKeyImage *image)
 		.at = image->bytes,
 		.end = image->bytes + FMS_KEY_MAX_BYTES
 	};
-	int			i;
 
 	if (keys->are_integers)
 	{
@@ -283,7 +270,7 @@ fms_keys_encode(FmsKeys *keys, TupleTableSlot *slot, FmsKeyImage *image)
 	}
 	memset(image->bytes, 0, sizeof(image->bytes));
 
-	for (i = 0; i < keys->nencoded && !writer.truncated; i++)
+	for (int i = 0; i < keys->nencoded && !writer.truncated; i++)
 	{
 		const FmsColumn *column = &keys->columns[i];
 		bool		isnull;
@@ -307,24 +294,20 @@ fms_keys_encode(FmsKeys *keys, TupleTableSlot *slot, FmsKeyImage *image)
 		keys->nencoded == keys->ncolumns ? FMS_RECORD_EXACT : 0;
 }
 
-/* The descriptor is a copy, which no resource owner has to know. */
-static void
-make_slot(FmsKeys *keys)
-{
-	MemoryContext caller = MemoryContextSwitchTo(keys->context);
-
-	keys->slot =
-		MakeSingleTupleTableSlot(CreateTupleDescCopyConstr(keys->desc),
-								 &TTSOpsMinimalTuple);
-	MemoryContextSwitchTo(caller);
-}
-
 void
 fms_keys_encode_tuple(FmsKeys *keys, MinimalTuple tuple, Size tuple_bytes,
 					  FmsKeyImage *image)
 {
 	if (unlikely(keys->slot == NULL))
-		make_slot(keys);
+	{
+		MemoryContext caller = MemoryContextSwitchTo(keys->context);
+
+		/* a copy of the descriptor, which no resource owner has to know */
+		keys->slot =
+			MakeSingleTupleTableSlot(CreateTupleDescCopyConstr(keys->desc),
+									 &TTSOpsMinimalTuple);
+		MemoryContextSwitchTo(caller);
+	}
 	tuple->t_len = tuple_bytes;
 	ExecStoreMinimalTuple(tuple, keys->slot, false);
 	fms_keys_encode(keys, keys->slot, image);

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * keys.h
- *	  The columns of a sort: normalized keys, comparing records, first keys.
+ *	  The columns of a sort: keys, comparing records, first keys.
  *
  *-------------------------------------------------------------------------
  */
@@ -22,7 +22,7 @@ typedef enum FmsGroupCount
 	FMS_GROUP_DENSE_RANKS		/* dense_rank() <= k */
 } FmsGroupCount;
 
-/* What the parent wants of each group, the rows equal in some columns. */
+/* What the parent wants of each group: of rows equal in some columns. */
 typedef struct FmsGroupLimit
 {
 	FmsGroupCount counts;
@@ -70,8 +70,8 @@ extern FmsGroupFilter *fms_group_filter_create(FmsKeys *keys,
 											   const FmsGroupLimit *limit);
 
 /*
- * Begins a sequence of records in order.  Is the next one wanted?  True also
- * if the filter does not know.  Number dropped since the last call of this.
+ * Begins a sequence of records in order.  Is the next one wanted?  (True if
+ * the filter does not know.)  How many were dropped since the last call?
  */
 extern void fms_group_filter_begin(FmsGroupFilter *filter);
 extern bool fms_group_filter_wants(FmsGroupFilter *filter,
@@ -82,10 +82,7 @@ extern uint64 fms_group_filter_dropped(FmsGroupFilter *filter);
 extern void fms_keys_encode(FmsKeys *keys, TupleTableSlot *slot,
 							FmsKeyImage *image);
 
-/*
- * Makes the key and the flags again that the record of a tuple had.  Sets the
- * tuple's t_len to tuple_bytes.
- */
+/* Makes the key and flags of a tuple again.  Sets its t_len to tuple_bytes. */
 extern void fms_keys_encode_tuple(FmsKeys *keys, MinimalTuple tuple,
 								  Size tuple_bytes, FmsKeyImage *image);
 
@@ -93,22 +90,20 @@ extern void fms_keys_encode_tuple(FmsKeys *keys, MinimalTuple tuple,
 extern bool fms_keys_are_cheap(const FmsKeys *keys);
 
 /*
- * Flags (record.h) with the offset of the first column that the key leaves
- * undecided; for keys that are not exact.  `tuple` has the layout of a
- * MinimalTuple.
+ * Flags (record.h) of a key that is not exact: offset of the first column that
+ * it leaves undecided.  `tuple` has the layout of a MinimalTuple.
  */
 extern uint16 fms_keys_column_flags(FmsKeys *keys, TupleTableSlot *slot,
 									const char *tuple, Size tuple_bytes);
 
 /*
- * Compares two records, each of which may be a first key, whose prefixes'
- * first words are equal.  Returns <0, 0, >0.  May run a type's comparator,
- * hence allocate, detoast and ERROR.
+ * Compares two records, or first keys, whose prefixes' first words are equal.
+ * May run a type's comparator: allocate, detoast and ERROR.
  */
 extern int	fms_keys_compare_rest(FmsKeys *keys, const FmsRecord *a,
 								  const FmsRecord *b);
 
-/* Compares any two records, or first keys, likewise. */
+/* Compares any two records, or first keys. */
 static inline int
 fms_keys_compare(FmsKeys *keys, const FmsRecord *a, const FmsRecord *b)
 {
@@ -121,8 +116,8 @@ fms_keys_compare(FmsKeys *keys, const FmsRecord *a, const FmsRecord *b)
 }
 
 /*
- * The same for records with equal keys that are not exact.  equal: number of
- * columns behind those that the key decides that are known to be equal, too.
+ * The same for records with equal keys that are not exact.  The first `equal`
+ * columns behind those that the key decides are known to be equal, too.
  */
 extern int	fms_keys_compare_columns(FmsKeys *keys, const FmsRecord *a,
 									 const FmsRecord *b, int equal);

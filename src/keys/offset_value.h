@@ -5,7 +5,6 @@
  *	  of the record that left the loser tree last.
  *
  *	  base:         clerk#00 00000017 1995-03-
- *
  *	  clerk#00 00000017 1995-04-	2 words shared, then "1995-04-"
  *	  clerk#00 00000023 1992-01-	1 word shared, then "00000023"
  *
@@ -55,7 +54,7 @@ fms_code_rank(FmsLoserNode node)
 	return (int) (node >> 120);
 }
 
-/* The code of a record whose key first differs in word i. */
+/* Of a record whose key first differs in word i. */
 static inline FmsLoserNode
 fms_code_differs(const FmsRecord *record, int i, int leaf)
 {
@@ -78,15 +77,12 @@ fms_code_shared_words(FmsLoserNode node)
 	return FMS_CODE_DIFFERS + FMS_KEY_MAX_WORDS - fms_code_rank(node);
 }
 
-/* Makes the record's key the base. */
 static inline void
 fms_code_set_base(FmsCodeBase *base, const FmsRecord *record)
 {
-	int			i;
-
 	Assert(record->key_bytes <= FMS_KEY_MAX_BYTES);
 	base->nwords = fms_record_key_words(record);
-	for (i = 0; i < base->nwords; i++)
+	for (int i = 0; i < base->nwords; i++)
 		base->words[i] = fms_record_key_word(record, i);
 }
 
@@ -95,9 +91,8 @@ static inline FmsLoserNode
 fms_code_of(const FmsRecord *record, const FmsCodeBase *base, int leaf)
 {
 	int			nwords = fms_record_key_words(record);
-	int			i;
 
-	for (i = 0; i < nwords; i++)
+	for (int i = 0; i < nwords; i++)
 	{
 		if (i >= base->nwords ||
 			fms_record_key_word(record, i) != base->words[i])
@@ -115,8 +110,7 @@ fms_code_is_lasting(FmsLoserNode node)
 
 /*
  * Compares two records with equal codes.  Returns the loser's node with its
- * code relative to the winner; equal records: the later leaf loses.  May run
- * a type's comparator.
+ * code relative to the winner; of equal records, the later leaf's.
  */
 static inline FmsLoserNode
 fms_code_tie_loser(FmsKeys *keys, FmsLoserNode a, const FmsRecord *a_record,
@@ -133,9 +127,8 @@ fms_code_tie_loser(FmsKeys *keys, FmsLoserNode a, const FmsRecord *a_record,
 	{
 		int			nwords = Min(fms_record_key_words(a_record),
 								 fms_record_key_words(b_record));
-		int			i;
 
-		for (i = fms_code_shared_words(a); i < nwords; i++)
+		for (int i = fms_code_shared_words(a); i < nwords; i++)
 		{
 			uint64		a_word = fms_record_key_word(a_record, i);
 			uint64		b_word = fms_record_key_word(b_record, i);

@@ -11,15 +11,13 @@
  *	  varying   |       ^^^^        ^^^^^ |
  *	  word      | 11A4 | 0B3C2 | offset / 8 |				 64 bits
  *
- * The words are distinct and order like the entries.  They take half of the
- * entries' memory; the other half is the room for a radix sort:
+ * The words order like the entries.  They take half of the entries' memory;
+ * the other half is the room for a radix sort:
  *
  *	  entries   | e0    | e1    | e2    | e3    |
  *	  packed    |w0 |w1 |w2 |w3 |    (room)     |
  *	  sorted    |               |w0 |w2 |w1 |w3 |
  *	  unpacked  | e0    | e2    | e1    | e3    |
- *
- * Entries in order of arrival are dealt by the bits of their keys only.
  *
  *-------------------------------------------------------------------------
  */
@@ -60,7 +58,6 @@ typedef struct FmsPacking
 	int			offset_bits;	/* of the record's offset / MAXIMUM_ALIGNOF */
 } FmsPacking;
 
-/* Number of bits of the number without its leading zeros. */
 static int
 bits_of(uint128 number)
 {
@@ -72,7 +69,6 @@ bits_of(uint128 number)
 	return low != 0 ? 1 + pg_leftmost_one_pos64(low) : 0;
 }
 
-/* Number of zero bits at the end of a number that is not 0. */
 static int
 trailing_zeros(uint128 number)
 {
@@ -83,7 +79,6 @@ trailing_zeros(uint128 number)
 		64 + pg_rightmost_one_pos64((uint64) (number >> 64));
 }
 
-/* Divides the bits that vary into parts. */
 static void
 choose_parts(FmsPacking *packing, uint128 varying)
 {
@@ -111,7 +106,6 @@ choose_parts(FmsPacking *packing, uint128 varying)
 	}
 }
 
-/* Computes the packing of at least one entry. */
 static FmsPacking
 packing_of(const FmsEntry *entries, Size count)
 {
@@ -119,7 +113,6 @@ packing_of(const FmsEntry *entries, Size count)
 	FmsPacking	packing = {.same = first};
 	uint128		varying = 0;
 	uint64		offsets = 0;
-	Size		i = 0;
 
 	fms_for_interruptible(i, count, sizeof(FmsEntry))
 	{
@@ -131,20 +124,16 @@ packing_of(const FmsEntry *entries, Size count)
 	return packing;
 }
 
-/* Packs the entries into the first half of their memory. */
 static void
 pack(const FmsPacking *packing, FmsEntry *entries, uint64 *words, Size count)
 {
-	Size		i = 0;
-
 	fms_for_interruptible(i, count, sizeof(FmsEntry))
 	{
 		uint128		key = fms_entry_key(&entries[i]);
 		uint64		word = fms_entry_offset(&entries[i]) >> OFFSET_SHIFT;
 		int			at = packing->offset_bits;
-		int			p;
 
-		for (p = 0; p < packing->nparts; p++)
+		for (int p = 0; p < packing->nparts; p++)
 		{
 			const FmsKeyPart *part = &packing->parts[p];
 
@@ -161,10 +150,9 @@ unpack(const FmsPacking *packing, uint64 word)
 	uint64		offset = word &
 		((UINT64CONST(1) << packing->offset_bits) - 1);
 	uint128		key = packing->same;
-	int			p;
 
 	word >>= packing->offset_bits;
-	for (p = 0; p < packing->nparts; p++)
+	for (int p = 0; p < packing->nparts; p++)
 	{
 		const FmsKeyPart *part = &packing->parts[p];
 
@@ -182,7 +170,6 @@ fms_entries_sort_packed(FmsEntry *entries, Size count, bool in_arrival)
 	int			first_bit = in_arrival ? packing.offset_bits : 0;
 	uint64	   *words = (uint64 *) entries;
 	uint64	   *sorted = words + count;
-	Size		i = 0;
 
 	if (end_bit > 64)
 		return false;

@@ -3,24 +3,21 @@
  * presorted.c
  *	  Sorting entries that arrive nearly in order.
  *
- * Tables are often nearly in key order: they were loaded in it, and some rows
- * were updated later.  The sort goes through the entries once, keeps those in
- * order and takes out the outliers ("drop-merge sort").  Then it sorts the
- * few outliers and merges them with the kept entries, from the largest on:
+ * Tables are often nearly in key order.  The sort goes through the entries
+ * once, keeps those in order and takes out the outliers ("drop-merge sort").
+ * Then it sorts the outliers and merges them back, from the largest on:
  *
  *	  arrived	1 2 9 3 4 5 0 6 7 8
  *	  kept		1 2 3 4 5 6 7 8 _ _		outliers	9 0, sorted 0 9
- *	  merged	_ 1 2 3 4 5 6 7 8 9
- *				0 1 2 3 4 5 6 7 8 9
+ *	  merged	0 1 2 3 4 5 6 7 8 9
  *
  * The next entry is compared with the last kept entries.  If at most
  * OUTLIERS_AT_ONCE of these are greater, they become outliers (9); otherwise
  * the next entry does (0).  If there are too many outliers, the sort restores
- * the order of arrival, and the caller sorts in another way.  Random input is
- * rejected after a few entries.
+ * the order of arrival, and the caller sorts in another way.
  *
- * Memory: 16 bytes for each OUTLIERS_FRACTION entries, palloc'd for the call.
- * If the allocation fails, the caller sorts in another way.
+ * Memory: 16 bytes for each OUTLIERS_FRACTION entries, palloc'd for the call;
+ * if that fails, the caller sorts in another way, too.
  *
  *-------------------------------------------------------------------------
  */

@@ -27,7 +27,6 @@
 /* Fewer words than this are sorted by insertion. */
 #define DEAL_MIN_WORDS		20
 
-/* What to know about words before they are sorted. */
 typedef struct FmsWordRange
 {
 	uint64		low;			/* smallest word */
@@ -37,9 +36,9 @@ typedef struct FmsWordRange
 } FmsWordRange;
 
 /*
- * Deals words by one digit, keeping the order of equal digits.  next: set to
- * the end of each bucket.  Returns false, with nothing moved, if the digit is
- * the same in all words, unless it is the last one.
+ * Deals words by one digit, stably.  next: set to the end of each bucket.
+ * False, with nothing moved, if the digit is the same in all words, unless it
+ * is the last one.
  */
 static bool
 deal_words(const uint64 *from, uint64 *to, Size count, uint64 low, int shift,
@@ -47,21 +46,19 @@ deal_words(const uint64 *from, uint64 *to, Size count, uint64 low, int shift,
 {
 	uint64		mask = (UINT64CONST(1) << bits) - 1;
 	Size		sum = 0;
-	Size		i = 0;
 
 	memset(next, 0, sizeof(Size) << bits);
 	fms_for_interruptible(i, count, 2 * sizeof(uint64))
 		next[((from[i] - low) >> shift) & mask]++;
 	if (!is_last && next[((from[0] - low) >> shift) & mask] == count)
 		return false;
-	for (i = 0; i <= mask; i++)
+	for (uint64 i = 0; i <= mask; i++)
 	{
 		Size		size = next[i];
 
 		next[i] = sum;
 		sum += size;
 	}
-	i = 0;
 	fms_for_interruptible(i, count, 2 * sizeof(uint64))
 		to[next[((from[i] - low) >> shift) & mask]++] = from[i];
 	return true;
@@ -70,9 +67,7 @@ deal_words(const uint64 *from, uint64 *to, Size count, uint64 low, int shift,
 static void
 sort_few(uint64 *words, Size count)
 {
-	Size		i;
-
-	for (i = 1; i < count; i++)
+	for (Size i = 1; i < count; i++)
 	{
 		uint64		word = words[i];
 		Size		at = i;
@@ -90,7 +85,6 @@ fms_radix_deal(uint64 *words, uint64 *room, Size count, uint64 low,
 	Size		ends[1 << DIGIT_BITS_MAX];
 	Size		start = 0;
 	int			bits;
-	int			i;
 
 	do
 	{
@@ -99,7 +93,7 @@ fms_radix_deal(uint64 *words, uint64 *room, Size count, uint64 low,
 		nbits -= bits;
 	} while (!deal_words(words, room, count, low, first_bit + nbits, bits,
 						 nbits == 0, ends));
-	for (i = 0; nbits > 0 && i < 1 << bits; start = ends[i++])
+	for (int i = 0; nbits > 0 && i < 1 << bits; start = ends[i++])
 	{
 		Size		size = ends[i] - start;
 
@@ -120,7 +114,6 @@ range_of(const uint64 *words, Size count)
 {
 	FmsWordRange range = {words[0], words[0], 0, true};
 	uint64		before = words[0];
-	Size		i = 1;
 
 	fms_for_interruptible(i, count, sizeof(uint64))
 	{

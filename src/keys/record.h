@@ -12,8 +12,7 @@
  *
  * The first ten bytes of a MinimalTuple are its length and padding.  A record
  * stores the end of its key there.  While the parent node uses the tuple, the
- * record is open: t_len overwrites four bytes of the key.  The record is
- * closed (the key is complete) when it is compared, written or kept.  A date:
+ * record is open: t_len overwrites four bytes of the key.  A date:
  *
  *	  closed	| header | 01 80 00 07 d1 00 00 00 00 00 | infomask ...
  *	  open		| header | 7c 00 00 00 d1 00 00 00 00 00 | infomask ...
@@ -57,10 +56,7 @@ StaticAssertDecl(FMS_KEY_MAX_BYTES ==
 #define FMS_RECORD_FIRST_KEY 0x0002	/* a first key: the tuple, if any, has only
 									 * the key columns */
 
-/*
- * The other 14 bits: offset in the tuple (bytes) of the first column that the
- * key leaves undecided; 0: unknown.
- */
+/* The others: offset in the tuple of the first undecided column; 0: unknown */
 #define FMS_RECORD_COLUMN_SHIFT	2
 #define FMS_RECORD_COLUMN_MAX	((1 << (16 - FMS_RECORD_COLUMN_SHIFT)) - 1)
 
@@ -98,7 +94,7 @@ fms_record_key(const FmsRecord *record)
 	return (char *) (record + 1);
 }
 
-/* Number of words of the key, the last word of two bytes included. */
+/* Number of words of the key, its last two bytes included. */
 static inline int
 fms_record_key_words(const FmsRecord *record)
 {
@@ -113,7 +109,7 @@ fms_record_size(uint16 key_bytes, Size tuple_bytes)
 		MAXALIGN(Max(tuple_bytes, FMS_TUPLE_SKIPPED_BYTES));
 }
 
-/* Estimated record size for rows whose columns take columns_bytes. */
+/* What rows whose columns take columns_bytes are estimated to take. */
 static inline double
 fms_record_expected_bytes(double columns_bytes)
 {
@@ -170,10 +166,7 @@ fms_record_write(FmsRecord *record, const void *key, uint16 key_bytes,
 			   tuple_bytes - FMS_TUPLE_SKIPPED_BYTES);
 }
 
-/*
- * Opens a record: sets the tuple's t_len.  Returns the four bytes of the key
- * that t_len replaces, for fms_record_close().
- */
+/* Opens a record.  Returns what t_len replaces, for fms_record_close(). */
 static inline uint32
 fms_record_open(const FmsRecord *record)
 {
@@ -213,10 +206,7 @@ fms_record_prefix(const FmsRecord *record)
 	return fms_record_key_word(record, 0);
 }
 
-/*
- * The FMS_PREFIX_BYTES of the key from offset `depth` on as a number, padded
- * with zeros; depth is less than key_bytes.
- */
+/* FMS_PREFIX_BYTES of the key from offset `depth` on, padded with zeros. */
 static inline uint128
 fms_record_key_part(const FmsRecord *record, int depth)
 {

@@ -11,8 +11,7 @@
  *	  word		            80 00 07 d1 00 00 00 00
  *
  * Words order like the rows, and equal words are equal rows.  A null has no
- * word.  The record made from a word is the one that its row would have; all
- * records of a sort have the same size.
+ * word.  The record made from a word is the one that its row would have.
  *
  *-------------------------------------------------------------------------
  */
@@ -52,8 +51,25 @@ typedef struct FmsWordType
 } FmsWordType;
 
 /* Fills in how values of `bytes` bytes become words and records. */
-extern void fms_word_type_init(FmsWordType *type, int bytes, bool is_signed,
-							   bool descending);
+static inline void
+fms_word_type_init(FmsWordType *type, int bytes, bool is_signed,
+				   bool descending)
+{
+	const uint8 key[FMS_PREFIX_BYTES] = {FMS_VALUE_BYTE};
+	MinimalTuple tuple;
+
+	type->bytes = bytes;
+	type->shift = 64 - 8 * bytes;
+	type->flip = descending ? PG_UINT64_MAX << type->shift : 0;
+	if (is_signed)
+		type->flip ^= UINT64CONST(1) << 63;
+	memset(&type->record, 0, sizeof(type->record));
+	fms_record_write(&type->record.record, key, fms_key_room(1 + bytes),
+					 FMS_RECORD_EXACT, NULL, FMS_WORD_VALUE_OFFSET + bytes);
+	tuple = fms_record_tuple(&type->record.record);
+	tuple->t_infomask2 = 1;		/* a column, which is not null */
+	tuple->t_hoff = FMS_WORD_VALUE_OFFSET + MINIMAL_TUPLE_OFFSET;
+}
 
 /*
  * Sorts words by nbits bits of (word - low) from first_bit on into the room,

@@ -1,11 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * input.c
- *	  The input of a merge: its runs, and the input buffer into which the mode
- *	  reads their blocks.
- *
- * The input reads blocks from the tape into frames and guards that a frame has
- * one state at a time.  The mode decides which block to read next.
+ *	  The input of a merge: reads blocks from the tape into frames.
  *
  * Memory: the blocks are one mapping of the channel.  Frames and requests are
  * palloc'd in the context of creation, which the channel's owner frees after
@@ -32,7 +28,6 @@ init_frames(FmsInput *input, uint32 nframes)
 {
 	const FmsMergePlan *plan = input->plan;
 	Size		touched_bytes = 0;
-	uint32		i;
 
 	input->nframes = input->nfree = nframes;
 	input->frames = palloc_extended(nframes * sizeof(FmsFrame),
@@ -45,7 +40,7 @@ init_frames(FmsInput *input, uint32 nframes)
 								   MCXT_ALLOC_HUGE);
 	input->memory = fms_io_map(plan->io, (Size) nframes * plan->block_bytes,
 							   fms_tape_is_direct(plan->tape));
-	for (i = 0; i < nframes; i++)
+	for (uint32 i = 0; i < nframes; i++)
 	{
 		FmsFrame   *frame = &input->frames[i];
 
@@ -60,9 +55,8 @@ init_frames(FmsInput *input, uint32 nframes)
 }
 
 /*
- * Goes on to the next block in block read order.  Skips runs without blocks:
- * if comparisons contradict each other, the merge may have asked for those
- * blocks already.
+ * Goes on to the next block in block read order.  If comparisons contradict
+ * each other, the merge may have asked for a run's blocks already.
  */
 static void
 step_order(FmsInput *input)
@@ -79,9 +73,8 @@ init_order(FmsInput *input, const FmsPosition *from)
 	const FmsMergePlan *plan = input->plan;
 	const FmsFirstKeys **first_keys =
 		palloc(input->nruns * sizeof(FmsFirstKeys *));
-	int			run;
 
-	for (run = 0; run < input->nruns; run++)
+	for (int run = 0; run < input->nruns; run++)
 		first_keys[run] = &input->runs[run]->first_keys;
 	input->order = fms_read_order_begin(plan->first_keys, plan->mode->order,
 										input->nruns, first_keys, from);
@@ -94,7 +87,6 @@ fms_input_init(FmsInput *input, const FmsMergePlan *plan, int nruns,
 			   FmsRun **runs, const FmsPosition *from)
 {
 	const FmsMode *mode = plan->mode;
-	int			run;
 
 	memset(input, 0, sizeof(*input));
 	input->plan = plan;
@@ -102,7 +94,7 @@ fms_input_init(FmsInput *input, const FmsMergePlan *plan, int nruns,
 	input->runs = runs;
 	input->frame_of = palloc0(nruns * sizeof(FmsFrame *));
 	input->next_block = palloc(nruns * sizeof(uint32));
-	for (run = 0; run < nruns; run++)
+	for (int run = 0; run < nruns; run++)
 		input->next_block[run] = from ? from[run].block : 0;
 	init_frames(input, mode->blocks(nruns, plan->assist_blocks));
 	if (mode->order != FMS_ORDER_NONE)
@@ -123,7 +115,6 @@ fms_input_end(FmsInput *input)
 	pfree(input->frame_of);
 }
 
-/* Assigns the run's next block to the frame. */
 static void
 assign(FmsInput *input, FmsFrame *frame, int run)
 {
@@ -157,9 +148,8 @@ void
 fms_input_request_many(FmsInput *input, FmsFrame *frames, int run, uint32 n)
 {
 	uint32		block_bytes = input->plan->block_bytes;
-	uint32		i;
 
-	for (i = 0; i < n; i++)
+	for (uint32 i = 0; i < n; i++)
 	{
 		Assert(frames[i].block == frames[0].block + i * block_bytes);
 		assign(input, &frames[i], run);
@@ -211,7 +201,6 @@ fms_input_enqueue(FmsInput *input)
 	step_order(input);
 }
 
-/* Removes frame i from the queue. */
 static FmsFrame *
 remove_queued(FmsInput *input, uint32 i)
 {
@@ -224,7 +213,7 @@ remove_queued(FmsInput *input, uint32 i)
 	return frame;
 }
 
-/* Frees the frame of the queue's newest block, which will be read again. */
+/* Frees the frame of the queue's newest block, which is read again later. */
 static void
 give_up_newest(FmsInput *input)
 {
@@ -243,17 +232,15 @@ give_up_newest(FmsInput *input)
 
 /*
  * Returns the run's next block, though the queue's oldest block is another
- * run's: comparisons contradict each other.  Takes it out of the middle of the
- * queue, or reads it now; if no frame is free, the newest block of the queue
- * gives up its own.
+ * run's: comparisons contradict each other.  If it is not in the queue, it is
+ * read now, if need be into the frame of the queue's newest block.
  */
 static pg_noinline FmsFrame *
 find_out_of_order(FmsInput *input, int run)
 {
 	FmsFrame   *frame;
-	uint32		i;
 
-	for (i = 0; i < input->queued; i++)
+	for (uint32 i = 0; i < input->queued; i++)
 	{
 		if ((*fms_input_queued(input, i))->run == run)
 			return remove_queued(input, i);

@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * input.h
- *	  The input of a merge: its runs, and the input buffer into which the mode
- *	  reads their blocks.
+ *	  The input of a merge: its runs, the buffer into which their blocks are
+ *	  read, and the mode that decides which block to read when.
  *
  *-------------------------------------------------------------------------
  */
@@ -13,12 +13,67 @@
 
 #include "formation/formation.h"
 #include "formation/run.h"
-#include "merge/mode.h"
+#include "order/read_order.h"
 #include "tape/tape.h"
 
+typedef struct FmsInput FmsInput;
+typedef struct FmsFrame FmsFrame;
+
 /*
- * State of a frame.  A frame that is FMS_FRAME_READING is an assist block: its
- * read is in flight, or has arrived and nobody has waited for it yet.
+ * A merge mode: which block to read, when, and into which frame.  It knows
+ * nothing about tuples: a comparison of two modes compares only their reading.
+ * src/README.md lists what a new mode needs.
+ */
+typedef struct FmsMode
+{
+	/*
+	 * Block read order of the mode.  With FMS_ORDER_BY_FIRST_KEYS, the first
+	 * key of a run's next block stands in the tree, and the merge calls
+	 * next() when that key wins; otherwise as soon as the run's block is
+	 * exhausted.  That is in exactly this order, unless comparisons contradict
+	 * each other.  Then next() must return a block that the mode may not have
+	 * read yet.
+	 */
+	FmsOrderBy	order;
+
+	/* The mode uses l assist blocks; otherwise l is 0. */
+	bool		assists;
+
+	/* An automatic l fills the memory; otherwise the device decides. */
+	bool		fills_memory;
+
+	/* Number of frames for n runs and l assist blocks. */
+	uint32		(*blocks) (int nruns, uint32 assist_blocks);
+
+	/* Starts the reads that precede the merge.  NULL: there are none. */
+	void		(*begin) (FmsInput *input);
+
+	/*
+	 * Waits for the run's next block and returns it as a sort block.  Called
+	 * only while the run has blocks left.
+	 */
+	FmsFrame   *(*next) (FmsInput *input, int run);
+
+	/* Takes back a sort block whose records have all left. */
+	void		(*exhausted) (FmsInput *input, FmsFrame *frame);
+} FmsMode;
+
+extern const FmsMode fms_mode_fmsort;
+extern const FmsMode fms_mode_double_buffering;
+extern const FmsMode fms_mode_traditional;
+extern const FmsMode fms_mode_multi_block;
+extern const FmsMode fms_mode_flash;
+
+/* FmsMode.blocks of modes with a sort block a run and l assist blocks. */
+static inline uint32
+fms_mode_blocks_with_assist(int nruns, uint32 assist_blocks)
+{
+	return nruns + assist_blocks;
+}
+
+/*
+ * A frame that is FMS_FRAME_READING is an assist block: its read is in flight,
+ * or has arrived and nobody has waited for it yet.
  *
  *	  FREE --request--> READING --wait--> SORT --+
  *	    ^                                        |
@@ -37,8 +92,7 @@ struct FmsFrame
 	int			run;			/* number in this merge, not the run's id */
 	uint32		number;			/* of the block in its run */
 	char	   *block;			/* block_bytes, in the input's memory */
-	FmsIoRequest request;		/* reads the block, or the first of several
-								 * blocks into adjacent frames */
+	FmsIoRequest request;		/* reads it, and perhaps adjacent ones */
 };
 
 /* Largest read or batch that the merge waits for, and so does a cancel. */
@@ -55,12 +109,9 @@ typedef struct FmsMergePlan
 	FmsCounters *counters;
 	uint32		block_bytes;
 	uint32		assist_blocks;	/* l; 0 if the mode has no assist blocks */
-	uint32		assist_first;	/* 1 .. l: assist blocks used until the merge
-								 * has had to wait */
-	bool		frees;			/* intermediate pass: free the file space of
-								 * blocks that have been read */
-	const FmsFormation *in_memory_run;	/* sorted tuples that arrived after
-										 * all runs, or NULL */
+	uint32		assist_first;	/* 1 .. l: used until the merge waits */
+	bool		frees;			/* intermediate pass: free blocks once read */
+	const FmsFormation *in_memory_run;	/* sorted, arrived last; or NULL */
 } FmsMergePlan;
 
 struct FmsInput
@@ -103,13 +154,12 @@ extern void fms_input_init(FmsInput *input, const FmsMergePlan *plan,
 /* Drains the reads and frees what fms_input_init() has allocated. */
 extern void fms_input_end(FmsInput *input);
 
-/* Assigns the run's next block to one of the free frames; requests it. */
+/* Requests the run's next block, into one of the free frames. */
 extern FmsFrame *fms_input_request(FmsInput *input, int run);
 
 /*
- * Assigns the run's n next blocks, adjacent in the file, to n adjacent frames
- * that are free, and requests one read for all.  The caller must wait for the
- * first frame before the others.
+ * Requests the run's n next blocks, adjacent in the file, in one read into n
+ * adjacent free frames.  The caller must wait for the first frame first.
  */
 extern void fms_input_request_many(FmsInput *input, FmsFrame *frames, int run,
 								   uint32 n);
@@ -118,20 +168,20 @@ extern void fms_input_request_many(FmsInput *input, FmsFrame *frames, int run,
 extern void fms_input_submit(FmsInput *input);
 
 /*
- * Waits for the frame's block, makes it a sort block and returns it.  Raises
- * an error if the read has failed or the block is not the one assigned.
+ * Waits for the frame's block and makes it a sort block.  Raises an error if
+ * the read has failed or the block is not the one assigned.
  */
 extern FmsFrame *fms_input_wait(FmsInput *input, FmsFrame *frame);
 
 /* Frees the frame of a sort block. */
 extern void fms_input_release(FmsInput *input, FmsFrame *frame);
 
-/* Requests the upcoming block; there must be one.  It joins the queue. */
+/* Requests the upcoming block, which must exist.  It joins the queue. */
 extern void fms_input_enqueue(FmsInput *input);
 
 /*
- * Takes the run's next block out of the queue.  It is the oldest block unless
- * comparisons contradict each other; then the block may have to be read now.
+ * Takes the run's next block out of the queue: the oldest one, unless
+ * comparisons contradict each other.
  */
 extern FmsFrame *fms_input_dequeue(FmsInput *input, int run);
 

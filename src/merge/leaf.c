@@ -3,10 +3,9 @@
  * leaf.c
  *	  The leaves of the merge: the input of one run each, record by record.
  *
- * A leaf gets its run's blocks from the mode and steps through their records.
- * In a plain block, records lie one behind the other.  The leaf unpacks packed
- * records (packed_record.c) and compressed chunks (compressed_chunk.c) one by
- * one into a buffer of its own:
+ * A leaf gets its run's blocks from the mode.  In a plain block, records lie
+ * one behind the other.  The leaf unpacks packed records (packed_record.c) and
+ * compressed chunks (compressed_chunk.c) one by one into a buffer:
  *
  *	  plain		block   | header | r | r | r^| r | r |
  *	  packed	block   | header | p | p | p^| p | p |
@@ -14,14 +13,11 @@
  *	  compressed	block   | header | chunk | chunk^| chunk |
  *				buffer           | r | r | r^| r |
  *
- * A record that extends over several blocks is assembled in another buffer;
- * its blocks go back to the mode as they are copied.
+ * A record that extends over several blocks is assembled in another buffer.
  *
- * The in-memory run holds the tuples that were still in memory when the input
- * ended.  It is the last leaf, since its tuples arrived last, and has no
- * blocks: its records are those of run formation, valid until the next one.
- *
- * Memory: the buffers of a leaf are palloc'd in the current context.
+ * The in-memory run has the tuples that were still in memory when the input
+ * ended.  It is the last leaf, since its tuples arrived last.  Its records are
+ * those of run formation, valid until the next one.
  *
  *-------------------------------------------------------------------------
  */
@@ -30,8 +26,6 @@
 #include "base/clock.h"
 #include "merge/leaf.h"
 #include "tape/block.h"
-#include "tape/compressed_chunk.h"
-#include "tape/packed_record.h"
 
 static inline const FmsBlockHeader *
 block_header(const FmsLeaf *leaf)
@@ -87,9 +81,9 @@ load_block(FmsLeaves *leaves, int run)
 }
 
 /*
- * Frees the file space of the run's blocks up to number, which have been
- * read: in pieces of fms_tape_free_bytes(), or up to the end of an extent.
- * The last merge frees nothing, since it writes nothing and may begin again.
+ * Frees the file space of the run's blocks up to number: in pieces of
+ * fms_tape_free_bytes(), or up to the end of an extent.  The last merge frees
+ * nothing, since it writes nothing and may begin again.
  */
 static void
 free_blocks(FmsLeaves *leaves, int run_number, uint32 number)
@@ -106,12 +100,11 @@ free_blocks(FmsLeaves *leaves, int run_number, uint32 number)
 		return;
 	fms_tape_free(plan->tape,
 				  fms_run_block_address(run, leaf->blocks_freed,
-									   plan->block_bytes),
+										plan->block_bytes),
 				  bytes);
 	leaf->blocks_freed += n;
 }
 
-/* Gives the leaf's block back to the mode. */
 static void
 drop_block(FmsLeaves *leaves, int run)
 {
@@ -147,7 +140,6 @@ fms_leaf_unpack_chunk(FmsLeaves *leaves, int run)
 	leaves->load_us += fms_clock_since_us(start);
 }
 
-/* Unpacks the next record of the leaf's block. */
 const FmsRecord *
 fms_leaf_unpack(FmsLeaves *leaves, int run)
 {
@@ -168,8 +160,7 @@ fms_leaf_unpack(FmsLeaves *leaves, int run)
 
 /*
  * Assembles the record of size_bytes that begins here and continues in the
- * next blocks.  Afterwards the leaf is behind the record's end, in the last of
- * these blocks.
+ * next blocks.  The leaf is then behind it, in the last of these blocks.
  */
 const FmsRecord *
 fms_leaf_assemble(FmsLeaves *leaves, int run, uint32 size_bytes)
@@ -234,9 +225,9 @@ enter_block_again(FmsLeaves *leaves, int run, uint32 nth)
 }
 
 /*
- * Sets the record of a leaf without a block: the next block's first key, the
- * next block's first record, or none.  A damaged record that has consumed too
- * few or too many blocks shows here, as blocks and first keys do not match.
+ * Sets the record of a leaf without a block.  A damaged record that has
+ * consumed too few or too many blocks shows here: blocks and first keys do not
+ * match.
  */
 static void
 stand_in(FmsLeaves *leaves, int run)

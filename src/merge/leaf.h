@@ -22,8 +22,7 @@ typedef struct FmsLeaf
 	char	   *bytes;			/* the block, its packed records, or a chunk */
 	uint32		at_bytes;		/* offset of the next record in bytes */
 	uint32		end_bytes;		/* end of the last record in bytes */
-	uint32		chunk_at_bytes; /* offset of the next chunk in the block; at
-								 * the block's end there is none */
+	uint32		chunk_at_bytes; /* offset of the next chunk in the block */
 	bool		is_packed;		/* bytes has packed records */
 	uint32		records_left;	/* in the block, the head not counted */
 	uint32		blocks_left;	/* of the run, not asked for yet */
@@ -53,10 +52,7 @@ extern void fms_leaf_begin(FmsLeaves *leaves, int run,
 /* Makes the in-memory run's record of that number its head. */
 extern void fms_leaf_take_in_memory(FmsLeaves *leaves, uint64 number);
 
-/*
- * Gets the block whose first key stands in the tree: the leaf's record becomes
- * the block's first record, which has the same key.
- */
+/* Gets the block whose first key stands in the tree, with the same key. */
 extern void fms_leaf_enter_block(FmsLeaves *leaves, int run);
 
 /* Position of the leaf's head, for FmsPosition's fields of a run. */
@@ -65,7 +61,7 @@ extern FmsPosition fms_leaf_position(const FmsLeaves *leaves, int run);
 /* Frees the leaf's buffers; the mode owns its frame. */
 extern void fms_leaf_end(FmsLeaf *leaf);
 
-/* Parts of fms_leaf_advance(). */
+/* Parts of fms_leaf_advance() */
 extern void fms_leaf_next_block(FmsLeaves *leaves, int run);
 extern void fms_leaf_unpack_chunk(FmsLeaves *leaves, int run);
 extern const FmsRecord *fms_leaf_unpack(FmsLeaves *leaves, int run);

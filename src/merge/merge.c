@@ -8,8 +8,6 @@
  * which is the next record in its sort block, or the recorded first key of a
  * block that has not been asked for:
  *
- *	            tree of losers
- *	           /    |    |    \
  *	        head   key  head   NULL: the run has ended
  *	         |     :     |
  *	      [block]  :  [block]
@@ -17,14 +15,12 @@
  *
  * When a head wins, its record leaves.  When a first key wins, the merge asks
  * the mode for the key's block.  The block's first record has the same key, so
- * the tree stays valid.  The merge thus asks for a block when its first record
- * is the smallest left, which makes the block read order exact.
+ * the tree stays valid.
  *
  * The winner's leaf moves on at the next call, since the parent reads the
  * record in the sort block until then.
  *
- * Memory: palloc'd in the context of creation, except the input's blocks.  On
- * ERROR the owner of context and channel cleans up.
+ * Memory: palloc'd in the context of creation, except the input's blocks.
  *
  *-------------------------------------------------------------------------
  */
@@ -36,13 +32,11 @@
 #include "merge/leaf.h"
 #include "merge/merge.h"
 #include "tape/block.h"
-#include "tape/compressed_chunk.h"
-#include "tape/packed_record.h"
 
 /*
- * Wins in a row after which the merge looks for the runner-up.  As long as the
- * winner's records go before the runner-up's, each costs one comparison; that
- * is so with many ties and with runs that hardly overlap.
+ * Wins in a row after which the merge looks for the runner-up.  While the
+ * winner's records go before it, each costs one comparison: with many ties, or
+ * with runs that hardly overlap.
  */
 #define WINS_IN_A_ROW		3
 
@@ -55,7 +49,7 @@ struct FmsMerge
 	FmsCodeBase left;			/* otherwise: the key that left last */
 	bool		handed_out;		/* the winner's record has left */
 	bool		open;			/* and the parent looks at its tuple */
-	uint32		displaced;		/* then: result of fms_record_open() */
+	uint32		displaced;		/* then: of fms_record_open() */
 	int			wins;			/* matches in a row that the winner has won */
 	bool		runner_up_known;
 	FmsLoserNode runner_up;		/* goes next after the winner */
@@ -80,10 +74,7 @@ fms_merge_bytes(const FmsMode *mode, const FmsFirstKeyMemory *first_keys,
 						block_bytes);
 }
 
-/*
- * The node of a leaf: its key prefix if prefixes decide, else the offset-value
- * code of its key against the key that left last.
- */
+/* Its key prefix if that decides, else its code against merge->left. */
 static pg_attribute_always_inline FmsLoserNode
 leaf_node(void *arg, int run)
 {
@@ -107,7 +98,7 @@ tie_loser(void *arg, FmsLoserNode a, FmsLoserNode b)
 	const FmsRecord *a_record = leaf[fms_losertree_leaf(a)].record;
 	const FmsRecord *b_record = leaf[fms_losertree_leaf(b)].record;
 
-	/* only the node of an ended run equals that of an ended run */
+	/* only nodes of ended runs are equal then */
 	if (a_record == NULL || b_record == NULL)
 		return fms_losertree_later(a, b);
 	return fms_code_tie_loser(merge->leaves.plan->keys, a, a_record,
@@ -121,7 +112,6 @@ fms_merge_begin(const FmsMergePlan *plan, int nruns, FmsRun **runs,
 	FmsMerge   *merge = palloc0(sizeof(FmsMerge));
 	FmsLeaves  *leaves = &merge->leaves;
 	instr_time	start = fms_clock_now();
-	int			run;
 
 	Assert(nruns >= 1);
 
@@ -136,7 +126,7 @@ fms_merge_begin(const FmsMergePlan *plan, int nruns, FmsRun **runs,
 	if (plan->mode->begin)
 		plan->mode->begin(&leaves->input);
 	leaves->load_us += fms_clock_since_us(start);
-	for (run = 0; run < nruns; run++)
+	for (int run = 0; run < nruns; run++)
 		fms_leaf_begin(leaves, run, from ? &from[run] : NULL);
 	if (plan->in_memory_run)
 		fms_leaf_take_in_memory(leaves,
@@ -148,10 +138,7 @@ fms_merge_begin(const FmsMergePlan *plan, int nruns, FmsRun **runs,
 	return merge;
 }
 
-/*
- * Does the winner's new head still go before the runner-up?  False if the
- * answer would need a new code.
- */
+/* Does the head still go before the runner-up?  False if that needs a code. */
 static pg_attribute_always_inline bool
 stays_first(FmsMerge *merge, FmsLoserNode node, FmsTieLoser tie_loser)
 {
@@ -164,7 +151,6 @@ stays_first(FmsMerge *merge, FmsLoserNode node, FmsTieLoser tie_loser)
 		fms_losertree_leaf(node);
 }
 
-/* Finds the new winner after the winner's head has changed. */
 static pg_attribute_always_inline void
 play_by(FmsMerge *merge, int run, FmsTieLoser tie_loser)
 {
@@ -230,10 +216,9 @@ void
 fms_merge_tell(FmsMerge *merge, FmsPosition *positions)
 {
 	int			nruns = merge->leaves.input.nruns;
-	int			run;
 
 	move_on(merge);
-	for (run = 0; run < nruns; run++)
+	for (int run = 0; run < nruns; run++)
 		positions[run] = fms_leaf_position(&merge->leaves, run);
 	positions[nruns].in_memory_record = merge->leaves.in_memory_record;
 }
@@ -274,11 +259,9 @@ fms_merge_next_tuple(FmsMerge *merge)
 void
 fms_merge_end(FmsMerge *merge)
 {
-	int			i;
-
 	/* the in-memory run may be merged again */
 	close_record(merge);
-	for (i = 0; i < merge->leaves.count; i++)
+	for (int i = 0; i < merge->leaves.count; i++)
 		fms_leaf_end(&merge->leaves.leaf[i]);
 	fms_input_end(&merge->leaves.input);
 	pfree(merge->tree.nodes);

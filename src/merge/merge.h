@@ -15,9 +15,8 @@
 typedef struct FmsMerge FmsMerge;
 
 /*
- * Memory of a merge of nruns runs, in bytes: input buffer, tree, block read
- * order, buffers for unpacked records, assembly buffers for records of up to
- * largest_bytes and, if compressed, buffers for unpacked chunks.
+ * Memory of a merge of nruns runs, in bytes; their records have up to
+ * largest_bytes.
  */
 extern Size fms_merge_bytes(const FmsMode *mode,
 							const FmsFirstKeyMemory *first_keys, int nruns,
@@ -25,25 +24,21 @@ extern Size fms_merge_bytes(const FmsMode *mode,
 							uint32 largest_bytes, bool compressed);
 
 /*
- * Begins a merge and starts its first reads.  Ties leave in the order of
- * runs[].  plan and runs must outlive the merge.  from is NULL or the
- * positions of an earlier merge of the same runs; the caller keeps it.
- * Allocates in the current context.
+ * Begins a merge in the current context and starts its first reads.  Ties
+ * leave in the order of runs[].  plan and runs must outlive the merge.  from:
+ * NULL, or the positions of an earlier merge of the same runs.
  */
 extern FmsMerge *fms_merge_begin(const FmsMergePlan *plan, int nruns,
 								 FmsRun **runs, const FmsPosition *from);
 
 /*
- * Stores the merge's positions, one of each run and one of the in-memory run:
- * a merge that begins there returns the records that fms_merge_next() would
- * return from now on.  Invalidates the record returned last.
+ * Stores the merge's positions, one of each run and one of the in-memory run.
+ * A merge that begins there goes on like this one.  Invalidates the record
+ * returned last.
  */
 extern void fms_merge_tell(FmsMerge *merge, FmsPosition *positions);
 
-/*
- * Returns the next record, or NULL after the last one.  The record is valid
- * until the next call.  May wait for I/O, raise an error and run comparators.
- */
+/* Returns the next record, valid until the next call; NULL after the last. */
 extern const FmsRecord *fms_merge_next(FmsMerge *merge);
 
 /* The same, as a tuple that the executor must not change. */
@@ -52,10 +47,7 @@ extern MinimalTuple fms_merge_next_tuple(FmsMerge *merge);
 /* Drains the reads and frees the merge, at any time. */
 extern void fms_merge_end(FmsMerge *merge);
 
-/*
- * Time spent on getting blocks so far, including their order, waiting and
- * unpacking.
- */
+/* Time spent on getting blocks, with their order, waiting and unpacking. */
 extern double fms_merge_load_us(const FmsMerge *merge);
 
 #endif							/* FMS_MERGE_H */

@@ -5,7 +5,7 @@
  *
  * A run is sorted, so a key begins like the key before it, and normalized keys
  * often end with zeros.  Neither part is written.  Most keys are of one block
- * and decide comparisons alone, so they need no more than the plain form:
+ * and decide comparisons alone, which the plain form suffices for:
  *
  *	  +------+-------+	+------+-----------------------------+-------+-------+
  *	  | head | given |	| head | nblocks, tuple_bytes, rows  | given | tuple |
@@ -43,22 +43,20 @@ typedef struct FmsFirstKey
 								 * this one */
 } FmsFirstKey;
 
-/* A key as numbers that compare like its bytes. */
 #define FMS_FIRST_KEY_WORDS		(FMS_KEY_MAX_WORDS + 1)
 
+/* A key as numbers that compare like its bytes. */
 typedef struct FmsKeyWords
 {
 	uint64		words[FMS_FIRST_KEY_WORDS]; /* of the key, and a zero */
 	uint32		key_bytes;		/* 0: there is no key */
 } FmsKeyWords;
 
-/* Bytes that copying the last word may touch. */
 #define FMS_PACKED_SLACK_BYTES	sizeof(uint64)
 
 /*
- * The head: number of whole words in the key (FMS_KEY_LAST_BYTES follow them),
- * whether the form is extended, number of shared and of given bytes; if the
- * form is plain, rows_before.
+ * The head: number of whole words in the key, whether the form is extended,
+ * number of shared and of given bytes; if the form is plain, rows_before.
  */
 #define FMS_HEAD_WORDS_MASK		0x0007
 #define FMS_HEAD_EXTENDED		0x0008
@@ -112,9 +110,8 @@ static inline void
 fms_key_words_take(FmsKeyWords *key, const FmsRecord *record)
 {
 	int			nwords = fms_record_key_words(record);
-	int			i;
 
-	for (i = 0; i < nwords; i++)
+	for (int i = 0; i < nwords; i++)
 		key->words[i] = fms_record_key_word(record, i);
 	key->words[nwords] = 0;
 	key->key_bytes = record->key_bytes;
@@ -124,11 +121,9 @@ fms_key_words_take(FmsKeyWords *key, const FmsRecord *record)
 static inline Size
 fms_key_words_shared(const FmsKeyWords *a, const FmsKeyWords *b)
 {
-	Size		i;
-
 	if (a->key_bytes != b->key_bytes)
 		return 0;
-	for (i = 0; i * sizeof(uint64) < a->key_bytes; i++)
+	for (Size i = 0; i * sizeof(uint64) < a->key_bytes; i++)
 	{
 		uint64		differing = a->words[i] ^ b->words[i];
 
@@ -139,28 +134,24 @@ fms_key_words_shared(const FmsKeyWords *a, const FmsKeyWords *b)
 	return a->key_bytes;
 }
 
-/* Length of the key without the zeros at its end. */
 static inline Size
 fms_key_words_before_zeros(const FmsKeyWords *key)
 {
-	int			i;
-
-	for (i = key->key_bytes / sizeof(uint64); i >= 0; i--)
+	for (int i = key->key_bytes / sizeof(uint64); i >= 0; i--)
 		if (key->words[i] != 0)
 			return (i + 1) * sizeof(uint64) -
 				pg_rightmost_one_pos64(key->words[i]) / BITS_PER_BYTE;
 	return 0;
 }
 
-/* Writes bytes [from, from + bytes) of the key, and overwrites the slack. */
+/* Writes bytes of the key from `from` on, and overwrites the slack. */
 static inline void
 fms_key_words_write(const FmsKeyWords *key, Size from, Size bytes, char *at)
 {
 	int			shift = from % sizeof(uint64) * BITS_PER_BYTE;
 	const uint64 *words = &key->words[from / sizeof(uint64)];
-	Size		i;
 
-	for (i = 0; i * sizeof(uint64) < bytes; i++)
+	for (Size i = 0; i * sizeof(uint64) < bytes; i++)
 	{
 		uint64		word = words[i] << shift;
 
@@ -171,10 +162,7 @@ fms_key_words_write(const FmsKeyWords *key, Size from, Size bytes, char *at)
 	}
 }
 
-/*
- * Packs first_key, whose key is `key`, behind the key `before`.  Returns the
- * end of the packed key.
- */
+/* Packs first_key, whose key is `key`, behind the key `before`. */
 static inline char *
 fms_first_key_pack(const FmsFirstKey *first_key, const FmsKeyWords *key,
 				   const FmsKeyWords *before, char *at)
@@ -208,7 +196,6 @@ fms_first_key_pack(const FmsFirstKey *first_key, const FmsKeyWords *key,
 	return at + tuple_bytes;
 }
 
-/* The given part of a packed key. */
 typedef struct FmsPackedKey
 {
 	int			nwords;			/* of the key, its last bytes included */
@@ -217,10 +204,7 @@ typedef struct FmsPackedKey
 	const char *bytes;
 } FmsPackedKey;
 
-/*
- * Unpacks all of a first key but its key, which fms_packed_key_word() makes.
- * Returns the end of the packed key.
- */
+/* Unpacks all but the key, for fms_packed_key_word().  Returns the end. */
 static inline const char *
 fms_first_key_unpack(const char *at, FmsPackedKey *packed,
 					 FmsFirstKey *first_key)
@@ -258,7 +242,6 @@ fms_leading_bytes(uint64 word, int bytes)
 	return word & ~(PG_UINT64_MAX >> bytes * BITS_PER_BYTE);
 }
 
-/* A word of the given bytes, of which `left` are left. */
 static inline uint64
 fms_given_word(const char *at, int left)
 {

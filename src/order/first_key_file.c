@@ -7,15 +7,11 @@
  *	  |<- run 4 ->|<------- run 5 ------->|		all chunks of a run in a row
  *	  [chunk|chunk|chunk|large chunk|chunk| ..
  *
- * Runs are written one at a time, so a run is an extent of the file.  A chunk
- * begins with a whole key and can be read by itself.
+ * Runs are written one at a time, so a run is an extent of the file.  The file
+ * is a BufFile of the server's, which limits, counts, logs and deletes it.  It
+ * always has checksums: it is small beside the blocks.
  *
- * The file is a BufFile of the server's, which limits, counts, logs and
- * deletes it.  It uses the page cache, and always has checksums: it is small
- * beside the blocks.
- *
- * Memory is palloc'd in the context of creation.  On ERROR the resource owner
- * deletes the file.
+ * Memory is palloc'd in the context of creation.
  *
  *-------------------------------------------------------------------------
  */
@@ -25,7 +21,7 @@
 
 #include "miscadmin.h"
 
-#include "order/first_key_file.h"
+#include "order/first_key_store.h"
 
 #define CHUNK_MAGIC			0x464D5346	/* "FMSF" */
 

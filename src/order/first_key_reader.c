@@ -6,15 +6,11 @@
  *	  memory [k k k]->[k k k k k k]   file [k k k k k k][k k k]
  *	                     ^ at    ^ end
  *
- * The reader returns keys one by one as records.
- *
- * Memory is palloc'd in the context of creation.
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "order/first_key_reader.h"
+#include "order/first_key_store.h"
 
 /* Size of a processor's cache line. */
 #define LINE_BYTES			64
@@ -71,7 +67,6 @@ fms_first_keys_run_bytes(void)
 	return 2 * (READER_BYTES + FMS_FIRST_KEY_CHUNK_BYTES);
 }
 
-/* The chunk after the present one; NULL after the last. */
 static const FmsFirstKeyChunk *
 next_chunk(FmsFirstKeyReader *reader)
 {
@@ -84,7 +79,6 @@ next_chunk(FmsFirstKeyReader *reader)
 	return reader->buffer;
 }
 
-/* Moves to the first key of the chunk; NULL: there is none. */
 static void
 enter_chunk(FmsFirstKeyReader *reader, const FmsFirstKeyChunk *chunk)
 {
@@ -124,7 +118,7 @@ fms_first_key_reader_close(FmsFirstKeyReader *reader)
 	pfree(reader->memory);
 }
 
-/* The record of first_key, whose key has been read into reader->plain. */
+/* The record of first_key, whose key is in reader->plain. */
 static inline const FmsRecord *
 make_record(FmsFirstKeyReader *reader, const FmsFirstKey *first_key)
 {
@@ -150,10 +144,7 @@ make_record(FmsFirstKeyReader *reader, const FmsFirstKey *first_key)
 	return record;
 }
 
-/*
- * Words of the key in a record.  They are loaded at the width at which they
- * were stored: else the load waits for all stores before it.
- */
+/* Loaded at the width of the stores, for which the load would wait else. */
 static inline uint64
 load_word(const char *key, int i)
 {
@@ -178,13 +169,12 @@ fms_first_key_reader_next(FmsFirstKeyReader *reader, uint32 *nblocks,
 	FmsPackedKey packed;
 	FmsFirstKey first_key;
 	const FmsRecord *record;
-	int			i;
 
 	if (unlikely(reader->blocks_left == 0))
 		return NULL;
 	reader->at = fms_first_key_unpack(reader->at, &packed, &first_key);
 	Assert(reader->at <= reader->end);
-	for (i = packed.shared / (int) sizeof(uint64); i < packed.nwords; i++)
+	for (int i = packed.shared / (int) sizeof(uint64); i < packed.nwords; i++)
 		store_word(key, i, fms_packed_key_word(&packed, i, load_word(key, i)));
 	record = make_record(reader, &first_key);
 	*nblocks = first_key.nblocks;

@@ -4,9 +4,8 @@
  *	  The first keys of all runs' blocks: noted while a run is written.
  *
  * Each chain of blocks has a first key of a few bytes, so their number grows
- * with the data while work_mem does not.  First keys stay in memory up to a
- * share of work_mem.  When the share is full, further first keys of each run
- * go to a temporary file:
+ * with the data while work_mem does not.  When a share of work_mem is full,
+ * further first keys of each run go to a temporary file:
  *
  *	  run 0:  memory [k k k k k k]
  *	  run 1:  memory [k k k]  file [k k k][k k k][k k]
@@ -14,8 +13,6 @@
  *	                               |<-->| chunk
  *
  * A key that is larger than a usual chunk gets a chunk of its own size.
- *
- * Memory is palloc'd in the store's context.  On ERROR nothing is done here.
  *
  *-------------------------------------------------------------------------
  */
@@ -68,19 +65,7 @@ fms_first_keys_memory(const FmsFirstKeyStore *store)
 	};
 }
 
-static void
-open_file(FmsFirstKeyStore *store)
-{
-	MemoryContext caller = MemoryContextSwitchTo(store->context);
-
-	store->file = fms_first_key_file_open(store->shared, store->counters);
-	MemoryContextSwitchTo(caller);
-}
-
-/*
- * Opens a chunk with room for key_bytes behind `last`, the run's last chunk in
- * memory, or NULL.
- */
+/* Opens a chunk for key_bytes behind `last`, the run's last, or NULL. */
 static void
 open_chunk(FmsFirstKeyStore *store, FmsFirstKeys *first_keys,
 		   FmsFirstKeyChunk *last, Size key_bytes)
@@ -113,10 +98,7 @@ open_chunk(FmsFirstKeyStore *store, FmsFirstKeys *first_keys,
 	store->noted[store->last_noted].key_bytes = 0;
 }
 
-/*
- * Closes the open chunk, if any: it is written, or stays in memory.  Returns
- * it if it stays.
- */
+/* Closes the open chunk, if any.  Returns it if it stays in memory. */
 static FmsFirstKeyChunk *
 close_chunk(FmsFirstKeyStore *store, FmsFirstKeys *first_keys)
 {
@@ -126,7 +108,12 @@ close_chunk(FmsFirstKeyStore *store, FmsFirstKeys *first_keys)
 	if (chunk == NULL || !store->to_file)
 		return chunk;
 	if (store->file == NULL)
-		open_file(store);
+	{
+		MemoryContext caller = MemoryContextSwitchTo(store->context);
+
+		store->file = fms_first_key_file_open(store->shared, store->counters);
+		MemoryContextSwitchTo(caller);
+	}
 	fms_first_key_file_append(store->file, &first_keys->extent, chunk);
 	pfree(chunk);
 	return NULL;

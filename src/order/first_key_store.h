@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * first_key_store.h
- *	  The first keys of all runs' blocks: noted while a run is written.
+ *	  The first keys of all runs' blocks: noted while a run is written, kept
+ *	  in memory or in a temporary file, and read in sequence.
  *
  *-------------------------------------------------------------------------
  */
@@ -10,10 +11,42 @@
 
 #include "postgres.h"
 
+#include "storage/buffile.h"
+
+#include "base/checksum.h"
 #include "base/counters.h"
+#include "base/shared_files.h"
 #include "keys/keys.h"
 #include "order/first_key_codec.h"
-#include "order/first_key_file.h"
+
+/*
+ * Usual size of a chunk in bytes, about 100 keys of a number or a date.  Each
+ * run of a merge has two in memory, beside a block of 4 kB or more.
+ */
+#define FMS_FIRST_KEY_CHUNK_BYTES	((Size) 1024)
+
+/* The header of a chunk; packed keys follow, one at least. */
+typedef struct FmsFirstKeyChunk
+{
+	FmsChecksum checksum;		/* in the file only, as the next two */
+	uint32		magic;
+	uint32		number;			/* in the file */
+	uint32		size_bytes;		/* of its memory */
+	uint32		used_bytes;		/* header included */
+	struct FmsFirstKeyChunk *next;	/* in memory only */
+} FmsFirstKeyChunk;
+
+StaticAssertDecl(sizeof(FmsFirstKeyChunk) == 32 &&
+				 offsetof(FmsFirstKeyChunk, checksum) == 0,
+				 "chunks go to disk: their header must not be padded");
+
+/* Successive chunks in the file; starts zeroed. */
+typedef struct FmsFirstKeyExtent
+{
+	uint64		offset_bytes;
+	uint32		number;			/* of the first chunk */
+	uint32		nchunks;
+} FmsFirstKeyExtent;
 
 /* One run's first keys: chunks in memory, followed by chunks in the file. */
 typedef struct FmsFirstKeys
@@ -22,6 +55,8 @@ typedef struct FmsFirstKeys
 	FmsFirstKeyExtent extent;	/* in the file */
 	uint32		nblocks;		/* keys behind those of them do not count */
 } FmsFirstKeys;
+
+typedef struct FmsFirstKeyFile FmsFirstKeyFile;
 
 /* The fields are for order/ to read. */
 typedef struct FmsFirstKeyStore
@@ -40,11 +75,20 @@ typedef struct FmsFirstKeyStore
 	int			last_noted;		/* index of the last key */
 } FmsFirstKeyStore;
 
+/* What decides how much memory a merge needs. */
+typedef struct FmsFirstKeyMemory
+{
+	Size		share_bytes;	/* as created; 0: there is no store yet */
+	Size		memory_bytes;	/* taken now */
+	Size		largest_bytes;	/* of any chunk in the file; 0: none is */
+} FmsFirstKeyMemory;
+
+/* ---- first_key_store.c ---- */
+
 /*
- * Creates an empty store in the current context.  Chunks of all runs take at
- * most share_bytes of memory; further ones go to a temporary file, and their
- * bytes to the counters.  A worker of a parallel sort, which `shared` names,
- * has all in its file.
+ * Creates an empty store in the current context.  Chunks beyond share_bytes of
+ * memory go to a temporary file.  A worker of a parallel sort, which `shared`
+ * names, has all in its file.
  */
 extern FmsFirstKeyStore *fms_first_keys_create(FmsKeys *keys,
 											   FmsCounters *counters,
@@ -57,21 +101,13 @@ extern void fms_first_keys_destroy(FmsFirstKeyStore *store);
 /* A worker's file is complete. */
 extern void fms_first_keys_hand_over(FmsFirstKeyStore *store);
 
-/* The numbers of a store that decide how much memory a merge needs. */
-typedef struct FmsFirstKeyMemory
-{
-	Size		share_bytes;	/* as created; 0: there is no store yet */
-	Size		memory_bytes;	/* taken now */
-	Size		largest_bytes;	/* of any chunk in the file; 0: none is */
-} FmsFirstKeyMemory;
-
 extern FmsFirstKeyMemory fms_first_keys_memory(const FmsFirstKeyStore *store);
 
 /*
  * Algorithm 1, lines 7 and 8: notes that the run's next block starts with the
- * record, which extends over nblocks blocks (usually 1).  rows_before: number
- * of records that begin in the run's blocks between the last note and this
- * one.  first_keys starts zeroed; one run at a time can be noting.
+ * record, which extends over nblocks blocks.  rows_before: number of records
+ * that begin in the run's blocks since the last note.  first_keys starts
+ * zeroed; one run at a time can be noting.
  */
 extern void fms_first_keys_note(FmsFirstKeyStore *store,
 								FmsFirstKeys *first_keys,
@@ -85,5 +121,79 @@ extern void fms_first_keys_finish(FmsFirstKeyStore *store,
 /* Frees the chunks of a run that has been merged into another one. */
 extern void fms_first_keys_forget(FmsFirstKeyStore *store,
 								  FmsFirstKeys *first_keys);
+
+/* ---- first_key_file.c ---- */
+
+/*
+ * Opens a temporary file under the current resource owner, with memory of the
+ * current context.  shared: where the leader will find it, or NULL.
+ */
+extern FmsFirstKeyFile *fms_first_key_file_open(const FmsSharedFiles *shared,
+												FmsCounters *counters);
+
+/* Opens a file that another process has finished, with its largest_bytes. */
+extern FmsFirstKeyFile *fms_first_key_file_adopt(const FmsSharedFiles *shared,
+												 Size largest_bytes,
+												 FmsCounters *counters);
+
+/* A shared file is complete. */
+extern void fms_first_key_file_finish(FmsFirstKeyFile *file);
+
+/* Closes the file.  It is deleted, or if it is shared, its set does that. */
+extern void fms_first_key_file_close(FmsFirstKeyFile *file);
+
+/* Memory of the largest chunk in the file, in bytes. */
+extern Size fms_first_key_file_largest(const FmsFirstKeyFile *file);
+
+/* Writes the chunk.  No other extent may have grown since this one began. */
+extern void fms_first_key_file_append(FmsFirstKeyFile *file,
+									  FmsFirstKeyExtent *extent,
+									  FmsFirstKeyChunk *chunk);
+
+/*
+ * Moves the first chunk of the extent to a buffer of buffer_bytes.  A chunk
+ * that is not the one written there raises ERRCODE_DATA_CORRUPTED.
+ */
+extern void fms_first_key_file_read(FmsFirstKeyFile *file,
+									FmsFirstKeyExtent *extent,
+									FmsFirstKeyChunk *buffer,
+									Size buffer_bytes);
+
+/* ---- first_key_reader.c: one run's first keys in sequence ---- */
+
+typedef struct FmsFirstKeyReader FmsFirstKeyReader;
+
+/* Memory in bytes, at most: of a reader; of a run's two usual readers. */
+extern Size fms_first_key_reader_bytes(const FmsFirstKeyMemory *memory);
+extern Size fms_first_keys_run_bytes(void);
+
+/*
+ * Opens a reader in the current context, at the run's first key.  The run must
+ * be complete, and first_keys must stay unchanged.  file: the store's, or
+ * NULL.
+ */
+extern FmsFirstKeyReader *
+fms_first_key_reader_open(FmsFirstKeyFile *file,
+						  const FmsFirstKeys *first_keys);
+
+extern void fms_first_key_reader_close(FmsFirstKeyReader *reader);
+
+/*
+ * Returns a record of the next first key, or NULL after the last one; valid
+ * until the next call.  Sets nblocks to the number of blocks in the chain that
+ * the key's record begins, rows_before to that of the records since the key
+ * before.
+ */
+extern const FmsRecord *fms_first_key_reader_next(FmsFirstKeyReader *reader,
+												  uint32 *nblocks,
+												  uint32 *rows_before);
+
+/* Prefetches the next key.  The caller has prefetched the reader itself. */
+extern void fms_first_key_reader_prefetch(const FmsFirstKeyReader *reader);
+
+/* Copies a run's first keys from the file of another store into this one. */
+extern void fms_first_keys_adopt(FmsFirstKeyStore *store,
+								 FmsFirstKeyFile *file,
+								 FmsFirstKeys *first_keys);
 
 #endif							/* FMS_FIRST_KEY_STORE_H */

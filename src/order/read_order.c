@@ -17,11 +17,9 @@
  * comes before all others.
  *
  * Each run's keys are sorted already, so a tree of losers computes the order
- * step by step as the reads advance, in memory per run.  One reader of a run's
- * first keys computes the order ahead of the reads.  The other one returns the
- * key of the run's next block to the merge (merge.c).
- *
- * Memory is palloc'd in the context of creation.
+ * step by step as the reads advance.  One reader of a run's first keys goes
+ * ahead of the reads.  The other one returns the key of the run's next block
+ * to the merge (merge.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -30,7 +28,7 @@
 #include "base/clock.h"
 #include "base/interrupts.h"
 #include "base/losertree.h"
-#include "order/first_key_reader.h"
+#include "order/first_key_store.h"
 #include "order/read_order.h"
 
 /* The tree names this many blocks a run together, within these bounds. */
@@ -96,7 +94,6 @@ tie_loser(void *arg, FmsLoserNode a, FmsLoserNode b)
 	return result < 0 ? b : a;
 }
 
-/* Takes the run's next first key from the reader ahead. */
 static inline void
 take_first_key(FmsReadOrder *order, int run)
 {
@@ -111,7 +108,6 @@ take_first_key(FmsReadOrder *order, int run)
 						   fms_record_prefix_rest(first_key), run);
 }
 
-/* Skips the first keys of blocks that the merge has asked for before. */
 static void
 skip_first_keys(FmsFirstKeyReader *reader, const FmsPosition *from)
 {
@@ -130,8 +126,8 @@ skip_first_keys(FmsFirstKeyReader *reader, const FmsPosition *from)
 }
 
 /*
- * Number of the run's blocks that come first: the block in whose middle the
- * merge is, or by last keys the next block with its chain.
+ * Number of the run's blocks that come first: one in whose middle the merge
+ * is, or by last keys the next chain.
  */
 static uint32
 take_first_blocks(const FmsReadOrder *order, FmsFirstKeyReader *reader,
@@ -165,7 +161,6 @@ fms_read_order_bytes(const FmsFirstKeyMemory *memory, FmsOrderBy by, int nruns)
 		batch_for(nruns) * sizeof(int);
 }
 
-/* Opens a run's readers, at `from` if not NULL. */
 static void
 begin_run(FmsReadOrder *order, int run, const FmsFirstKeys *first_keys,
 		  const FmsPosition *from)
@@ -191,7 +186,6 @@ fms_read_order_begin(FmsFirstKeyStore *store, FmsOrderBy by, int nruns,
 {
 	instr_time	start = fms_clock_now();
 	FmsReadOrder *order = palloc0(sizeof(FmsReadOrder));
-	int			run;
 
 	Assert(nruns >= 1 && by != FMS_ORDER_NONE);
 
@@ -202,7 +196,7 @@ fms_read_order_begin(FmsFirstKeyStore *store, FmsOrderBy by, int nruns,
 	order->prefix_decides = fms_keys_prefix_decides(store->keys);
 	order->batch = batch_for(nruns);
 	order->named = palloc(order->batch * sizeof(int));
-	for (run = 0; run < nruns; run++)
+	for (int run = 0; run < nruns; run++)
 	{
 		CHECK_FOR_INTERRUPTS();
 		begin_run(order, run, first_keys[run], from ? &from[run] : NULL);
@@ -218,9 +212,7 @@ fms_read_order_begin(FmsFirstKeyStore *store, FmsOrderBy by, int nruns,
 void
 fms_read_order_end(FmsReadOrder *order)
 {
-	int			run;
-
-	for (run = 0; run < order->nruns; run++)
+	for (int run = 0; run < order->nruns; run++)
 	{
 		CHECK_FOR_INTERRUPTS();
 		fms_first_key_reader_close(order->runs[run].ahead);
@@ -233,7 +225,7 @@ fms_read_order_end(FmsReadOrder *order)
 	pfree(order);
 }
 
-/* A run of which a block comes before all first keys, or -1. */
+/* A run with a block that comes before all first keys, or -1. */
 static int
 next_first_block(FmsReadOrder *order)
 {
@@ -248,19 +240,15 @@ next_first_block(FmsReadOrder *order)
 	return -1;
 }
 
-/*
- * Prefetches what naming the runs at the top of the tree needs.  Each loop
- * loads the addresses for the next one, so cache misses overlap.
- */
+/* Prefetches the top of the tree, step by step, so cache misses overlap. */
 static inline void
 prefetch_top(FmsReadOrder *order)
 {
 	const FmsLoserTree *tree = &order->tree;
 	int			n = Min(PREFETCH_MAX, order->nruns);
 	OrderRun   *leaves[PREFETCH_MAX];
-	int			i;
 
-	for (i = 0; i < n; i++)
+	for (int i = 0; i < n; i++)
 	{
 		int			run = fms_losertree_leaf(tree->nodes[i]);
 
@@ -268,9 +256,9 @@ prefetch_top(FmsReadOrder *order)
 		__builtin_prefetch(leaves[i]);
 		__builtin_prefetch(&tree->nodes[(order->nruns + run) / 2]);
 	}
-	for (i = 0; i < n; i++)
+	for (int i = 0; i < n; i++)
 		__builtin_prefetch(leaves[i]->ahead);
-	for (i = 0; i < n; i++)
+	for (int i = 0; i < n; i++)
 		fms_first_key_reader_prefetch(leaves[i]->ahead);
 }
 
@@ -338,10 +326,9 @@ fms_read_order_first_key(FmsReadOrder *order, int run)
 /* ---- skipping ---- */
 
 /*
- * First keys with the number of rows between them are a histogram.  A row that
- * goes before a first key is in a block that goes before it.  So if the blocks
- * passed have at most `rows` rows, all rows before the upcoming first key are
- * among the first `rows`, and so are those of blocks that end before it:
+ * First keys with the number of rows between them are a histogram.  If the
+ * blocks passed have at most `rows` rows, all rows before the upcoming first
+ * key are among the first `rows`, and so are those of blocks that end before:
  *
  *	  first 11 rows		run 0:  [ 3  7 12] | [25 33 45] [51 52 60]
  *	  not wanted		run 1:  [ 1  4 14] | [16 24 31] [35 41 70]

@@ -23,68 +23,57 @@ typedef enum FmsOrderBy
 } FmsOrderBy;
 
 /*
- * The block read order of some runs (Algorithm 1, line 13): a cursor that
- * names run after run, each time meaning that run's next block.
+ * The block read order of some runs (Algorithm 1, line 13): names run after
+ * run, each time meaning that run's next block.
  */
 typedef struct FmsReadOrder FmsReadOrder;
 
-/* Position in a run or in the in-memory run from which a merge can go on. */
+/* Where a merge goes on in a run, or in the in-memory run. */
 typedef union FmsPosition
 {
 	struct
 	{
 		uint32		block;		/* the run's blocks, if at its end */
-		int32		record;		/* the next one of those that begin in the
-								 * block; -1: the block has not been asked
-								 * for, and starts with the next record */
+		int32		record;		/* number of the next one that begins there;
+								 * -1: the block has not been asked for */
 	};
 	uint64		in_memory_record;	/* number of the next record in memory */
 } FmsPosition;
 
 /*
  * Begins the order at the runs' first blocks, or at from[nruns] if not NULL.
- * first_keys[nruns] are in the order of the runs that breaks ties, noted by
- * the key that `by` says, and must stay unchanged.  Memory comes from the
- * current context; FMS_COUNT_ORDER_NS of the store's counters gets the time.
+ * first_keys[nruns] are in the order of the runs that breaks ties, and must
+ * stay unchanged.  Memory comes from the current context.
  *
  * A merge that goes on in the middle of blocks needs these again.  They come
- * first, in the order of the runs, and have no first key.  By last keys, every
- * run's next block comes first.
+ * first, in the order of the runs, and have no first key.
  */
 extern FmsReadOrder *
 fms_read_order_begin(FmsFirstKeyStore *store, FmsOrderBy by, int nruns,
 					 const FmsFirstKeys *const *first_keys,
 					 const FmsPosition *from);
 
-/* Frees the order. */
 extern void fms_read_order_end(FmsReadOrder *order);
 
 /* Memory of an order of nruns runs, in bytes. */
 extern Size fms_read_order_bytes(const FmsFirstKeyMemory *memory,
 								 FmsOrderBy by, int nruns);
 
-/*
- * The run whose next block comes next, or -1 after the last block.  This side
- * goes ahead, with the reads.
- */
+/* The run whose next block is to be read next, or -1 after the last block. */
 extern int	fms_read_order_next(FmsReadOrder *order);
 
 /*
- * The next first key of the run, which stands for the run's next block, or
- * chain of blocks, in the merge's tree of losers.  Valid until the run's next
- * call; NULL after the last key.  This side goes behind, with the merge.  Not
- * for an order by last keys.
+ * The next first key of the run, which stands for its next chain of blocks in
+ * the merge's tree of losers.  Valid until the run's next call; NULL after the
+ * last key.  Not for an order by last keys.
  */
 extern const FmsRecord *fms_read_order_first_key(FmsReadOrder *order, int run);
 
 /*
- * Where a merge can begin if its first `rows` records are not wanted: at
- * from[nruns].  Each record before these positions is one of the first `rows`;
- * returns their number.  So the merge returns other records at first, but the
- * same ones from record number `rows` on.
- *
- * last_rows[nruns]: records from each run's last first key on.  Otherwise as
- * fms_read_order_begin(), whose memory it takes meanwhile.
+ * Sets from[nruns] to where a merge can begin if its first `rows` records are
+ * not wanted.  Each record before these positions is one of these; returns
+ * their number.  last_rows[nruns]: records from each run's last first key on.
+ * Takes the memory of fms_read_order_begin() meanwhile.
  */
 extern uint64 fms_read_order_skip(FmsFirstKeyStore *store, FmsOrderBy by,
 								  int nruns,

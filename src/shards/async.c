@@ -3,10 +3,9 @@
  * async.c
  *	  Which Merge Appends become FMSort Merge nodes.
  *
- * Those with a child that is a foreign scan, if its wrapper can execute it
- * asynchronously and its user lets it: the option async_capable of the table
- * or its server is on, and so is enable_async_append.  These are the rules of
- * PostgreSQL's asynchronous Append.
+ * Those with a foreign scan below that PostgreSQL's Append would execute
+ * asynchronously: its wrapper can, the option async_capable of the table or
+ * its server is on, and so is enable_async_append.
  *
  * A Merge Append stays if it prunes partitions when it runs, or if the
  * statement locks rows: asking for rows ahead would lock more of them.  It
@@ -28,7 +27,7 @@
 #include "base/compat.h"
 #include "shards/shards.h"
 
-/* The option async_capable: the table's goes before the server's. */
+/* async_capable: the table's option goes before the server's. */
 static bool
 option_is_on(const ForeignTable *table)
 {

@@ -3,17 +3,13 @@
  * merge.c
  *	  The FMSort Merge node at run time.
  *
- *	  first call		asks all asynchronous children, gets the others' first
- *						rows, then waits for those of the asynchronous ones
- *	  every call		the smallest of the children's first rows
+ * The first call asks all asynchronous children, gets the others' first rows,
+ * then waits for those of the asynchronous ones.  Every call returns the
+ * smallest of the children's first rows, in its child's slot; of equal rows,
+ * the first child's goes first.
  *
- * The merge is stable: of equal rows, the first child's goes first.  Like a
- * Merge Append, the node returns its children's slots, and can go neither
- * backward nor back to a mark.
- *
- * An error ends the transaction or a subtransaction; then the wrapper cancels
- * what its servers are doing.  At the end of the query it waits for batches
- * that are under way.
+ * After an error, the wrapper cancels what its servers are doing.  At the end
+ * of the query it waits for batches that are under way.
  *
  *-------------------------------------------------------------------------
  */
@@ -37,7 +33,7 @@ typedef struct FmsMergeState
 	SortSupport keys;			/* [spec.ncolumns] */
 	FmsShards  *all;
 	FmsLoserTree tree;			/* of the shards' first rows */
-	FmsLoserNode *nodes;		/* its nodes */
+	FmsLoserNode *nodes;		/* the tree's */
 	bool		started;		/* the tree is built */
 } FmsMergeState;
 
@@ -49,7 +45,6 @@ begin_node(CustomScanState *css, EState *estate, int eflags)
 	const MergeAppend *merge = linitial(plan->custom_private);
 	int			count = list_length(plan->custom_plans) + 1;
 	PlanState **scans = palloc(count * sizeof(PlanState *));
-	int			i;
 
 	/* the planner asks neither of a Merge Append */
 	Assert(!(eflags & (EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK)));
@@ -61,7 +56,7 @@ begin_node(CustomScanState *css, EState *estate, int eflags)
 
 	scans[0] = ExecInitNode(outerPlan(plan), estate, eflags);
 	outerPlanState(css) = scans[0];
-	for (i = 1; i < count; i++)
+	for (int i = 1; i < count; i++)
 	{
 		scans[i] = ExecInitNode(list_nth(plan->custom_plans, i - 1), estate,
 								eflags);
@@ -76,7 +71,7 @@ begin_node(CustomScanState *css, EState *estate, int eflags)
 	state->spec.collations = merge->collations;
 	state->spec.nulls_first = merge->nullsFirst;
 	state->keys = palloc0(merge->numCols * sizeof(SortSupportData));
-	for (i = 0; i < merge->numCols; i++)
+	for (int i = 0; i < merge->numCols; i++)
 	{
 		state->keys[i].ssup_cxt = CurrentMemoryContext;
 		state->keys[i].ssup_collation = merge->collations[i];
@@ -106,10 +101,9 @@ tie_loser(void *arg, FmsLoserNode a, FmsLoserNode b)
 	TupleTableSlot *row_a = state->all->shards[leaf_a].head;
 	TupleTableSlot *row_b = state->all->shards[leaf_b].head;
 	int			order = 0;
-	int			i;
 
 	/* two shards that have ended tie, too */
-	for (i = 0; row_a && i < state->spec.ncolumns && order == 0; i++)
+	for (int i = 0; row_a && i < state->spec.ncolumns && order == 0; i++)
 	{
 		SortSupport key = &state->keys[i];
 		bool		null_a;
@@ -129,17 +123,16 @@ static void
 start(FmsMergeState *state)
 {
 	FmsShards  *all = state->all;
-	int			i;
 
-	for (i = 0; i < all->count; i++)
+	for (int i = 0; i < all->count; i++)
 		fms_shard_ask(all, &all->shards[i]);
 	/* sorts of this server run while the others sort */
-	for (i = 0; i < all->count; i++)
+	for (int i = 0; i < all->count; i++)
 	{
 		if (all->shards[i].request == NULL)
 			fms_shard_next(all, &all->shards[i]);
 	}
-	for (i = 0; i < all->count; i++)
+	for (int i = 0; i < all->count; i++)
 	{
 		if (all->shards[i].request)
 			fms_shard_next(all, &all->shards[i]);
@@ -180,10 +173,9 @@ static void
 rescan_node(CustomScanState *css)
 {
 	FmsMergeState *state = (FmsMergeState *) css;
-	int			i;
 
 	fms_shards_reset(state->all);
-	for (i = 0; i < state->all->count; i++)
+	for (int i = 0; i < state->all->count; i++)
 	{
 		PlanState  *scan = state->all->scans[i];
 
@@ -210,9 +202,8 @@ static void
 end_node(CustomScanState *css)
 {
 	FmsShards  *all = ((FmsMergeState *) css)->all;
-	int			i;
 
-	for (i = 0; i < all->count; i++)
+	for (int i = 0; i < all->count; i++)
 		ExecEndNode(all->scans[i]);
 }
 
@@ -222,12 +213,11 @@ explain_node(CustomScanState *css, List *ancestors, ExplainState *es)
 	FmsMergeState *state = (FmsMergeState *) css;
 	List	   *times = NIL;
 	Size		peak_bytes = 0;
-	int			i;
 
 	fms_explain_keys(&css->ss.ps, &state->spec, 0, ancestors, es);
 	if (!es->analyze)
 		return;
-	for (i = 0; i < state->all->count; i++)
+	for (int i = 0; i < state->all->count; i++)
 	{
 		const FmsShard *shard = &state->all->shards[i];
 		const ForeignScan *scan = (const ForeignScan *) shard->scan->plan;

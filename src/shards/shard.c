@@ -5,14 +5,10 @@
  *
  * A wrapper fetches rows in batches (postgres_fdw: fetch_size), and keeps one
  * batch a scan.  From the second batch on, the rows are copied, so that the
- * server prepares the next batch while the merge takes rows:
- *
- *	  ask    wait         copy, ask again      take take take    wait ...
- *	  ---> | pending | -> | batch 2 ready | -> | batch 3 pending  | ->
- *
- * The first batch is not copied: a LIMIT may need no more.  All copies have
- * work_mem, and one row more a shard.  If a batch is larger than its share,
- * the rest stays with the wrapper, and the next batch is asked for later.
+ * server prepares the next batch while the merge takes rows.  The first batch
+ * is not copied: a LIMIT may need no more.  All copies have work_mem, and one
+ * row more a shard.  If a batch is larger than its share, the rest stays with
+ * the wrapper, and the next batch is asked for later.
  *
  * Scans of one server share a connection, on which one batch at a time is
  * under way.  A shard that has rows does not ask again, so the connection is
@@ -52,7 +48,6 @@ fms_shards_create(PlanState *parent, PlanState **scans, int count)
 	FmsShards  *all = palloc0(sizeof(FmsShards));
 	AppendState *requestor = makeNode(AppendState);
 	int			asynchronous = 0;
-	int			i;
 
 	requestor->ps.plan = parent->plan;
 	requestor->ps.state = parent->state;
@@ -64,7 +59,7 @@ fms_shards_create(PlanState *parent, PlanState **scans, int count)
 	all->count = count;
 	all->scans = scans;
 	all->shards = palloc0(count * sizeof(FmsShard));
-	for (i = 0; i < count; i++)
+	for (int i = 0; i < count; i++)
 	{
 		FmsShard   *shard = &all->shards[i];
 
@@ -120,7 +115,6 @@ wait_for_events(FmsShards *all, WaitEvent *events)
 	WaitEventSet *set = CreateWaitEventSet(FMS_WAIT_EVENT_SET_OWNER,
 										   all->count + 2);
 	volatile int count = 0;
-	int			i;
 
 	requestor->as_eventset = set;
 	requestor->as_needrequest = NULL;
@@ -128,7 +122,7 @@ wait_for_events(FmsShards *all, WaitEvent *events)
 	{
 		AddWaitEventToSet(set, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, NULL,
 						  NULL);
-		for (i = 0; i < all->count; i++)
+		for (int i = 0; i < all->count; i++)
 		{
 			if (is_pending(&all->shards[i]))
 				ExecAsyncConfigureWait(all->shards[i].request);
@@ -160,19 +154,18 @@ wait_for_shards(FmsShards *all)
 	instr_time	start = fms_clock_now();
 	double		elapsed_us;
 	int			count;
-	int			i;
 
 	all->requestor->as_nasyncresults = 0;
 	count = wait_for_events(all, events);
 	elapsed_us = fms_clock_since_us(start);
-	for (i = 0; i < all->count; i++)
+	for (int i = 0; i < all->count; i++)
 	{
 		FmsShard   *shard = &all->shards[i];
 
 		if (is_pending(shard) && shard->head == NULL)
 			shard->wait_us += elapsed_us;
 	}
-	for (i = 0; i < count; i++)
+	for (int i = 0; i < count; i++)
 	{
 		AsyncRequest *request = events[i].user_data;
 
@@ -192,9 +185,7 @@ wait_for_shards(FmsShards *all)
 void
 fms_shards_settle(FmsShards *all)
 {
-	int			i;
-
-	for (i = 0; i < all->count; i++)
+	for (int i = 0; i < all->count; i++)
 	{
 		while (is_pending(&all->shards[i]))
 			wait_for_shards(all);
@@ -206,10 +197,8 @@ fms_shards_settle(FmsShards *all)
 void
 fms_shards_reset(FmsShards *all)
 {
-	int			i;
-
 	fms_shards_settle(all);
-	for (i = 0; i < all->count; i++)
+	for (int i = 0; i < all->count; i++)
 	{
 		FmsShard   *shard = &all->shards[i];
 
@@ -220,7 +209,7 @@ fms_shards_reset(FmsShards *all)
 	}
 }
 
-/* Has the request brought a row, which has not been taken? */
+/* Is there a row that has not been taken? */
 static bool
 has_row(const FmsShard *shard)
 {
@@ -259,9 +248,9 @@ fms_shard_next(FmsShards *all, FmsShard *shard)
 	shard->head = NULL;
 	if (shard->request == NULL)
 	{
-		shard->head = ExecProcNode(shard->scan);
-		if (TupIsNull(shard->head))
-			shard->head = NULL;
+		TupleTableSlot *row = ExecProcNode(shard->scan);
+
+		shard->head = TupIsNull(row) ? NULL : row;
 		return;
 	}
 	if (shard->next == list_length(shard->rows))

@@ -4,11 +4,7 @@
  *	  The FMSort Merge node: merges what other servers have sorted.
  *
  * Below PostgreSQL's Merge Append, one server sorts after the other.  This
- * node first asks all of them, then merges:
- *
- *	  Merge Append						CustomScan "FMSort Merge"
- *	    Foreign Scan on orders_1	==>	  Async Foreign Scan on orders_1
- *	    Foreign Scan on orders_2		  Async Foreign Scan on orders_2
+ * node first asks all of them, then merges.
  *
  *-------------------------------------------------------------------------
  */
@@ -34,10 +30,6 @@ extern List *fms_async_children(const MergeAppend *merge, List *children,
 
 /* ---- merge.c: the node at run time ---- */
 
-/*
- * Makes the state of a node that is about to begin.  Its lefttree and
- * custom_plans are its children, custom_private is the Merge Append.
- */
 extern Node *fms_merge_create_state(CustomScan *plan);
 
 /* The children; sets *count to their number.  NULL for another node. */
@@ -71,10 +63,7 @@ typedef struct FmsShards
 	Size		share_bytes;	/* of memory, for one shard's rows */
 } FmsShards;
 
-/*
- * Makes shards of `count` nodes, which have begun, in the current memory
- * context.  parent: the node that merges them.
- */
+/* Makes shards of `count` nodes, which have begun, for the node `parent`. */
 extern FmsShards *fms_shards_create(PlanState *parent, PlanState **scans,
 									int count);
 
@@ -90,7 +79,7 @@ extern void fms_shard_next(FmsShards *all, FmsShard *shard);
 /* Waits until no request is under way. */
 extern void fms_shards_settle(FmsShards *all);
 
-/* Forgets all rows: before a rescan of the scans. */
+/* Forgets all rows, before a rescan. */
 extern void fms_shards_reset(FmsShards *all);
 
 #endif							/* FMS_SHARDS_H */

@@ -8,9 +8,9 @@
  *	  run 1:  [SORT][READING]		2n blocks, up to n reads at once
  *	  run 2:  [SORT][READING]
  *
- * Reads and merging overlap, but each run looks only one block ahead: if the
- * merge needs several blocks of one run in a row, it waits, while blocks of
- * other runs arrive long before they are needed.
+ * Each run looks only one block ahead: if the merge needs several blocks of
+ * one run in a row, it waits, while blocks of other runs arrive long before
+ * they are needed.
  *
  *-------------------------------------------------------------------------
  */
@@ -32,13 +32,10 @@ read_ahead(FmsInput *input, int run)
 		fms_input_request(input, run) : NULL;
 }
 
-/* Reads the first block of every run, in one batch. */
 static void
 double_begin(FmsInput *input)
 {
-	int			run;
-
-	for (run = 0; run < input->nruns; run++)
+	for (int run = 0; run < input->nruns; run++)
 		read_ahead(input, run);
 	fms_input_submit(input);
 }
@@ -57,8 +54,6 @@ double_next(FmsInput *input, int run)
 
 const FmsMode fms_mode_double_buffering = {
 	.order = FMS_ORDER_NONE,
-	.assists = false,
-	.fills_memory = false,
 	.blocks = double_blocks,
 	.begin = double_begin,
 	.next = double_next,

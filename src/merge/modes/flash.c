@@ -2,9 +2,8 @@
  *
  * merge/modes/flash.c
  *	  Flash mergesort (Lee, Roh, Jung, Park: External Mergesort for
- *	  FlashSSDs): blocks are read in the order in which blocks are exhausted,
- *	  all free frames at once, when the last assist block has become a sort
- *	  block.
+ *	  FlashSSDs): when the last assist block has become a sort block, all free
+ *	  frames are read into, in the order in which blocks are exhausted.
  *
  *	  input buffer:  n + l blocks
  *
@@ -16,9 +15,8 @@
  * blocks, and more when runs have ended, so B blocks take about
  * 1 + (B - n) / l operations.
  *
- * A run's next block is needed when its block in memory is exhausted, that is
- * when the block's last record leaves, so the order goes by the blocks' last
- * keys (read_order.c).
+ * A run's next block is needed when the last record of its block in memory
+ * leaves, so the order goes by the blocks' last keys (read_order.c).
  *
  * The mode is here to compare with.  It follows the paper's Algorithm 2: no
  * read is in flight while records are merged.

@@ -19,11 +19,10 @@
  * asked for is the oldest of the queue, and the merge waits for no other read
  * (lines 8 to 10).  Each of the other n - 1 runs occupies at most one frame as
  * sort block, so a free frame exists for a block that has not been requested.
- * If comparisons contradict each other, fms_input_dequeue() gets the block.
  *
  * The paper turns the oldest assist block into a sort block when any sort
- * block is exhausted.  Here the input buffer holds the same blocks, but the
- * merge waits for a read only when the block's first record is due.
+ * block is exhausted.  Here the merge waits for a read only when the block's
+ * first record is due.
  *
  *-------------------------------------------------------------------------
  */
@@ -32,10 +31,10 @@
 #include "merge/input.h"
 
 /*
- * Number of reads that may start now.  assist_used is the depth: the number of
- * reads in flight at most.  As long as it is below l the merge has hardly
- * waited; then a queue of 2 * depth blocks suffices, and blocks from the page
- * cache are still in the processor's caches when the merge takes them.
+ * Number of reads that may start now.  While the depth is below l, the merge
+ * has hardly waited; then a queue of 2 * depth blocks suffices, and blocks
+ * from the page cache are still in the processor's caches when the merge takes
+ * them.
  */
 static inline uint32
 startable(const FmsInput *input)
@@ -51,8 +50,7 @@ startable(const FmsInput *input)
 
 /*
  * Number of reads to submit in one system call.  After `depth` blocks without
- * a wait the processor limits the merge, and a larger batch saves system
- * calls; a late read costs at most a batch's share of one read's latency.
+ * a wait the processor limits the merge, and a larger batch saves calls.
  */
 static inline uint32
 batch_of(const FmsInput *input)
@@ -84,13 +82,9 @@ start_reads(FmsInput *input, uint32 reads)
 
 /*
  * Starts a batch of reads, if there is one.  A larger number would also end
- * together, and the device would be idle until the merge sees that:
- *
- *	  all at once:	|l reads|.....|l reads|.....|l reads|	. idle
- *	  by batches:	|a|b|c|d|a|b|c|d|a|b|c|d|a|b|c|d|a|b|
- *
- * If nothing is in flight and the merge has not waited, the page cache serves
- * the reads: then one system call starts all of them.
+ * together, and the device would be idle until the merge sees that.  If
+ * nothing is in flight and the merge has not waited, the page cache serves the
+ * reads: then one system call starts all of them.
  */
 static inline void
 refill(FmsInput *input, bool waited)
@@ -151,7 +145,6 @@ fmsort_exhausted(FmsInput *input, FmsFrame *frame)
 const FmsMode fms_mode_fmsort = {
 	.order = FMS_ORDER_BY_FIRST_KEYS,
 	.assists = true,
-	.fills_memory = false,
 	.blocks = fms_mode_blocks_with_assist,
 	.begin = fmsort_begin,
 	.next = fmsort_next,

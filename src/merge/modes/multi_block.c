@@ -13,9 +13,8 @@
  * This is the baseline of Flash mergesort (Lee, Roh, Jung, Park): more memory
  * makes the reads longer, but there is one read at a time.
  *
- * A share's frames are adjacent in memory, so one request can read them all.
- * A read ends at FMS_READ_MAX_BYTES and at the end of an extent; the frames
- * behind it stay empty.
+ * A read ends at FMS_READ_MAX_BYTES and at the end of an extent; the share's
+ * frames behind it stay empty.
  *
  *-------------------------------------------------------------------------
  */

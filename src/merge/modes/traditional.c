@@ -4,13 +4,8 @@
  *	  Traditional merging: one block a run, read when the last one is
  *	  exhausted, while the merge waits.
  *
- *	  run 0:  [SORT]
- *	  run 1:  [SORT]		n blocks
- *	  run 2:  [SORT]
- *
  * This is the baseline without overlap of processor and device.  The authors
- * of Flash mergesort call it single-block mergesort; the settings know that
- * name, too.
+ * of Flash mergesort call it single-block mergesort, and so do the settings.
  *
  *-------------------------------------------------------------------------
  */
@@ -35,8 +30,6 @@ traditional_next(FmsInput *input, int run)
 
 const FmsMode fms_mode_traditional = {
 	.order = FMS_ORDER_NONE,
-	.assists = false,
-	.fills_memory = false,
 	.blocks = traditional_blocks,
 	.next = traditional_next,
 	.exhausted = fms_input_release

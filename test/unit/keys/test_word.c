@@ -1,4 +1,4 @@
-/* links: keys/word */
+/* links:  */
 /*
  * Words of by-value columns: the same order as the values, the value back
  * from the word and from the record, the key that encode.h would have written.

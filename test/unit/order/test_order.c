@@ -22,7 +22,7 @@
 
 #include <stdlib.h>
 
-#include "order/first_key_reader.h"
+#include "order/first_key_store.h"
 #include "order/read_order.h"
 #include "shim.h"
 

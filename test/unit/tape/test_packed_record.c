@@ -1,4 +1,4 @@
-/* links: tape/packed_record keys/word */
+/* links: tape/packed_record */
 /*
  * What is appended to packed records comes out of them, byte by byte and in
  * order, whatever the lengths of key and tuple, and so do words; and whatever
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tape/packed_record.h"
+#include "tape/block.h"
 #include "shim.h"
 
 #define TUPLE_MAX	600
