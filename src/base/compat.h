@@ -11,8 +11,6 @@
 #ifndef FMS_COMPAT_H
 #define FMS_COMPAT_H
 
-#include "postgres.h"
-
 #ifdef __GLIBC__
 #include <gnu/libc-version.h>
 #endif
@@ -63,10 +61,7 @@
 #define fms_explain_relations(es)	list_length((es)->rtable)
 #endif
 
-/*
- * Sets explain_per_node_hook, which servers before 18 do not have.  Returns
- * the previous hook.
- */
+/* Sets explain_per_node_hook (since 18), and returns the previous one. */
 #if PG_VERSION_NUM < 180000
 typedef void (*explain_per_node_hook_type) (PlanState *planstate,
 											List *ancestors,
@@ -200,10 +195,7 @@ fms_collation_is_c(Oid collation)
 	return fms_collation_is_c_utf8(collation);
 }
 
-/*
- * The server's ICU collator, or NULL if the collation is not ICU's.  Since 19
- * pg_locale_t does not have the provider.
- */
+/* The server's ICU collator, or NULL.  Since 19, the catalogs know whose. */
 #ifdef USE_ICU
 static inline struct UCollator *
 fms_collation_icu(Oid collation)
@@ -283,10 +275,7 @@ fms_tablespace_aclcheck(Oid tablespace)
 #endif
 }
 
-/*
- * Microseconds that the executor has measured in the node, in all its loops;
- * -1 if it does not measure, or the node is running.
- */
+/* What the executor has measured in the node; -1: nothing yet. */
 static inline double
 fms_node_elapsed_us(const PlanState *planstate)
 {

@@ -16,8 +16,6 @@
 #ifndef FMS_INTERRUPTS_H
 #define FMS_INTERRUPTS_H
 
-#include "postgres.h"
-
 #include "miscadmin.h"
 
 #define FMS_INTERRUPT_BYTES	((Size) 64 * 1024)

@@ -36,10 +36,7 @@
 /* cost_gather_merge() charges this times parallel_tuple_cost for a row. */
 #define QUEUE_FACTOR	1.05
 
-/*
- * The size of a node that keeps its input's rows in order, and its link to the
- * input; 0 and NULL for other nodes.
- */
+/* The size of a node that keeps the order, and its link to the input; or 0. */
 static Size
 ordered_node(Path *path, Path ***input)
 {

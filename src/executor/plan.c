@@ -94,10 +94,7 @@ keys_of(const Sort *sort)
 	return keys;
 }
 
-/*
- * Does the type compare as its equality operator does?  Where different texts
- * can be equal, pattern operators and citext do not.
- */
+/* Where different texts are equal, pattern operators and citext do not. */
 static bool
 compares_like_equality(Oid order, Oid collation)
 {

@@ -105,10 +105,7 @@ is_sort(const Plan *plan)
 	return IsA(plan, Sort) || IsA(plan, IncrementalSort);
 }
 
-/*
- * Do workers sort, and one process merges?  An Incremental Sort stays below
- * its Gather Merge: its groups return early.
- */
+/* Incremental Sorts stay below their Gather Merge: groups return early. */
 static bool
 is_parallel_sort(const Plan *plan, FmsAncestry above)
 {

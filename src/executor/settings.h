@@ -8,8 +8,6 @@
 #ifndef FMS_SETTINGS_H
 #define FMS_SETTINGS_H
 
-#include "postgres.h"
-
 #include "base/options.h"
 
 /* Defines the settings; called once, when the library is loaded. */

@@ -8,8 +8,6 @@
 #ifndef FMS_SORT_NODE_H
 #define FMS_SORT_NODE_H
 
-#include "postgres.h"
-
 #include "executor/execdesc.h"
 #include "nodes/execnodes.h"
 #include "nodes/extensible.h"
@@ -51,9 +49,8 @@ extern void fms_add_parallel_paths(PlannerInfo *root, UpperRelationKind stage,
 extern void fms_plan_register(void);
 
 /*
- * A node that does what a Sort or Incremental Sort would do above `child`, and
- * shares its lists.  parent: whose rows the sort's become, or NULL.
- * below_gather: parallel workers may run it.
+ * Does what a Sort or Incremental Sort would do above `child`.  parent: whose
+ * rows the sort's become, or NULL.  below_gather: parallel workers may run it.
  */
 extern Plan *fms_plan_from_sort(const Sort *sort, Plan *child,
 								const Plan *parent, bool below_gather);

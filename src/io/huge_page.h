@@ -11,8 +11,6 @@
 #ifndef FMS_HUGE_PAGE_H
 #define FMS_HUGE_PAGE_H
 
-#include "postgres.h"
-
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -51,10 +49,7 @@ fms_huge_page_map(Size bytes, int protection)
 	return begin;
 }
 
-/*
- * Frees the pages of a part of a mapping, whose addresses stay mapped, in
- * steps with checks for interrupts.
- */
+/* Frees pages, whose addresses stay mapped, with checks for interrupts. */
 static inline void
 fms_huge_page_empty(char *part, Size bytes)
 {

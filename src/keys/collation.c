@@ -13,9 +13,8 @@
  *	  backward accents (fr-CA, kb), numeric	and the comparison decides
  *	  (kn) with rules of a language
  *
- * The server is linked with ICU, this library is not.  Its symbols are weak:
- * if the server has another version of ICU, whose names differ, there are no
- * sort keys, but the library can be loaded.
+ * ICU's symbols are weak: if the server has another version of ICU, whose
+ * names differ, there are no sort keys, but the library can be loaded.
  *
  *
  *-------------------------------------------------------------------------
@@ -43,7 +42,7 @@ extern __attribute__((weak)) __typeof__(ucol_nextSortKeyPart)
 			ucol_nextSortKeyPart;
 extern __attribute__((weak)) __typeof__(uiter_setUTF8) uiter_setUTF8;
 
-/* Reorder codes of a collator: more than ICU has scripts and groups. */
+/* More than ICU has scripts and groups. */
 #define REORDER_CODES_MAX	256
 
 static bool

@@ -8,15 +8,12 @@
 #ifndef FMS_ENTRY_H
 #define FMS_ENTRY_H
 
-#include "postgres.h"
-
 #include "keys/keys.h"
 
 typedef struct FmsEntry
 {
 	uint64		prefix;			/* fms_record_prefix() */
-	uint64		tail;			/* upper 16 bits: fms_record_prefix_rest();
-								 * lower 48: offset of the record in bytes */
+	uint64		tail;			/* fms_record_prefix_rest(), 48 bits: offset */
 } FmsEntry;
 
 #define FMS_ENTRY_OFFSET_BITS 48
@@ -98,10 +95,7 @@ extern uint128 fms_entries_text_prefix(const FmsEntriesSort *sort,
 									   const FmsRecord *record,
 									   const FmsKeyPlace *place);
 
-/*
- * Compares by key, then by arrival (the offset).  May run a type's comparator.
- * sort NULL: by arrival alone.
- */
+/* Compares by key, then by arrival, the offset; sort NULL: by that alone. */
 static inline int
 fms_entries_compare(const FmsEntry *a, const FmsEntry *b,
 					const FmsEntriesSort *sort)

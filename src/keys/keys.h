@@ -8,8 +8,6 @@
 #ifndef FMS_KEYS_H
 #define FMS_KEYS_H
 
-#include "postgres.h"
-
 #include "executor/tuptable.h"
 
 #include "keys/word.h"
@@ -52,10 +50,7 @@ typedef struct FmsKeyImage
 	uint8		bytes[FMS_KEY_MAX_WORDS * sizeof(uint64)];
 } FmsKeyImage;
 
-/*
- * Looks the columns up.  The result and the comparators' caches live in the
- * current memory context.  May ERROR (no such operator).
- */
+/* Looks the columns up, in the current context.  May ERROR (no operator). */
 extern FmsKeys *fms_keys_create(TupleDesc desc, const FmsKeySpec *spec);
 
 /* Do the first FMS_PREFIX_BYTES of every key decide alone? */

@@ -52,10 +52,7 @@ count_greater(const FmsEntriesSort *sort, const FmsEntry *kept, Size nkept,
 	return greater;
 }
 
-/*
- * Sorts the outliers and merges them with the kept entries, from the last one
- * on: by key or, if sort is NULL, by arrival.
- */
+/* Merges the outliers with the kept entries; sort NULL: by arrival. */
 static void
 put_back(const FmsEntriesSort *sort, FmsEntry *entries, Size nkept,
 		 FmsEntry *outliers, Size noutliers)

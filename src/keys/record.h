@@ -27,8 +27,6 @@
 #ifndef FMS_RECORD_H
 #define FMS_RECORD_H
 
-#include "postgres.h"
-
 #include "access/htup_details.h"
 #include "port/pg_bswap.h"
 #include "utils/memutils.h"

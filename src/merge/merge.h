@@ -8,16 +8,11 @@
 #ifndef FMS_MERGE_H
 #define FMS_MERGE_H
 
-#include "postgres.h"
-
 #include "merge/input.h"
 
 typedef struct FmsMerge FmsMerge;
 
-/*
- * Memory of a merge of nruns runs, in bytes; their records have up to
- * largest_bytes.
- */
+/* Memory of a merge in bytes; records have up to largest_bytes. */
 extern Size fms_merge_bytes(const FmsMode *mode,
 							const FmsFirstKeyMemory *first_keys, int nruns,
 							uint32 assist_blocks, uint32 block_bytes,

@@ -28,16 +28,6 @@
 /* Kind of a file in a set (base/shared_files.h). */
 #define KEYS_NAME			"keys"
 
-struct FmsFirstKeyFile
-{
-	BufFile    *file;
-	FmsCounters *counters;
-	uint32		salt;			/* of all checksums */
-	uint32		nchunks;
-	uint64		end_bytes;
-	Size		largest_bytes;	/* memory of the largest chunk */
-};
-
 FmsFirstKeyFile *
 fms_first_key_file_open(const FmsSharedFiles *shared, FmsCounters *counters)
 {
@@ -68,22 +58,10 @@ fms_first_key_file_adopt(const FmsSharedFiles *shared, Size largest_bytes,
 }
 
 void
-fms_first_key_file_finish(FmsFirstKeyFile *file)
-{
-	BufFileExportFileSet(file->file);
-}
-
-void
 fms_first_key_file_close(FmsFirstKeyFile *file)
 {
 	BufFileClose(file->file);
 	pfree(file);
-}
-
-Size
-fms_first_key_file_largest(const FmsFirstKeyFile *file)
-{
-	return file->largest_bytes;
 }
 
 static void

@@ -92,7 +92,7 @@ fms_first_key_reader_open(FmsFirstKeyFile *file,
 						  const FmsFirstKeys *first_keys)
 {
 	Size		buffer_bytes = first_keys->extent.nchunks == 0 ? 0 :
-		fms_first_key_file_largest(file);
+		file->largest_bytes;
 	void	   *memory = palloc_extended(READER_BYTES + buffer_bytes,
 										 MCXT_ALLOC_HUGE);
 	FmsFirstKeyReader *reader =

@@ -28,7 +28,6 @@
 #include "base/clock.h"
 #include "base/interrupts.h"
 #include "base/losertree.h"
-#include "order/first_key_store.h"
 #include "order/read_order.h"
 
 /* The tree names this many blocks a run together, within these bounds. */
@@ -46,8 +45,7 @@ typedef struct OrderRun
 	uint32		upcoming_nblocks;	/* of its chain that have not been named */
 	uint32		upcoming_rows;	/* between it and the key before */
 
-	uint32		first_blocks;	/* number of blocks that come before all first
-								 * keys and have not been named */
+	uint32		first_blocks;	/* to be named before all first keys */
 	FmsFirstKeyReader *ahead;	/* stands behind the upcoming key */
 	FmsFirstKeyReader *behind;	/* NULL: by last keys */
 } OrderRun;
@@ -125,10 +123,7 @@ skip_first_keys(FmsFirstKeyReader *reader, const FmsPosition *from)
 	}
 }
 
-/*
- * Number of the run's blocks that come first: one in whose middle the merge
- * is, or by last keys the next chain.
- */
+/* How many blocks come first: that of the next record, or the next chain. */
 static uint32
 take_first_blocks(const FmsReadOrder *order, FmsFirstKeyReader *reader,
 				  const FmsPosition *from)

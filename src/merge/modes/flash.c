@@ -27,10 +27,7 @@
 
 #include "merge/input.h"
 
-/*
- * Reads up to `most` blocks in block read order (line 4), FMS_READ_MAX_BYTES
- * at a time, and waits for them.
- */
+/* Reads up to `most` blocks in block read order (line 4), and waits. */
 static void
 read_batch(FmsInput *input, uint32 most)
 {
