@@ -186,16 +186,15 @@ static inline bool
 fms_collation_is_c(Oid collation)
 {
 #if PG_VERSION_NUM >= 180000
-	if (pg_newlocale_from_collation(collation)->collate_is_c)
-		return true;
+	bool		is_c = pg_newlocale_from_collation(collation)->collate_is_c;
 #else
-	if (lc_collate_is_c(collation))
-		return true;
+	bool		is_c = lc_collate_is_c(collation);
 #endif
-	return fms_collation_is_c_utf8(collation);
+
+	return is_c || fms_collation_is_c_utf8(collation);
 }
 
-/* The server's ICU collator, or NULL.  Since 19, the catalogs know whose. */
+/* The server's ICU collator, or NULL.  Since 19, a locale has no provider. */
 #ifdef USE_ICU
 static inline struct UCollator *
 fms_collation_icu(Oid collation)
@@ -264,16 +263,13 @@ fms_collation_icu(Oid collation)
 #endif
 
 /* May the user create files in that tablespace? */
-static inline AclResult
-fms_tablespace_aclcheck(Oid tablespace)
-{
 #if PG_VERSION_NUM >= 160000
-	return object_aclcheck(TableSpaceRelationId, tablespace, GetUserId(),
-						   ACL_CREATE);
+#define fms_tablespace_aclcheck(tablespace) \
+	object_aclcheck(TableSpaceRelationId, tablespace, GetUserId(), ACL_CREATE)
 #else
-	return pg_tablespace_aclcheck(tablespace, GetUserId(), ACL_CREATE);
+#define fms_tablespace_aclcheck(tablespace) \
+	pg_tablespace_aclcheck(tablespace, GetUserId(), ACL_CREATE)
 #endif
-}
 
 /* What the executor has measured in the node; -1: nothing yet. */
 static inline double

@@ -48,7 +48,7 @@ typedef enum FmsDirectReason
 	FMS_DIRECT_SYNC,			/* cached: there, the kernel reads ahead */
 	FMS_DIRECT_ROOM,			/* cached: memory has room for the spill */
 	FMS_DIRECT_NO_ROOM,			/* direct: it has not */
-	FMS_DIRECT_HALF,			/* direct: half, as memory lacks some room */
+	FMS_DIRECT_HALF,			/* direct: half, since memory is short */
 	FMS_DIRECT_FAST				/* direct: the device is as fast */
 } FmsDirectReason;
 
@@ -73,11 +73,10 @@ typedef enum FmsCompressReason
  * COUNTER(name, unit, combination, line, label, column)
  *
  * unit: FMS_UNIT_..., how a report prints the value (observe/counters.h).
- * combination: the value of several groups of presorted input, or of several
- * sorts of a query: SUM, MAX, the LAST one that is not 0, or DERIVED from
- * other counters by fms_counters_complete().  line, label: the line of
- * EXPLAIN's text format, and the field's name in all formats and in the log.
- * column: the name in the SQL functions.
+ * combination: the value of several groups or sorts: SUM, MAX, the LAST one
+ * that is not 0, or DERIVED by fms_counters_complete().  line, label: the line
+ * of EXPLAIN's text format, and the field's name in all formats and in the
+ * log.  column: the name in the SQL functions.
  */
 #define FMS_COUNTERS(COUNTER) \
 	/* the settings in force */ \

@@ -103,7 +103,7 @@ begin_node(CustomScanState *css, EState *estate, int eflags)
 	state->eflags = eflags & FLAGS_OF_SORTS;
 	outerPlanState(css) = ExecInitNode(outerPlan(plan), estate,
 									   eflags & ~FLAGS_OF_SORTS);
-	if (fms_runs_are_below(outerPlanState(css)))
+	if (fms_plan_gathers_runs(outerPlan(plan)))
 		state->gather = outerPlanState(css);
 	desc = ExecGetResultType(outerPlanState(css));
 
@@ -415,7 +415,6 @@ rescan_node(CustomScanState *css)
 		ExecReScan(child);
 }
 
-/* Before the first tuple there is nothing to mark, or to return to. */
 static void
 mark_node(CustomScanState *css)
 {

@@ -44,23 +44,20 @@ ordered_node(Path *path, Path ***input)
 	case T_##type: \
 		*input = &((type *) path)->subpath; \
 		return sizeof(type)
+	*input = NULL;
+	if (IsA(path, AggPath) && ((AggPath *) path)->aggstrategy != AGG_SORTED)
+		return 0;
 	switch (nodeTag(path))
 	{
 			FMS_NODE(ProjectionPath);
 			FMS_NODE(GroupPath);
+			FMS_NODE(AggPath);
 			FMS_NODE(WindowAggPath);
 			FMS_NODE(FmsUniquePath);
-		case T_AggPath:
-			if (((AggPath *) path)->aggstrategy != AGG_SORTED)
-				break;
-			*input = &((AggPath *) path)->subpath;
-			return sizeof(AggPath);
 		default:
-			break;
+			return 0;
 	}
 #undef FMS_NODE
-	*input = NULL;
-	return 0;
 }
 
 /* What the Sort returns, from a parallel one; NULL if there can be none. */
@@ -130,7 +127,7 @@ fms_add_parallel_paths(PlannerInfo *root, UpperRelationKind stage,
 	else if (stage != UPPERREL_GROUP_AGG && stage != UPPERREL_WINDOW &&
 			 stage != UPPERREL_DISTINCT)
 		return;
-	if (!enable_gathermerge || fms_settings_mode() == FMS_MODE_OFF ||
+	if (!enable_gathermerge || fms_settings.mode == FMS_MODE_OFF ||
 		!fms_settings_parallel)
 		return;
 	foreach(cell, output->pathlist)

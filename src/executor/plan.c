@@ -326,9 +326,9 @@ fms_plan_is_ours(const Plan *plan)
 }
 
 bool
-fms_plan_forms_runs(const Plan *plan)
+fms_plan_gathers_runs(const Plan *plan)
 {
-	return has_methods(plan, &runs_methods);
+	return IsA(plan, Gather) && has_methods(outerPlan(plan), &runs_methods);
 }
 
 void

@@ -16,7 +16,6 @@
  *	        Seq Scan  <---------------+
  *	      Index Scan  <------------+
  *
- *
  * Two kinds of Sorts are not replaced, but counted (fmsort_stat): those of
  * later grouping sets, which Agg runs itself, and those below a node of
  * another extension, which may search its children for Sort nodes.

@@ -45,7 +45,6 @@ begin_runs(CustomScanState *css, EState *estate, int eflags)
 {
 	FmsRunsState *state = (FmsRunsState *) css;
 	CustomScan *plan = (CustomScan *) css->ss.ps.plan;
-
 	uint64		bound;			/* not used: the share has the leader's */
 
 	(void) fms_plan_read(plan, &state->spec, &bound);
@@ -117,13 +116,6 @@ end_runs(CustomScanState *css)
 }
 
 /* ---- the leader's FMSort ---- */
-
-bool
-fms_runs_are_below(const PlanState *gather)
-{
-	return IsA(gather, GatherState) &&
-		fms_plan_forms_runs(outerPlan(gather->plan));
-}
 
 void
 fms_runs_begin(PlanState *gather, FmsSort *sort, FmsCounters *counters)

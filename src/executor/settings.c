@@ -18,9 +18,7 @@
 
 #include "executor/settings.h"
 
-/* What a sort's snapshot has; the server keeps enums and sizes as int. */
-static FmsOptions current = {.cutoff = true,.skips = true};
-
+FmsOptions	fms_settings = {.cutoff = true,.skips = true};
 bool		fms_settings_parallel = true;
 bool		fms_settings_group_filter = true;
 int			fms_settings_log_min_duration_ms = -1;
@@ -83,44 +81,44 @@ fms_settings_define(void)
 	DefineCustomEnumVariable("fmsort.mode",
 							 "How sorts that do not fit into work_mem are merged.",
 							 "\"fmsort\" reads blocks ahead in the exact order in which they are needed, \"double_buffering\" reads one block ahead per run, \"traditional\" reads none ahead; \"single_block\", \"multi_block\" and \"flash\" are there to compare with; \"off\" uses PostgreSQL's own sort.",
-							 (int *) &current.mode, FMS_MODE_FMSORT,
+							 (int *) &fms_settings.mode, FMS_MODE_FMSORT,
 							 mode_values,
 							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomIntVariable("fmsort.assist_blocks",
 							"Number of assist blocks: how many blocks a merge reads at once.",
 							"0 chooses automatically.",
-							(int *) &current.assist_blocks, 0, 0,
+							(int *) &fms_settings.assist_blocks, 0, 0,
 							FMS_ASSIST_MAX_BLOCKS,
 							PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomIntVariable("fmsort.block_size",
 							"Size of the blocks that sorted runs are written and read in.",
 							"A multiple of 512 bytes; 0 chooses automatically.",
-							(int *) &current.block_bytes, 0, 0,
+							(int *) &fms_settings.block_bytes, 0, 0,
 							FMS_BLOCK_MAX_BYTES,
 							PGC_USERSET, GUC_EXPLAIN | GUC_UNIT_BYTE,
 							check_block_size, NULL, NULL);
 	DefineCustomEnumVariable("fmsort.io_method",
 							 "How sorts read and write temporary files.",
 							 "\"auto\" uses io_uring where the kernel offers it, else synchronous I/O.",
-							 (int *) &current.io_method, FMS_IO_AUTO,
+							 (int *) &fms_settings.io_method, FMS_IO_AUTO,
 							 io_method_values,
 							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomEnumVariable("fmsort.direct_io",
 							 "Whether sorts bypass the page cache.",
 							 "\"auto\" goes by the size of the spill, the free memory and the speed of the device; \"on\" raises an error where the file system does not allow it.",
-							 (int *) &current.direct_io, FMS_DIRECT_AUTO,
+							 (int *) &fms_settings.direct_io, FMS_DIRECT_AUTO,
 							 switch_values,
 							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomEnumVariable("fmsort.compression",
 							 "Whether sorts compress what they write to disk.",
 							 "\"auto\" does where the device is slow and the spill is not expected to stay in memory.",
-							 (int *) &current.compression, FMS_COMPRESS_AUTO,
-							 switch_values,
+							 (int *) &fms_settings.compression,
+							 FMS_COMPRESS_AUTO, switch_values,
 							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomBoolVariable("fmsort.checksums",
 							 "Whether the blocks that sorts write carry checksums.",
 							 "Bytes that storage has changed are an error then. That a block is the one asked for is checked in any case.",
-							 &current.checksums, false,
+							 &fms_settings.checksums, false,
 							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomBoolVariable("fmsort.parallel",
 							 "Whether a sort in parallel workers is merged in the leader.",
@@ -135,7 +133,7 @@ fms_settings_define(void)
 	DefineCustomBoolVariable("fmsort.debug_cutoff",
 							 "Whether sorts that spill refuse rows beyond a LIMIT.",
 							 "\"off\" is there to compare with.",
-							 &current.cutoff, true,
+							 &fms_settings.cutoff, true,
 							 PGC_SUSET, GUC_NOT_IN_SAMPLE | GUC_EXPLAIN,
 							 NULL, NULL, NULL);
 	DefineCustomBoolVariable("fmsort.debug_group_filter",
@@ -147,28 +145,22 @@ fms_settings_define(void)
 	DefineCustomBoolVariable("fmsort.debug_materialize",
 							 "Whether sorts that spill write their result to disk before they return it.",
 							 "It doubles what they write and read: for comparison only.",
-							 &current.materialize, false,
+							 &fms_settings.materialize, false,
 							 PGC_SUSET, GUC_NOT_IN_SAMPLE | GUC_EXPLAIN,
 							 NULL, NULL, NULL);
 	DefineCustomBoolVariable("fmsort.debug_skip",
 							 "Whether sorts pass over the rows of an OFFSET or a MOVE.",
 							 "\"off\" is there to compare with.",
-							 &current.skips, true,
+							 &fms_settings.skips, true,
 							 PGC_SUSET, GUC_NOT_IN_SAMPLE | GUC_EXPLAIN,
 							 NULL, NULL, NULL);
 	MarkGUCPrefixReserved("fmsort");
 }
 
-FmsModeChoice
-fms_settings_mode(void)
-{
-	return current.mode;
-}
-
 void
 fms_settings_snapshot(FmsOptions *options, double expected_bytes)
 {
-	*options = current;
+	*options = fms_settings;
 	options->memory_bytes = (Size) work_mem * 1024;
 	options->expected_bytes = expected_bytes;
 }

@@ -21,7 +21,7 @@
 #include "io/huge_page.h"
 #include "io/io.h"
 
-/* Smallest buffer that is rounded up: no more than eight times, to 2 MB. */
+/* Smallest buffer, in bytes, that is rounded up: to at most eight times. */
 #define HUGE_FROM_BYTES		(FMS_HUGE_PAGE_BYTES / 8)
 
 typedef struct FmsMapping

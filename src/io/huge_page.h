@@ -27,10 +27,7 @@ fms_whole_pages(Size bytes)
 	return TYPEALIGN(page, bytes);
 }
 
-/*
- * Maps whole pages of that many bytes, private and zeroed; from
- * FMS_HUGE_PAGE_BYTES on, where a huge page can begin.  MAP_FAILED: no memory.
- */
+/* Maps zeroed whole pages; 2 MB or more where a huge page can; MAP_FAILED. */
 static inline char *
 fms_huge_page_map(Size bytes, int protection)
 {

@@ -33,7 +33,7 @@
 typedef enum FmsIoState
 {
 	FMS_IO_IDLE,				/* the caller's, buffer included */
-	FMS_IO_ANNOUNCED,			/* the caller's; the page cache reads ahead */
+	FMS_IO_ANNOUNCED,			/* the caller's; the kernel reads ahead */
 	FMS_IO_IN_FLIGHT,			/* the kernel's: do not touch the buffer */
 	FMS_IO_DONE					/* the caller's, who looks at the result */
 } FmsIoState;
@@ -50,7 +50,7 @@ struct FmsIoRequest
 	bool		cached;			/* read through the page cache */
 	uint16		file;			/* number of the tape's file, for the tape */
 	uint32		length_bytes;
-	uint32		operation_bytes;	/* but of the last one; 0: one operation */
+	uint32		operation_bytes;	/* of each operation; 0: there is one */
 	char	   *buffer;
 	uint64		offset_bytes;
 

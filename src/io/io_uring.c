@@ -14,9 +14,6 @@
  * submitted later, when its buffer may be gone.  If the kernel refuses to
  * wait, the ring is lost, and channels give up their requests.
  *
- * When the process exits, the kernel ends requests in flight before it frees
- * their memory.
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
@@ -66,10 +63,7 @@ ring_init(void)
 	return error;
 }
 
-/*
- * Reads from no file, which ends with EBADF: a system call filter may allow to
- * create a ring and refuse the other calls.  0, or -errno.
- */
+/* Reads no file (EBADF): a filter may allow a ring and refuse other calls. */
 static int
 ring_try_out(void)
 {

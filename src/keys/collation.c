@@ -16,7 +16,6 @@
  * ICU's symbols are weak: if the server has another version of ICU, whose
  * names differ, there are no sort keys, but the library can be loaded.
  *
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
@@ -83,23 +82,18 @@ moves_digits(const UCollator *collator)
 	return false;
 }
 
-static bool
-is_tailored(const UCollator *collator)
-{
-	int32_t		length = 0;
-
-	(void) ucol_getRules(collator, &length);
-	return length > 0;
-}
-
 /* Do sort keys and the comparison disagree? */
 static bool
 keys_contradict(const UCollator *collator)
 {
+	int32_t		rules = 0;
+
+	/* of the language, beside those of the root collation */
+	(void) ucol_getRules(collator, &rules);
 	return moves_digits(collator) ||
 		!attribute_is(collator, UCOL_FRENCH_COLLATION, UCOL_OFF) ||
 		(!attribute_is(collator, UCOL_NUMERIC_COLLATION, UCOL_OFF) &&
-		 is_tailored(collator));
+		 rules > 0);
 }
 
 FmsSortKeys

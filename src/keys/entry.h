@@ -127,17 +127,14 @@ fms_entries_compare(const FmsEntry *a, const FmsEntry *b,
 extern void fms_entries_sort(FmsEntriesSort *sort, FmsEntry *entries,
 							 Size count);
 
-/*
- * Sorts entries that are in order of arrival and returns true, or returns
- * false with the entries unchanged if their keys are not nearly in order.
- */
+/* The same; false, with nothing changed, if they are not nearly in order. */
 extern bool fms_entries_sort_presorted(const FmsEntriesSort *sort,
 									   FmsEntry *entries, Size count);
 
 /*
- * Sorts two entries or more by fms_entry_key(), then by arrival, and returns
- * true, or returns false with the entries unchanged if they do not fit into
- * words.  in_arrival: the entries are in order of arrival.
+ * Sorts two entries or more by fms_entry_key(), then by arrival; false, with
+ * nothing changed, if they do not fit into words.  in_arrival: are they in
+ * order of arrival?
  */
 extern bool fms_entries_sort_packed(FmsEntry *entries, Size count,
 									bool in_arrival);

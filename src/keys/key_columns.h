@@ -41,19 +41,13 @@ typedef struct FmsSortKeys
 /* Looks up a collation that is not C.  May ERROR (no such collation). */
 extern FmsSortKeys fms_sort_keys_of(Oid collation);
 
-/*
- * Writes the first `room` bytes of a text's sort key, none of which is zero,
- * and returns their number.  May ERROR (out of memory).
- */
+/* Writes a sort key of up to `room` bytes, none of them zero; their number. */
 extern Size fms_sort_key_make(const FmsSortKeys *keys, const char *text,
 							  Size length, char *key, Size room);
 
 /* ---- key_types.c ---- */
 
-/*
- * Writes a value that is not null; see the invariants in encode.h.  Without a
- * collator in sort_keys, text is compared as bytes.  May detoast and ERROR.
- */
+/* Writes a value that is not null (encode.h).  May detoast and ERROR. */
 typedef void (*FmsEncodeDatum) (FmsKeyWriter *writer, Datum value,
 								const FmsSortKeys *sort_keys);
 
@@ -89,7 +83,7 @@ typedef struct FmsColumn
 	uint64		flip;			/* bits that an integer's encoding inverts */
 	FmsSortKeys sort_keys;		/* for encode() */
 	bool		is_bytes;		/* text whose encoding is its bytes */
-	int			length;			/* of every encoding; -1: ends with a zero */
+	int			length;			/* fixed; -1: up to a zero byte; 0: neither */
 } FmsColumn;
 
 struct FmsKeys

@@ -215,7 +215,7 @@ column_value(const FmsKeys *keys, int i, TupleTableSlot *slot, bool *isnull)
 	return slot_getattr(slot, attno, isnull);
 }
 
-/* Keeps the key in registers: bytes that are written would be waited for. */
+/* Keeps the key in registers: a load would wait for stores of single bytes. */
 static void
 encode_integers(const FmsKeys *keys, TupleTableSlot *slot, FmsKeyImage *image)
 {

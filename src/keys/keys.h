@@ -121,10 +121,7 @@ extern int	fms_keys_compare_columns(FmsKeys *keys, const FmsRecord *a,
 extern int	fms_keys_compare_column(FmsKeys *keys, const FmsRecord *a,
 									const FmsRecord *b, int i);
 
-/*
- * The first key of a block that starts with the record: its key and, if that
- * is not exact, the key columns.  Valid until the next call.
- */
+/* The first key of a block that starts with record; until the next call. */
 extern const FmsRecord *fms_keys_make_first_key(FmsKeys *keys,
 											const FmsRecord *record);
 

@@ -43,10 +43,7 @@ StaticAssertDecl(FMS_KEY_MAX_BYTES ==
 /* First byte of a column that is not null, in a key. */
 #define FMS_VALUE_BYTE		1
 
-/*
- * Bytes of the key in an entry or a node of the loser tree.  They hold the
- * whole key of a bigint, or of two integers, with the null bytes.
- */
+/* Bytes of the key in an entry or a tree's node: a bigint, or two integers. */
 #define FMS_PREFIX_BYTES	10
 
 /* FmsRecord.flags */

@@ -25,12 +25,10 @@ typedef struct FmsFrame FmsFrame;
 typedef struct FmsMode
 {
 	/*
-	 * Block read order of the mode.  With FMS_ORDER_BY_FIRST_KEYS, the first
-	 * key of a run's next block stands in the tree, and the merge calls
-	 * next() when that key wins; otherwise as soon as the run's block is
-	 * exhausted.  That is in exactly this order, unless comparisons contradict
-	 * each other.  Then next() must return a block that the mode may not have
-	 * read yet.
+	 * With FMS_ORDER_BY_FIRST_KEYS, the first key of a run's next block stands
+	 * in the tree, and the merge calls next() when it wins; otherwise as soon
+	 * as the run's block is exhausted.  If comparisons contradict each other,
+	 * next() must return a block that the mode may not have read yet.
 	 */
 	FmsOrderBy	order;
 

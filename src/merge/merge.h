@@ -27,9 +27,8 @@ extern FmsMerge *fms_merge_begin(const FmsMergePlan *plan, int nruns,
 								 FmsRun **runs, const FmsPosition *from);
 
 /*
- * Stores the merge's positions, one of each run and one of the in-memory run.
- * A merge that begins there goes on like this one.  Invalidates the record
- * returned last.
+ * Stores the merge's positions, one of each run and one of the in-memory run,
+ * for a merge that goes on there.  Invalidates the record returned last.
  */
 extern void fms_merge_tell(FmsMerge *merge, FmsPosition *positions);
 

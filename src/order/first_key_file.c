@@ -11,8 +11,6 @@
  * is a BufFile of the server's, which limits, counts, logs and deletes it.  It
  * always has checksums: it is small beside the blocks.
  *
- * Memory is palloc'd in the context of creation.
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

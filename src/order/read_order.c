@@ -16,10 +16,9 @@
  * leaves (Lee, Roh, Jung, Park: Flash mergesort).  Every run's first block
  * comes before all others.
  *
- * Each run's keys are sorted already, so a tree of losers computes the order
- * step by step as the reads advance.  One reader of a run's first keys goes
- * ahead of the reads.  The other one returns the key of the run's next block
- * to the merge (merge.c).
+ * A tree of losers computes the order step by step as the reads advance.  One
+ * reader of a run's first keys goes ahead of the reads.  The other one returns
+ * the key of the run's next block to the merge.
  *
  *-------------------------------------------------------------------------
  */
@@ -123,7 +122,7 @@ skip_first_keys(FmsFirstKeyReader *reader, const FmsPosition *from)
 	}
 }
 
-/* How many blocks come first: that of the next record, or the next chain. */
+/* Number of the run's blocks that come before all first keys. */
 static uint32
 take_first_blocks(const FmsReadOrder *order, FmsFirstKeyReader *reader,
 				  const FmsPosition *from)
