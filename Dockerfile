@@ -1,4 +1,5 @@
-# PostgreSQL's own image with fmsort in every session.
+# PostgreSQL's own image with fmsort in every session, and its statistics and
+# progress.
 #
 #   docker build --build-arg PG_MAJOR=17 -t postgres-fmsort .
 #   docker run -e POSTGRES_PASSWORD=... postgres-fmsort
@@ -20,11 +21,14 @@ WORKDIR /usr/src/fmsort
 RUN make clean && make && make install DESTDIR=/staged
 
 FROM postgres:${PG_MAJOR}
+LABEL org.opencontainers.image.title="PostgreSQL with fmsort" \
+      org.opencontainers.image.source="https://github.com/fmsort/fmsort" \
+      org.opencontainers.image.licenses="PostgreSQL"
 # hadolint ignore=DL3008
 RUN apt-get update && \
     apt-get install -y --no-install-recommends liblz4-1 liburing2 && \
     rm -rf /var/lib/apt/lists/* && \
-    echo "session_preload_libraries = 'fmsort'" \
+    echo "shared_preload_libraries = 'fmsort'" \
         >>/usr/share/postgresql/postgresql.conf.sample && \
     echo "CREATE EXTENSION fmsort;" \
         >/docker-entrypoint-initdb.d/50-fmsort.sql

@@ -227,10 +227,10 @@ endif
 
 # ---- everything else lives in script/ and test/bench ------------------------
 
-demo: ## sort TPC-H's orders with and without fmsort; SF=0.1 is quicker
+demo: ## compare PostgreSQL's sort and fmsort, two minutes
 	@script/demo
 
-demo-shards: ## sort orders on several servers, asked in turn and at the same time
+demo-shards: ## the same for a sort over several servers
 	@script/demo-shards
 
 test: ## build with assertions, install, run the tests
@@ -250,6 +250,13 @@ dist: ## PGXN's archive, in build/dist
 
 deb: ## Debian packages, in build/deb
 	@script/deb
+
+rpm: ## an RPM package, in build/rpm
+	@script/rpm
+
+charts: ## draw the charts of docs/benchmarks from its CSV files
+	@script/setup charts
+	@python3 script/charts.py docs/benchmarks
 
 bench: bench-merge-phase ## measure the merge of each mode at equal memory
 
@@ -293,7 +300,7 @@ bench-tpch: ## TPC-H's queries whose plans fmsort.parallel changes, 10 minutes
 bench-%: FORCE
 	@test/bench/$(or $(BENCH_$*),$(error there is no benchmark '$*'))
 
-bench-papers-quick:
+bench-papers-quick: ## the same with less data, 10 minutes
 	@QUICK=1 test/bench/papers/run
 
 calibrate-report: ## draw a device's profile, in build/calibrate.svg
@@ -302,12 +309,22 @@ calibrate-report: ## draw a device's profile, in build/calibrate.svg
 clean: ## remove what was built here
 distclean: ## and build/, with its servers and environments
 
+# The lines of this file that have a "##".
+COMMANDS = sed -nE 's/^([a-z-]+):[^\#]*\#\# (.*)/\1 \2/p' Makefile | \
+	while read -r name about; do \
+	printf '%-19s %s\n' "$$name" "$$about"; done
+
 help:
-	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/\1 \2/p' Makefile | \
-		while read -r name about; do \
-		printf '%-17s %s\n' "$$name" "$$about"; done
-	@printf '\ntest-SUITE: one of these\n'
+	@$(COMMANDS) | grep -v '^bench-'
+	@printf '%-19s %s\n' \
+		test-SUITE "one suite of tests: 'make help-test' names them" \
+		bench-NAME "one benchmark: 'make help-bench' names them"
+
+help-test:
 	@script/test --list
+
+help-bench:
+	@$(COMMANDS) | grep '^bench-'
 
 clean-build:
 	rm -rf build
@@ -323,5 +340,6 @@ have-libraries:
 
 FORCE:
 
-.PHONY: demo demo-shards test fuzz coverage lint dist deb bench calibrate-report help \
+.PHONY: demo demo-shards test fuzz coverage lint dist deb rpm charts bench calibrate-report help \
+	help-test help-bench \
 	bench-papers-quick clean-build have-libraries FORCE

@@ -141,8 +141,8 @@ EOF
 compare_find_runs() {
     COMPARE_RUNS=1
     compare_measure traditional 0
-    COMPARE_RUNS=$(sql -c "SELECT runs FROM measured
-        ORDER BY position DESC LIMIT 1")
+    COMPARE_RUNS=$(sql -c "SELECT coalesce(runs, 0) FROM measured
+        WHERE sort_method IS NOT NULL ORDER BY position DESC LIMIT 1")
     [[ -n $COMPARE_RUNS ]] || die "fmsort_last_sort() knows no sort:" \
         "the query was not sorted by fmsort"
     ((COMPARE_RUNS > 1)) || die "the query fits in work_mem" \
@@ -175,8 +175,8 @@ SELECT '$1', $2, (plan ->> 'Execution Time')::float8,
   (plan -> 'Plan' ->> 'Temp Read Blocks')::bigint * 8192,
   (plan -> 'Plan' ->> 'Temp Written Blocks')::bigint * 8192,
   s.sort_method, s.merge_passes, s.runs, s.blocks, s.block_size,
-  s.assist_blocks, s.io_method, s.direct_io, s.run_formation_ms, s.input_ms,
-  s.block_order_ms, s.merge_ms, s.blocked_ms, s.reads, s.read_batches,
+  s.assist_blocks, s.io_method, s.direct_io, s.run_formation_time,
+  s.input_time, s.block_order_time, s.merge_time, s.blocked_time, s.reads, s.read_batches,
   s.writes, s.bytes_read, s.bytes_written
 FROM (SELECT :'plan'::json -> 0 AS plan) e
   LEFT JOIN fmsort_last_sort() s ON '$1' <> 'stock';
@@ -215,19 +215,14 @@ SET client_min_messages = warning;
 DROP VIEW IF EXISTS medians;
 CREATE VIEW medians AS
 SELECT array_position(ARRAY[${names%,}], contender) AS place, contender,
-  max(block_size) AS block_size, max(blocks) AS blocks, max(runs) AS runs,
+  max(block_size) AS block_size, max(runs) AS runs,
   max(merge_passes) AS merge_passes,
   max(CASE contender
       WHEN 'traditional' THEN runs
       WHEN 'double_buffering' THEN 2 * runs
       ELSE runs + assist_blocks END * block_size) / 1024 AS buffer_kb,
-  percentile_cont(0.5) WITHIN GROUP (ORDER BY total_ms) AS total_ms,
-  percentile_cont(0.5) WITHIN GROUP (ORDER BY run_formation_ms)
-    AS run_formation_ms,
   percentile_cont(0.5) WITHIN GROUP (ORDER BY merge_ms) AS merge_ms,
-  percentile_cont(0.5) WITHIN GROUP (ORDER BY blocked_ms) AS blocked_ms,
-  max(coalesce(bytes_read, temp_bytes_read)) / 1048576.0 AS mb_read,
-  max(coalesce(bytes_written, temp_bytes_written)) / 1048576.0 AS mb_written
+  percentile_cont(0.5) WITHIN GROUP (ORDER BY blocked_ms) AS blocked_ms
 FROM measured
 GROUP BY contender;
 EOF
@@ -239,20 +234,20 @@ print_query() {
         -c "$1"
 }
 
+# The merges of the contenders; "traditional" and "double_buffering" are among
+# them.
 compare_print() {
     compare_medians "$@"
     print_query "
-SELECT contender, runs, block_size AS \"block\",
-  buffer_kb AS \"buffer kB\",
-  round(total_ms) AS \"total ms\",
-  round(run_formation_ms) AS \"formation ms\",
-  round(merge_ms) AS \"merge ms\", round(blocked_ms) AS \"blocked ms\",
-  round(mb_read) AS \"MB read\", round(mb_written) AS \"MB written\",
-  round(((SELECT merge_ms FROM medians WHERE contender = 'traditional')
-    / merge_ms)::numeric, 2) AS \"merge x\",
-  round(((SELECT total_ms FROM medians WHERE contender = 'stock')
-    / total_ms)::numeric, 2) AS \"total x\"
-FROM medians ORDER BY place"
+SELECT contender AS \"merge\", runs, block_size AS \"block\",
+  buffer_kb AS \"memory kB\", round(merge_ms::numeric, 1) AS \"merge ms\",
+  round(blocked_ms::numeric, 1) AS \"wait ms\",
+  round((t.ms / merge_ms)::numeric, 2) AS \"x traditional\",
+  round((d.ms / merge_ms)::numeric, 2) AS \"x double\"
+FROM medians,
+  (SELECT merge_ms AS ms FROM medians WHERE contender = 'traditional') t,
+  (SELECT merge_ms AS ms FROM medians WHERE contender = 'double_buffering') d
+ORDER BY place"
     compare_warn
 }
 
@@ -265,9 +260,7 @@ SELECT 'Note: ' || contender || ' took ' || merge_passes || ' merge passes.'
 FROM medians WHERE merge_passes > 1 ORDER BY place;
 SELECT 'Note: ' || contender || ' formed ' || runs || ' runs and so merged'
   || ' with ' || buffer_kb || ' kB, not $equal_kb.'
-FROM medians
-WHERE contender <> 'fmsort-auto' AND buffer_kb > 1.1 * $equal_kb
-ORDER BY place;
+FROM medians WHERE buffer_kb > 1.1 * $equal_kb ORDER BY place;
 EOF
 }
 

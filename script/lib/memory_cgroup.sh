@@ -50,7 +50,7 @@ memory_cgroup_enter() {
     memory_cgroup_find
     [[ -n $MEMORY_CGROUP ]] || return 0
     at_exit memory_cgroup_remove
-    step "Starting the server again in a memory cgroup" memory_cgroup_restart
+    step "Starting the server again in a control group" memory_cgroup_restart
 }
 
 memory_cgroup_restart() {
@@ -93,11 +93,12 @@ page_cache_kb() {
     fi
 }
 
-# The server has to be gone before the group can go.
+# A server in the group has to be gone before the group can go.
 memory_cgroup_remove() {
     local try
 
-    if [[ -e $CLUSTER_DIR/data/postmaster.pid ]]; then
+    if [[ -e $CLUSTER_DIR/data/postmaster.pid ]] &&
+        grep -q . "$MEMORY_CGROUP/cgroup.procs"; then
         as_server_user "$(pg_config --bindir)/pg_ctl" stop --silent \
             --mode=immediate --pgdata="$CLUSTER_DIR/data" >/dev/null || true
     fi

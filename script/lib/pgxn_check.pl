@@ -37,6 +37,10 @@ wrong_unless($meta->{release_status} =~ /^(?:stable|testing|unstable)$/,
 wrong_unless($meta->{'meta-spec'}{version} eq '1.0.0', 'meta-spec: version');
 wrong_unless($meta->{'meta-spec'}{url} =~ m{^https?://pgxn\.org/meta/spec\.txt$},
 	'meta-spec: url');
+wrong_unless(($_ // '') =~ m{^https://[^/]+/}, 'resources: an address')
+  foreach $meta->{resources}{homepage}, $meta->{resources}{bugtracker}{web},
+  @{ $meta->{resources}{repository} }{qw(url web)};
+wrong_unless($meta->{resources}{repository}{type}, 'resources: repository: type');
 foreach my $extension (sort keys %{ $meta->{provides} })
 {
 	my $provided = $meta->{provides}{$extension};

@@ -80,11 +80,11 @@ typedef enum FmsCompressReason
  */
 #define FMS_COUNTERS(COUNTER) \
 	/* the settings in force */ \
-	COUNTER(STARTED, TIMESTAMP, LAST, NONE, NULL, "started") \
-	COUNTER(WORK_MEM_BYTES, KB, LAST, NONE, NULL, "work_mem_kb") \
+	COUNTER(STARTED, TIMESTAMP, LAST, NONE, NULL, "start_time") \
+	COUNTER(WORK_MEM_BYTES, KB, LAST, NONE, NULL, "work_mem_bytes") \
 	COUNTER(BOUND, IF_KNOWN, LAST, NONE, NULL, "bound") \
 	COUNTER(PRESORTED, YES_NO, LAST, NONE, NULL, "presorted") \
-	COUNTER(TUPLES_EXPECTED, NUMBER, LAST, NONE, NULL, "tuples_expected") \
+	COUNTER(TUPLES_EXPECTED, NUMBER, LAST, NONE, NULL, "tuples_total") \
 	COUNTER(EXPECTED_BYTES, NUMBER, LAST, NONE, NULL, NULL) \
 	COUNTER(SET_BLOCK_BYTES, NUMBER, LAST, NONE, NULL, NULL) \
 	COUNTER(SET_ASSIST_BLOCKS, NUMBER, LAST, NONE, NULL, NULL) \
@@ -94,7 +94,7 @@ typedef enum FmsCompressReason
 	COUNTER(PHASE, PHASE, LAST, NONE, NULL, "phase") \
 	COUNTER(METHOD, METHOD, MAX, METHOD, "Sort Method", "sort_method") \
 	COUNTER(SPACE_BYTES, KB, DERIVED, METHOD, "Sort Space Used", \
-			"sort_space_used_kb") \
+			"sort_space_bytes") \
 	COUNTER(SPACE_TYPE, SPACE_TYPE, DERIVED, METHOD, "Sort Space Type", \
 			"sort_space_type") \
 	/* of presorted input, else 0 */ \
@@ -135,9 +135,9 @@ typedef enum FmsCompressReason
 	COUNTER(MERGE_BLOCKS_DONE, NUMBER, LAST, NONE, NULL, NULL) \
 	/* the least work_mem for one pass, and for a sort in memory */ \
 	COUNTER(ONE_PASS_BYTES, KB_IF_KNOWN, MAX, LOG, "work_mem for One Pass", \
-			"one_pass_work_mem_kb") \
+			"one_pass_work_mem_bytes") \
 	COUNTER(IN_MEMORY_BYTES, KB_IF_KNOWN, MAX, LOG, "work_mem in Memory", \
-			"in_memory_work_mem_kb") \
+			"in_memory_work_mem_bytes") \
 	/* blocks of runs that run formation wrote */ \
 	COUNTER(BLOCKS, NUMBER, SUM, MERGE, "Blocks", "blocks") \
 	COUNTER(BLOCK_BYTES, NUMBER, MAX, MERGE, "Block Size", "block_size") \
@@ -165,13 +165,14 @@ typedef enum FmsCompressReason
 	COUNTER(WRITES, NUMBER, SUM, NONE, NULL, "writes") \
 	/* times; MERGING: all merges, their block orders included */ \
 	COUNTER(FORMATION_NS, NS, SUM, TIMES, "Run Formation Time", \
-			"run_formation_ms") \
-	COUNTER(INPUT_NS, NS, SUM, TIMES, "Input Time", "input_ms") \
+			"run_formation_time") \
+	COUNTER(INPUT_NS, NS, SUM, TIMES, "Input Time", "input_time") \
 	COUNTER(ORDER_NS, NS, SUM, MERGE_TIMES, "Block Order Time", \
-			"block_order_ms") \
+			"block_order_time") \
 	COUNTER(MERGING_NS, NS, SUM, NONE, NULL, NULL) \
-	COUNTER(MERGE_NS, NS, DERIVED, MERGE_TIMES, "Merge Time", "merge_ms") \
-	COUNTER(BLOCKED_NS, NS, SUM, MERGE_TIMES, "Blocked Time", "blocked_ms") \
+	COUNTER(MERGE_NS, NS, DERIVED, MERGE_TIMES, "Merge Time", "merge_time") \
+	COUNTER(BLOCKED_NS, NS, SUM, MERGE_TIMES, "Blocked Time", \
+			"blocked_time") \
 	/* what fmsort_stat adds up; the last three include sorts not ours */ \
 	COUNTER(SORTS, NUMBER, DERIVED, NONE, NULL, "sorts") \
 	COUNTER(SORTS_IN_MEMORY, NUMBER, DERIVED, NONE, NULL, \

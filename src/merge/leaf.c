@@ -26,8 +26,6 @@
 #include "base/clock.h"
 #include "merge/leaf.h"
 #include "tape/block.h"
-#include "tape/compressed_chunk.h"
-#include "tape/packed_record.h"
 
 static inline const FmsBlockHeader *
 block_header(const FmsLeaf *leaf)

@@ -32,8 +32,6 @@
 #include "merge/leaf.h"
 #include "merge/merge.h"
 #include "tape/block.h"
-#include "tape/compressed_chunk.h"
-#include "tape/packed_record.h"
 
 /*
  * Wins in a row after which the merge looks for the runner-up.  While the

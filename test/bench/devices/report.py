@@ -22,9 +22,9 @@ import math
 import statistics
 import sys
 
-FIGURES = ("input_ms", "run_formation_ms", "merge_ms", "blocked_ms",
+FIGURES = ("input_time", "run_formation_time", "merge_time", "blocked_time",
            "block_size", "assist_blocks", "direct_io", "runs", "merge_passes",
-           "why")
+           "decision")
 
 # A point of the grid once more, to see what is chance.
 AGAIN = "again:"
@@ -124,7 +124,7 @@ def query_ms(found):
 
 def sort_ms(found):
     """What is left without what it took to hand the rows to the sort."""
-    return found["ms"] - found["input_ms"] if "input_ms" in found else None
+    return found["ms"] - found["input_time"] if "input_time" in found else None
 
 
 def nodes(plan):
@@ -265,41 +265,6 @@ def print_csv(results):
                     + [found[-1].get(name, "") for name in FIGURES])
 
 
-def print_chart(results, title):
-    """Bars: each contender's time by that of the grid's best point."""
-    cells = results.cells()
-    names = list(dict.fromkeys(
-        c for cell in cells for c in results.contenders("final", cell)
-        if not is_point(c) and not c.startswith(AGAIN)))
-    print("set terminal svg size %d,420 noenhanced font 'sans-serif,11' "
-          "background 'white'" % max(720, 160 + 100 * len(cells)))
-    print("$data << END")
-    for cell in cells:
-        values = (shown(results.ratios(cell, name)[1], 3) for name in names)
-        print('"%s\\n%s MB" %s' % (cell[0].replace(", ", "\\n"), cell[2],
-                                  " ".join(values)))
-    print("END")
-    print("""set title "%s"
-set style data histograms
-set style histogram clustered gap 1
-set style fill solid 0.85 noborder
-set datafile missing '-'
-set boxwidth 0.9
-set grid ytics linecolor '#dddddd'
-set border 3
-set tics nomirror
-set ylabel "time by that of the grid's best"
-set yrange [0:4]
-set key outside right top Left reverse
-set bmargin 5
-colour(i) = int(word('0x999999 0x9ecae1 0x08519c 0xfdae6b 0xe6550d', i))
-set arrow 1 from graph 0, first 1 to graph 1, first 1 nohead front \\
-  dashtype 2 linecolor '#444444'""" % title)
-    print("plot " + ", ".join(
-        "$data using %d:xtic(1) title '%s' linecolor rgb colour(%d)"
-        % (i + 2, name, i % 5 + 1) for i, name in enumerate(names)))
-
-
 COMMANDS = {
     "add": add,
     "environment": add_environment,
@@ -308,7 +273,6 @@ COMMANDS = {
     "has": has,
     "tables": print_tables,
     "csv": print_csv,
-    "chart": print_chart,
 }
 
 

@@ -137,7 +137,7 @@ def collect_sorts(results, where, number, sorts):
         return
     for metric in ("run_formation_ms", "merge_ms", "blocked_ms", "runs",
                    "merge_passes"):
-        value = sorts[0].get(metric)
+        value = sorts[0].get(metric.replace("_ms", "_time"))
         if value is not None:
             results.add(*where, "fmsort", metric, number, value)
 
@@ -435,49 +435,6 @@ def print_csv(results):
                       "growth", shown(growth, 3), "", "", ""])
 
 
-def print_chart(results):
-    """Bars of stock/fmsort: a group a key, a colour a work_mem, a panel a
-    page cache."""
-    panels = [part for part in ("free", "held") if results.ratios(part)]
-    top = max(1.2, *(max(results.ratios(part)) for part in panels)) * 1.08
-    print("set terminal svg size 960,%d noenhanced "
-          "font 'sans-serif,12' background 'white'" % (340 * len(panels)))
-    for part in panels:
-        cells = results.cells(part)
-        mems = ordered(mem for key, mem in cells)
-        print("$%s << END" % part)
-        for key in ordered(key for key, mem in cells):
-            label = key.replace('"', "").replace(", ", ",\\n")
-            ratios = (shown(results.ratio(part, key, mem), 3) for mem in mems)
-            print('"%s" %s' % (label.replace(" COLLATE", "\\nCOLLATE"),
-                               " ".join(ratios)))
-        print("END")
-    print("set multiplot layout %d,1" % len(panels))
-    print("""set style data histograms
-set style histogram clustered gap 1
-set style fill solid 0.85 noborder
-set boxwidth 0.9
-set grid ytics linecolor '#dddddd'
-set border 3
-set tics nomirror
-set ylabel 'stock / fmsort'
-set yrange [0:%.2f]
-set key outside right top Left reverse title 'work_mem'
-set bmargin 3.5
-colour(i) = int(word('0x9ecae1 0x4292c6 0x08519c 0x08306b', i))
-set arrow 1 from graph 0, first 1 to graph 1, first 1 nohead front \\
-  dashtype 2 linecolor '#444444'""" % top)
-    for part in panels:
-        cells = results.cells(part)
-        mems = ordered(mem for key, mem in cells)
-        print('set title "%s: the stock sort\'s time by fmsort\'s"'
-              % TITLES[part])
-        print("plot " + ", ".join(
-            "$%s using %d:xtic(1) title '%s MB' linecolor rgb colour(%d)"
-            % (part, i + 2, mem, i % 4 + 1) for i, mem in enumerate(mems)))
-    print("unset multiplot")
-
-
 COMMANDS = {
     "collect": collect,
     "calls": collect_calls,
@@ -486,7 +443,6 @@ COMMANDS = {
     "records": print_records,
     "tables": print_tables,
     "csv": print_csv,
-    "chart": print_chart,
 }
 
 

@@ -15,7 +15,7 @@
 
 #include <stdlib.h>
 
-#include "formation/cutoff.h"
+#include "formation/run.h"
 #include "shim.h"
 
 #define MAX_ROWS	200000
