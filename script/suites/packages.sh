@@ -188,6 +188,8 @@ old_session_sorts()
 mkfifo /tmp/old_session
 \$psql </tmp/old_session &
 exec 3>/tmp/old_session
+# its workers would load the new library
+echo 'SET max_parallel_workers_per_gather = 0;' >&3
 old_session_sorts before
 (cd /srv && sh -e deb.sh)
 old_session_sorts after
