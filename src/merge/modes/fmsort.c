@@ -57,7 +57,7 @@ batch_of(const FmsInput *input)
 	return input->unwaited >= depth ? Max(1, depth / 4) : fms_io_batch(depth);
 }
 
-/* Starts reads (lines 12 to 14); the kernel merges successive ones of a run. */
+/* Starts reads (lines 12 to 14); the kernel merges adjacent ones of a run. */
 static void
 start_reads(FmsInput *input, uint32 reads)
 {
