@@ -7,7 +7,7 @@ CREATE TABLE q AS SELECT i AS id, (i * 7919) % 1009 AS k, md5(i::text) AS pay
 FROM generate_series(1, 5000) i;
 ANALYZE q;
 CREATE VIEW sorts AS
-SELECT sort, sort_method, tuples FROM fmsort_last_sort();
+SELECT sort_number, sort_method, tuples FROM fmsort_last_sort();
 
 \echo in pieces, another sort between them
 BEGIN;

@@ -7,17 +7,17 @@ CREATE TABLE l AS SELECT i AS id, i % 10 AS k, repeat('x', 20) AS pay
 FROM generate_series(1, 5000) i;
 ANALYZE l;
 CREATE VIEW last_sort AS
-SELECT sort, sort_method, sort_space_type, merge_mode,
+SELECT sort_number, sort_method, sort_space_type, merge_mode,
   runs > 1 AS several_runs, merge_passes > 0 AS passes, blocks > 0 AS blocks,
   block_size, assist_blocks, io_method IS NOT NULL AS io,
   direct_io IS NOT NULL AS direct, tuples,
-  sort_space_used_kb > 0 AS space,
+  sort_space_bytes > 0 AS space,
   bytes_spilled > 0 AS spilled, reads > 0 AS reads,
   read_batches BETWEEN 1 AND reads AS batches, writes > 0 AS writes,
   bytes_read > 0 AS read, bytes_written > 0 AS written,
-  run_formation_ms > 0 AS formation_ms, input_ms >= 0 AS input_ms,
-  block_order_ms >= 0 AS order_ms, merge_ms >= 0 AS merge_ms,
-  blocked_ms >= 0 AS blocked_ms
+  run_formation_time > 0 AS formation_time, input_time >= 0 AS input_time,
+  block_order_time >= 0 AS order_time, merge_time >= 0 AS merge_time,
+  blocked_time >= 0 AS blocked_time
 FROM fmsort_last_sort();
 \x on
 
@@ -46,7 +46,7 @@ SELECT merge_passes, reads = blocks AS each_block_once,
   bytes_read = blocks * block_size AS all_of_it,
   bytes_written >= bytes_read AS written,
   bytes_spilled = bytes_written AS spilled,
-  sort_space_used_kb = (bytes_spilled + 1023) / 1024 AS space
+  sort_space_bytes = bytes_spilled AS space
 FROM fmsort_last_sort();
 SET fmsort.mode = 'double_buffering';
 SELECT count(pay) FROM (SELECT * FROM l ORDER BY k) s;
@@ -65,7 +65,7 @@ SET work_mem = '4MB';
 SELECT count(*) FROM
   (SELECT * FROM l ORDER BY k) s, (SELECT DISTINCT k FROM l) d
 WHERE s.k = d.k;
-SELECT sort, sort_method, tuples FROM last_sort ORDER BY sort;
+SELECT sort_number, sort_method, tuples FROM last_sort ORDER BY sort_number;
 
 \echo of a statement that sorts often, the last 64 are kept
 CREATE FUNCTION sorts_often() RETURNS void LANGUAGE plpgsql AS
@@ -79,14 +79,14 @@ BEGIN
 END
 $$;
 SELECT sorts_often();
-SELECT count(*), min(sort), max(sort), min(tuples), max(tuples) FROM last_sort;
+SELECT count(*), min(sort_number), max(sort_number), min(tuples), max(tuples) FROM last_sort;
 
 \echo statements that do not sort leave it as it is
 SELECT 1;
-SELECT count(*), max(sort) FROM last_sort;
+SELECT count(*), max(sort_number) FROM last_sort;
 SET fmsort.mode = off;
 SELECT count(*) FROM (SELECT * FROM l ORDER BY k) s;
-SELECT count(*), max(sort) FROM last_sort;
+SELECT count(*), max(sort_number) FROM last_sort;
 RESET fmsort.mode;
 
 \echo a new session knows of none

@@ -123,12 +123,12 @@ SELECT plan($$SELECT * FROM a ORDER BY t FOR UPDATE$$);
 
 \echo COPY and REFRESH run such plans too: their sorts are remembered
 COPY (SELECT id FROM a WHERE id < 4 ORDER BY t, id) TO STDOUT;
-SELECT sort, sort_method, tuples FROM fmsort_last_sort();
+SELECT sort_number, sort_method, tuples FROM fmsort_last_sort();
 CREATE MATERIALIZED VIEW m AS SELECT * FROM a WHERE id < 50 ORDER BY t;
-SELECT sort, sort_method, tuples FROM fmsort_last_sort();
+SELECT sort_number, sort_method, tuples FROM fmsort_last_sort();
 INSERT INTO a SELECT 40, 1, 'x';
 REFRESH MATERIALIZED VIEW m;
-SELECT sort, sort_method, tuples FROM fmsort_last_sort();
+SELECT sort_number, sort_method, tuples FROM fmsort_last_sort();
 DELETE FROM a WHERE t = 'x';
 
 \echo Below a LIMIT

@@ -98,21 +98,28 @@ DROP FUNCTION mode_inside();
 -- Cached plans follow fmsort.mode.
 CREATE TABLE s AS SELECT i AS id, i % 3 AS k FROM generate_series(1, 12) i;
 ANALYZE s;
+CREATE TABLE w AS SELECT i % 3 AS k, repeat('x', 100) AS pay
+FROM generate_series(1, 3000) i;
+ANALYZE w;
 SET plan_cache_mode = force_generic_plan;
-PREPARE q AS SELECT id FROM s WHERE id > $1 ORDER BY k;
-EXPLAIN (COSTS OFF) EXECUTE q(3);
-EXECUTE q(3);
-SELECT sort, merge_mode, tuples FROM fmsort_last_sort();
+SET work_mem = '64kB';
+PREPARE q AS
+SELECT count(pay) FROM (SELECT pay FROM w WHERE k > $1 ORDER BY k OFFSET 0) o;
+EXPLAIN (COSTS OFF) EXECUTE q(0);
+EXECUTE q(0);
+SELECT sort_number, merge_mode, tuples FROM fmsort_last_sort();
 SET fmsort.mode = off;
-EXPLAIN (COSTS OFF) EXECUTE q(3);
+EXPLAIN (COSTS OFF) EXECUTE q(0);
 SET fmsort.mode = 'traditional';
-EXPLAIN (COSTS OFF) EXECUTE q(3);
-EXECUTE q(3);
-SELECT sort, merge_mode, tuples FROM fmsort_last_sort();
+EXPLAIN (COSTS OFF) EXECUTE q(0);
+EXECUTE q(0);
+SELECT sort_number, merge_mode, tuples FROM fmsort_last_sort();
 RESET fmsort.mode;
-EXPLAIN (COSTS OFF) EXECUTE q(3);
+EXPLAIN (COSTS OFF) EXECUTE q(0);
 DEALLOCATE q;
+DROP TABLE w;
 RESET plan_cache_mode;
+RESET work_mem;
 
 -- A cursor goes on as it began.
 BEGIN;

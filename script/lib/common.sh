@@ -179,7 +179,9 @@ install_extension() {
     fi
     (cd "$FMSORT_ROOT" && cmp fmsort.so "$libdir/fmsort.so" &&
         cmp fmsort.control "$sharedir/fmsort.control" &&
-        cmp "fmsort--$(version).sql" "$sharedir/fmsort--$(version).sql") ||
+        for script in fmsort--*.sql; do
+            cmp "$script" "$sharedir/$script" || exit
+        done) ||
         die "you may not write to $libdir; install it first:" \
             "sudo make install $*"
 }

@@ -141,8 +141,8 @@ EOF
 compare_find_runs() {
     COMPARE_RUNS=1
     compare_measure traditional 0
-    COMPARE_RUNS=$(sql -c "SELECT runs FROM measured
-        ORDER BY position DESC LIMIT 1")
+    COMPARE_RUNS=$(sql -c "SELECT coalesce(runs, 0) FROM measured
+        WHERE sort_method IS NOT NULL ORDER BY position DESC LIMIT 1")
     [[ -n $COMPARE_RUNS ]] || die "fmsort_last_sort() knows no sort:" \
         "the query was not sorted by fmsort"
     ((COMPARE_RUNS > 1)) || die "the query fits in work_mem" \
@@ -175,8 +175,8 @@ SELECT '$1', $2, (plan ->> 'Execution Time')::float8,
   (plan -> 'Plan' ->> 'Temp Read Blocks')::bigint * 8192,
   (plan -> 'Plan' ->> 'Temp Written Blocks')::bigint * 8192,
   s.sort_method, s.merge_passes, s.runs, s.blocks, s.block_size,
-  s.assist_blocks, s.io_method, s.direct_io, s.run_formation_ms, s.input_ms,
-  s.block_order_ms, s.merge_ms, s.blocked_ms, s.reads, s.read_batches,
+  s.assist_blocks, s.io_method, s.direct_io, s.run_formation_time,
+  s.input_time, s.block_order_time, s.merge_time, s.blocked_time, s.reads, s.read_batches,
   s.writes, s.bytes_read, s.bytes_written
 FROM (SELECT :'plan'::json -> 0 AS plan) e
   LEFT JOIN fmsort_last_sort() s ON '$1' <> 'stock';
@@ -241,7 +241,7 @@ compare_print() {
     print_query "
 SELECT contender AS \"merge\", runs, block_size AS \"block\",
   buffer_kb AS \"memory kB\", round(merge_ms::numeric, 1) AS \"merge ms\",
-  round(blocked_ms::numeric, 1) AS \"waiting ms\",
+  round(blocked_ms::numeric, 1) AS \"wait ms\",
   round((t.ms / merge_ms)::numeric, 2) AS \"x traditional\",
   round((d.ms / merge_ms)::numeric, 2) AS \"x double\"
 FROM medians,

@@ -293,7 +293,7 @@ verdict() {
     perl "$FMSORT_ROOT/test/core/diff.pl" "${ACCEPT[@]}" "$ACCEPTED" "$RESULTS" \
         "${rounds[@]}" >"$RESULTS/report"
     ((${#ACCEPT[@]} == 0)) || perl "$FMSORT_ROOT/test/core/diff.pl" --list \
-        "$ACCEPTED" "$FMSORT_ROOT/docs/compatibility.md"
+        "$ACCEPTED" "$FMSORT_ROOT/docs/internals/core-tests.md"
     head -n -1 "$RESULTS/report" | grep . | failures || true
     read -r passed failed < <(tail -n 1 "$RESULTS/report")
     broken=$(wc -l <"$RESULTS/broken")

@@ -12,7 +12,7 @@
 FAULTS=(faulty_io.so jumping_clock.so neighbour.so reaper refuse)
 
 # They run as the server's user, on a copy that this user can read, and write
-# where it may write.  The benchmarks lie in it as they lie in the project.
+# where it may write.  Benchmarks and sources lie in it as in the project.
 make_copy() {
     local tap=$1
 
@@ -22,6 +22,8 @@ make_copy() {
         "$FMSORT_ROOT/script/lib/TapTally.pm" "$tap"
     cp -r "$FMSORT_ROOT/script" "$FMSORT_ROOT/fmsort.control" "$tap/project"
     cp -r "$FMSORT_ROOT/test/bench" "$tap/project/test"
+    (cd "$FMSORT_ROOT" && cp --parents fmsort--*.sql src/*.c src/*/*.[ch] \
+        src/*/*/*.[ch] "$tap/project")
     give_to_server_user -R "$tap"
 }
 

@@ -21,8 +21,6 @@
 #ifndef FMS_COUNTERS_H
 #define FMS_COUNTERS_H
 
-#include "c.h"
-
 #include "port/atomics.h"
 
 #include "base/options.h"
@@ -47,12 +45,10 @@ typedef enum FmsPhase
 typedef enum FmsDirectReason
 {
 	FMS_DIRECT_AS_SET,			/* the setting says so */
-	FMS_DIRECT_SYNC,			/* cached: the kernel can read ahead only
-								 * there */
+	FMS_DIRECT_SYNC,			/* cached: there, the kernel reads ahead */
 	FMS_DIRECT_ROOM,			/* cached: memory has room for the spill */
 	FMS_DIRECT_NO_ROOM,			/* direct: it has not */
-	FMS_DIRECT_HALF,			/* direct: half of a spill that memory does
-								 * not hold beside its input */
+	FMS_DIRECT_HALF,			/* direct: half, since memory is short */
 	FMS_DIRECT_FAST				/* direct: the device is as fast */
 } FmsDirectReason;
 
@@ -64,8 +60,7 @@ typedef enum FmsDirectReason
 typedef enum FmsCompressReason
 {
 	FMS_COMPRESS_AS_SET,		/* the setting says so */
-	FMS_COMPRESS_NO_NEED,		/* not: the device is not slow, or memory has
-								 * room for the spill */
+	FMS_COMPRESS_NO_NEED,		/* not: a fast device, or room in memory */
 	FMS_COMPRESS_SLOW,			/* the device is slow, and memory is short */
 	FMS_COMPRESS_GAINED_LITTLE	/* not any more: it saved little */
 } FmsCompressReason;
@@ -78,19 +73,18 @@ typedef enum FmsCompressReason
  * COUNTER(name, unit, combination, line, label, column)
  *
  * unit: FMS_UNIT_..., how a report prints the value (observe/counters.h).
- * combination: the value of several groups of presorted input, or of several
- * sorts of a query: SUM, MAX, the LAST one that is not 0, or DERIVED from
- * other counters by fms_counters_complete().  line, label: the line of
- * EXPLAIN's text format, and the field's name in all formats and in the log.
- * column: the name in the SQL functions.
+ * combination: the value of several groups or sorts: SUM, MAX, the LAST one
+ * that is not 0, or DERIVED by fms_counters_complete().  line, label: the line
+ * of EXPLAIN's text format, and the field's name in all formats and in the
+ * log.  column: the name in the SQL functions.
  */
 #define FMS_COUNTERS(COUNTER) \
 	/* the settings in force */ \
-	COUNTER(STARTED, TIMESTAMP, LAST, NONE, NULL, "started") \
-	COUNTER(WORK_MEM_BYTES, KB, LAST, NONE, NULL, "work_mem_kb") \
+	COUNTER(STARTED, TIMESTAMP, LAST, NONE, NULL, "start_time") \
+	COUNTER(WORK_MEM_BYTES, KB, LAST, NONE, NULL, "work_mem_bytes") \
 	COUNTER(BOUND, IF_KNOWN, LAST, NONE, NULL, "bound") \
 	COUNTER(PRESORTED, YES_NO, LAST, NONE, NULL, "presorted") \
-	COUNTER(TUPLES_EXPECTED, NUMBER, LAST, NONE, NULL, "tuples_expected") \
+	COUNTER(TUPLES_EXPECTED, NUMBER, LAST, NONE, NULL, "tuples_total") \
 	COUNTER(EXPECTED_BYTES, NUMBER, LAST, NONE, NULL, NULL) \
 	COUNTER(SET_BLOCK_BYTES, NUMBER, LAST, NONE, NULL, NULL) \
 	COUNTER(SET_ASSIST_BLOCKS, NUMBER, LAST, NONE, NULL, NULL) \
@@ -100,7 +94,7 @@ typedef enum FmsCompressReason
 	COUNTER(PHASE, PHASE, LAST, NONE, NULL, "phase") \
 	COUNTER(METHOD, METHOD, MAX, METHOD, "Sort Method", "sort_method") \
 	COUNTER(SPACE_BYTES, KB, DERIVED, METHOD, "Sort Space Used", \
-			"sort_space_used_kb") \
+			"sort_space_bytes") \
 	COUNTER(SPACE_TYPE, SPACE_TYPE, DERIVED, METHOD, "Sort Space Type", \
 			"sort_space_type") \
 	/* of presorted input, else 0 */ \
@@ -141,9 +135,9 @@ typedef enum FmsCompressReason
 	COUNTER(MERGE_BLOCKS_DONE, NUMBER, LAST, NONE, NULL, NULL) \
 	/* the least work_mem for one pass, and for a sort in memory */ \
 	COUNTER(ONE_PASS_BYTES, KB_IF_KNOWN, MAX, LOG, "work_mem for One Pass", \
-			"one_pass_work_mem_kb") \
+			"one_pass_work_mem_bytes") \
 	COUNTER(IN_MEMORY_BYTES, KB_IF_KNOWN, MAX, LOG, "work_mem in Memory", \
-			"in_memory_work_mem_kb") \
+			"in_memory_work_mem_bytes") \
 	/* blocks of runs that run formation wrote */ \
 	COUNTER(BLOCKS, NUMBER, SUM, MERGE, "Blocks", "blocks") \
 	COUNTER(BLOCK_BYTES, NUMBER, MAX, MERGE, "Block Size", "block_size") \
@@ -171,13 +165,14 @@ typedef enum FmsCompressReason
 	COUNTER(WRITES, NUMBER, SUM, NONE, NULL, "writes") \
 	/* times; MERGING: all merges, their block orders included */ \
 	COUNTER(FORMATION_NS, NS, SUM, TIMES, "Run Formation Time", \
-			"run_formation_ms") \
-	COUNTER(INPUT_NS, NS, SUM, TIMES, "Input Time", "input_ms") \
+			"run_formation_time") \
+	COUNTER(INPUT_NS, NS, SUM, TIMES, "Input Time", "input_time") \
 	COUNTER(ORDER_NS, NS, SUM, MERGE_TIMES, "Block Order Time", \
-			"block_order_ms") \
+			"block_order_time") \
 	COUNTER(MERGING_NS, NS, SUM, NONE, NULL, NULL) \
-	COUNTER(MERGE_NS, NS, DERIVED, MERGE_TIMES, "Merge Time", "merge_ms") \
-	COUNTER(BLOCKED_NS, NS, SUM, MERGE_TIMES, "Blocked Time", "blocked_ms") \
+	COUNTER(MERGE_NS, NS, DERIVED, MERGE_TIMES, "Merge Time", "merge_time") \
+	COUNTER(BLOCKED_NS, NS, SUM, MERGE_TIMES, "Blocked Time", \
+			"blocked_time") \
 	/* what fmsort_stat adds up; the last three include sorts not ours */ \
 	COUNTER(SORTS, NUMBER, DERIVED, NONE, NULL, "sorts") \
 	COUNTER(SORTS_IN_MEMORY, NUMBER, DERIVED, NONE, NULL, \

@@ -19,7 +19,7 @@
 #define NEARLY_ALL		0.95
 
 const char *const fms_pattern_names[FMS_PATTERNS] = {
-	"SR", "RR", "SW", "RW", "append"
+	"sequential_read", "random_read", "sequential_write", "random_write", "append"
 };
 
 static int

@@ -133,10 +133,10 @@ fms_probe_open(Oid tablespace, FmsIoChoice io_method, bool direct)
 	if (direct && !fms_tape_is_direct(probe->tape))
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("the file system of tablespace \"%s\" has no direct I/O",
+				 errmsg("file system of tablespace \"%s\" does not support direct I/O",
 						get_tablespace_name(tablespace)),
-				 errdetail("Without it the page cache would be measured, not a device."),
-				 errhint("To measure that, pass direct_io => false; sorts there need no profile.")));
+				 errdetail("Sorts in this tablespace use the page cache and need no profile."),
+				 errhint("To measure the page cache, pass direct_io => false.")));
 	return probe;
 }
 
@@ -163,7 +163,7 @@ fms_probe_close(FmsProbe *probe)
 bool
 fms_probe_can(const FmsProbe *probe, const FmsProbePoint *point)
 {
-	return point->block_bytes >= probe->tape->files[0]->direct_alignment &&
+	return point->block_bytes >= probe->tape->files[0].direct_alignment &&
 		point->block_bytes <= probe->tape->end_bytes &&
 		(point->depth == 1 || !probe->io.method->submit_blocks);
 }

@@ -9,9 +9,9 @@
  *								v
  *							 FmsDevice, in this process --> a sort's options
  *
- * A profile belongs to a tablespace's OID, location, file system and host.  If
- * one of them differs, as on a standby, the profile is ignored; null or ''
- * matches anything.
+ * A profile belongs to a tablespace's OID, file system and host.  If one of
+ * them differs, as on a standby, the profile is ignored with a WARNING;
+ * null or '' matches anything.
  *
  * Reading happens within a user's query, in parallel workers, too.  It takes a
  * lock only if the lock is free, and releases it at once.  It scans with
@@ -32,6 +32,7 @@
 #include <unistd.h>
 
 #include "access/genam.h"
+#include "access/parallel.h"
 #include "access/relation.h"
 #include "access/relscan.h"
 #include "access/table.h"
@@ -59,21 +60,15 @@
 #include "device/profile.h"
 #include "tape/tape.h"
 
-/*
- * A measurement that omitted points replaces a profile if it has this fraction
- * of its rates: how many points are measured in time varies.
- */
-#define ENOUGH_PART		0.75
-
 /* Columns of fmsort_device_profile that identify the device. */
-static const char *const place_columns[] = {"location", "device", "host"};
+static const char *const place_columns[] = {"device", "host"};
 
 typedef struct Reading
 {
 	Oid			tablespace;
 	char		place[lengthof(place_columns)][MAXPGPATH];	/* "": unknown */
-	bool		matches;		/* there is a profile of that place */
-	int			nrates;
+	bool		exists;			/* there is a profile */
+	bool		matches;		/* ... of that place */
 	FmsDevice	device;
 } Reading;
 
@@ -102,7 +97,8 @@ fmsort_profile_changed(PG_FUNCTION_ARGS)
 	if (!CALLED_AS_TRIGGER(fcinfo))
 		ereport(ERROR,
 				(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-				 errmsg("fmsort_profile_changed() is a trigger of fmsort's own tables")));
+				 errmsg("function \"%s\" was not called by trigger manager",
+						"fmsort_profile_changed")));
 	CacheInvalidateRelcache(((TriggerData *) fcinfo->context)->tg_relation);
 	return PointerGetDatum(NULL);
 }
@@ -140,17 +136,13 @@ find_place(Reading *reading)
 	struct statvfs system;
 
 	if (reading->tablespace != DEFAULTTABLESPACE_OID)
-	{
 		snprintf(directory, MAXPGPATH, "pg_tblspc/%u", reading->tablespace);
-		if (readlink(directory, reading->place[0], MAXPGPATH - 1) < 0)
-			reading->place[0][0] = '\0';
-	}
 	/* a device's number would change when the machine starts again */
 	if (statvfs(directory, &system) == 0 && system.f_fsid != 0)
-		snprintf(reading->place[1], MAXPGPATH, "%lx",
+		snprintf(reading->place[0], MAXPGPATH, "%lx",
 				 (unsigned long) system.f_fsid);
-	if (gethostname(reading->place[2], MAXPGPATH - 1) != 0)
-		reading->place[2][0] = '\0';
+	if (gethostname(reading->place[1], MAXPGPATH - 1) != 0)
+		reading->place[1][0] = '\0';
 }
 
 /*
@@ -178,7 +170,7 @@ get_column(HeapTuple tuple, TupleDesc desc, const char *name)
 static void
 read_profile_row(HeapTuple tuple, TupleDesc desc, Reading *reading)
 {
-	reading->matches = true;
+	reading->exists = reading->matches = true;
 	for (int i = 0; i < (int) lengthof(place_columns); i++)
 	{
 		const char *place = get_column(tuple, desc, place_columns[i]);
@@ -191,11 +183,11 @@ read_profile_row(HeapTuple tuple, TupleDesc desc, Reading *reading)
 static void
 read_rate_row(HeapTuple tuple, TupleDesc desc, Reading *reading)
 {
-	fms_device_note(&reading->device, get_column(tuple, desc, "pattern"),
-					atoi(get_column(tuple, desc, "block_bytes")),
+	fms_device_note(&reading->device, get_column(tuple, desc, "measurement"),
+					atoi(get_column(tuple, desc, "block_size")),
 					atoi(get_column(tuple, desc, "queue_depth")),
-					strtod(get_column(tuple, desc, "mb_per_s"), NULL));
-	reading->nrates++;
+					strtod(get_column(tuple, desc, "bytes_per_second"),
+						   NULL) / 1e6);
 }
 
 /*
@@ -247,6 +239,21 @@ read_profile(Reading *reading)
 		 read_rows(rate_relation, reading, read_rate_row));
 }
 
+static void
+warn_of_place(Oid tablespace)
+{
+	static bool warned = false;
+
+	if (warned || IsParallelWorker())
+		return;
+	warned = true;
+	ereport(WARNING,
+			(errmsg("device profile of tablespace \"%s\" is ignored",
+					get_tablespace_name(tablespace)),
+			 errdetail("It was measured on another host or device."),
+			 errhint("Run fmsort_calibrate() to replace it, or fmsort_calibrate_reset() to delete it.")));
+}
+
 /*
  * Reads the device that n tablespaces make together, with stripes in each.
  * False: a table is locked.
@@ -260,6 +267,8 @@ read_devices(const Oid *tablespaces, int n, FmsDevice *device)
 
 		if (!read_profile(&reading))
 			return false;
+		if (reading.exists && !reading.matches)
+			warn_of_place(tablespaces[i]);
 		if (i == 0)
 			*device = reading.device;
 		else
@@ -312,7 +321,7 @@ fms_profile_tablespace(const char *name)
 	if (tablespace == GLOBALTABLESPACE_OID)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("there are no temporary files in tablespace \"%s\"",
+				 errmsg("tablespace \"%s\" cannot hold temporary files",
 						name)));
 	right = tablespace == MyDatabaseTableSpace ? ACLCHECK_OK :
 		fms_tablespace_aclcheck(tablespace);
@@ -323,7 +332,7 @@ fms_profile_tablespace(const char *name)
 
 /* ---- writing ---- */
 
-/* Deletes a tablespace's rows. */
+/* Deletes a tablespace's rows; InvalidOid: all rows. */
 static void
 delete_rows(Relation table, Oid tablespace)
 {
@@ -333,7 +342,8 @@ delete_rows(Relation table, Oid tablespace)
 
 	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
 	{
-		if (atooid(get_column(tuple, RelationGetDescr(table), "tablespace")) ==
+		if (!OidIsValid(tablespace) ||
+			atooid(get_column(tuple, RelationGetDescr(table), "tablespace")) ==
 			tablespace)
 			CatalogTupleDelete(table, &tuple->t_self);
 	}
@@ -377,25 +387,53 @@ insert_profile(Relation profiles, Relation rates, Reading *place,
 	(void) uname(&system);
 	insert_row(profiles, (Value[]) {
 		{"tablespace", tablespace},
-		{"location", place->place[0]},
-		{"device", place->place[1]},
-		{"host", place->place[2]},
+		{"device", place->place[0]},
+		{"host", place->place[1]},
 		{"measured_at", pstrdup(timestamptz_to_str(GetCurrentTimestamp()))},
 		{"kernel", system.release},
 		{"server_version",
 		pstrdup(GetConfigOption("server_version", false, false))},
 		{"io_method", pstrdup(facts->io_method)},
-		{"seconds", psprintf("%.17g", facts->seconds)},
+		{"seconds", psprintf("%.3f", facts->seconds)},
 		{"file_bytes", psprintf(UINT64_FORMAT, facts->file_bytes)}
-	}, 10);
+	}, 9);
 	for (int i = 0; i < npoints; i++)
 		insert_row(rates, (Value[]) {
 			{"tablespace", tablespace},
-			{"pattern", pstrdup(fms_pattern_names[points[i].pattern])},
-			{"block_bytes", psprintf("%u", points[i].block_bytes)},
+			{"measurement", pstrdup(fms_pattern_names[points[i].pattern])},
+			{"block_size", psprintf("%u", points[i].block_bytes)},
 			{"queue_depth", psprintf("%u", points[i].depth)},
-			{"mb_per_s", psprintf("%.17g", points[i].mb_per_s)}
+			{"bytes_per_second", psprintf("%.0f", points[i].mb_per_s * 1e6)}
 		}, 5);
+}
+
+/* Calibrations take turns; readers do not wait. */
+static void
+open_tables(Relation *profiles, Relation *rates)
+{
+	find_tables();
+	*profiles = table_open(profile_relation, ShareRowExclusiveLock);
+	*rates = table_open(rate_relation, RowExclusiveLock);
+}
+
+static void
+delete_profile(Relation profiles, Relation rates, Oid tablespace)
+{
+	delete_rows(rates, tablespace);
+	delete_rows(profiles, tablespace);
+	CacheInvalidateRelcache(rates);
+}
+
+void
+fms_profile_delete(Oid tablespace)
+{
+	Relation	profiles;
+	Relation	rates;
+
+	open_tables(&profiles, &rates);
+	delete_profile(profiles, rates, tablespace);
+	table_close(rates, NoLock);
+	table_close(profiles, NoLock);
 }
 
 bool
@@ -405,24 +443,18 @@ fms_profile_store(const FmsProfileFacts *facts, const FmsProbePoint *points,
 	Reading		old = {.tablespace = facts->tablespace};
 	Relation	profiles;
 	Relation	rates;
-	bool		enough;
+	bool		stored;
 
-	find_tables();
-	/* calibrations take turns; readers do not wait */
-	profiles = table_open(profile_relation, ShareRowExclusiveLock);
-	rates = table_open(rate_relation, RowExclusiveLock);
+	open_tables(&profiles, &rates);
 	(void) read_profile(&old);
-	enough = npoints > 0 &&
-		(facts->complete || npoints >= old.nrates * ENOUGH_PART);
-	if (enough)
+	stored = npoints > 0 && (facts->complete || !old.matches);
+	if (stored)
 	{
-		delete_rows(rates, facts->tablespace);
-		delete_rows(profiles, facts->tablespace);
+		delete_profile(profiles, rates, facts->tablespace);
 		insert_profile(profiles, rates, &old, facts, points, npoints);
-		CacheInvalidateRelcache(rates);
 		CommandCounterIncrement();
 	}
-	table_close(rates, enough ? NoLock : RowExclusiveLock);
-	table_close(profiles, enough ? NoLock : ShareRowExclusiveLock);
-	return enough;
+	table_close(rates, NoLock);
+	table_close(profiles, NoLock);
+	return stored;
 }

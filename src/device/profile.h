@@ -20,21 +20,25 @@ typedef struct FmsProfileFacts
 	double		seconds;
 	uint64		file_bytes;
 	const char *io_method;
-	bool		complete;		/* no point was omitted for lack of time */
+	bool		complete;		/* there was time for all of it */
 } FmsProfileFacts;
 
 /*
  * Replaces the tablespace's profile, in the current transaction.  False, and
- * nothing changes, if points were omitted and the old profile has many more,
- * or if there are none.
+ * nothing changes, if there are no points; or if they are incomplete and there
+ * is a profile of this device.
  */
 extern bool fms_profile_store(const FmsProfileFacts *facts,
 							  const FmsProbePoint *points, int npoints);
 
+/* Deletes the tablespace's profile; InvalidOid: all profiles. */
+extern void fms_profile_delete(Oid tablespace);
+
 /*
  * The device under the session's next tape: of several tablespaces, what they
  * make together.  All zero if one has no profile, or if it cannot be read now.
- * Waits for no lock and keeps none.
+ * Waits for no lock and keeps none.  A profile of another place is a WARNING,
+ * once a session.
  */
 extern void fms_profile_device(FmsDevice *device);
 

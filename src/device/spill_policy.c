@@ -184,6 +184,20 @@ fms_spill_policy_choose(const FmsSpillFacts *facts,
 	return choice;
 }
 
+const char *
+fms_spill_policy_verdict(double device_mb, bool async_reads)
+{
+	if (is_very_slow(device_mb))
+		return "very slow: sorts keep spills in the page cache, and compress those that do not fit";
+	if (device_mb < SLOW_MB)
+		return "slow: sorts keep spills in the page cache while memory has room";
+	if (!async_reads)
+		return "page cache: without io_uring all spills go through it";
+	if (device_mb > FAST_MB)
+		return "fast: sorts use direct I/O";
+	return "ordinary: small spills stay in the page cache, large ones use direct I/O";
+}
+
 /* Reads memory if any choice may depend on it. */
 static void
 read_memory(FmsSpillFacts *facts)

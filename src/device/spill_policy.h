@@ -104,4 +104,8 @@ extern void fms_spill_policy_observe(FmsSpillFacts *facts, bool direct,
 extern FmsSpillChoice fms_spill_policy_choose(const FmsSpillFacts *facts,
 											  const FmsSpillChoice *previous);
 
+/* What a device with that round trip means for sorts: a word, a sentence. */
+extern const char *fms_spill_policy_verdict(double device_mb,
+											bool async_reads);
+
 #endif							/* FMS_SPILL_POLICY_H */

@@ -18,9 +18,7 @@
 
 #include "executor/settings.h"
 
-/* What a sort's snapshot has; the server keeps enums and sizes as int. */
-static FmsOptions current = {.cutoff = true,.skips = true};
-
+FmsOptions	fms_settings = {.cutoff = true,.skips = true};
 bool		fms_settings_parallel = true;
 bool		fms_settings_group_filter = true;
 int			fms_settings_log_min_duration_ms = -1;
@@ -65,7 +63,7 @@ check_block_size(int *value, void **extra, GucSource source)
 
 	if (*value == below)
 		return true;
-	GUC_check_errdetail("fmsort.block_size must be 0 (automatic) or a multiple of %d bytes from %d to %d.",
+	GUC_check_errdetail("\"fmsort.block_size\" must be 0 or a multiple of %d bytes between %d and %d.",
 						FMS_BLOCK_QUANTUM_BYTES, FMS_BLOCK_MIN_BYTES,
 						FMS_BLOCK_MAX_BYTES);
 	if (below < FMS_BLOCK_MIN_BYTES)
@@ -77,98 +75,88 @@ check_block_size(int *value, void **extra, GucSource source)
 	return false;
 }
 
+static void
+define_debug(const char *name, const char *description, bool *setting)
+{
+	DefineCustomBoolVariable(name, description, NULL, setting, *setting,
+							 PGC_SUSET, GUC_NOT_IN_SAMPLE | GUC_EXPLAIN,
+							 NULL, NULL, NULL);
+}
+
 void
 fms_settings_define(void)
 {
 	DefineCustomEnumVariable("fmsort.mode",
-							 "How sorts that do not fit into work_mem are merged.",
-							 "\"fmsort\" reads blocks ahead in the exact order in which they are needed, \"double_buffering\" reads one block ahead per run, \"traditional\" reads none ahead; \"single_block\", \"multi_block\" and \"flash\" are there to compare with; \"off\" uses PostgreSQL's own sort.",
-							 (int *) &current.mode, FMS_MODE_FMSORT,
+							 "Selects how sorts that do not fit into work_mem are merged.",
+							 "\"fmsort\" reads blocks ahead in the order in which the merge needs them, \"off\" uses PostgreSQL's own sort; the other values exist for comparison.",
+							 (int *) &fms_settings.mode, FMS_MODE_FMSORT,
 							 mode_values,
 							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomIntVariable("fmsort.assist_blocks",
-							"Number of assist blocks: how many blocks a merge reads at once.",
+							"Sets the number of blocks that a merge reads at once.",
 							"0 chooses automatically.",
-							(int *) &current.assist_blocks, 0, 0,
+							(int *) &fms_settings.assist_blocks, 0, 0,
 							FMS_ASSIST_MAX_BLOCKS,
 							PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomIntVariable("fmsort.block_size",
-							"Size of the blocks that sorted runs are written and read in.",
+							"Sets the size of the blocks of sorted runs.",
 							"A multiple of 512 bytes; 0 chooses automatically.",
-							(int *) &current.block_bytes, 0, 0,
+							(int *) &fms_settings.block_bytes, 0, 0,
 							FMS_BLOCK_MAX_BYTES,
 							PGC_USERSET, GUC_EXPLAIN | GUC_UNIT_BYTE,
 							check_block_size, NULL, NULL);
 	DefineCustomEnumVariable("fmsort.io_method",
-							 "How sorts read and write temporary files.",
-							 "\"auto\" uses io_uring where the kernel offers it, else synchronous I/O.",
-							 (int *) &current.io_method, FMS_IO_AUTO,
+							 "Selects the method for I/O on temporary files of sorts.",
+							 "\"auto\" uses io_uring if the kernel offers it, else synchronous I/O.",
+							 (int *) &fms_settings.io_method, FMS_IO_AUTO,
 							 io_method_values,
 							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomEnumVariable("fmsort.direct_io",
-							 "Whether sorts bypass the page cache.",
-							 "\"auto\" goes by the size of the spill, the free memory and the speed of the device; \"on\" raises an error where the file system does not allow it.",
-							 (int *) &current.direct_io, FMS_DIRECT_AUTO,
+							 "Sets whether sorts bypass the page cache.",
+							 "\"auto\" decides by the size of the spill, the free memory and the speed of the device; \"on\" raises an error if the file system refuses direct I/O.",
+							 (int *) &fms_settings.direct_io, FMS_DIRECT_AUTO,
 							 switch_values,
 							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomEnumVariable("fmsort.compression",
-							 "Whether sorts compress what they write to disk.",
-							 "\"auto\" does where the device is slow and the spill is not expected to stay in memory.",
-							 (int *) &current.compression, FMS_COMPRESS_AUTO,
-							 switch_values,
+							 "Sets whether sorts compress their temporary files.",
+							 "\"auto\" compresses if the device is slow and the spill is not expected to stay in memory.",
+							 (int *) &fms_settings.compression,
+							 FMS_COMPRESS_AUTO, switch_values,
 							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomBoolVariable("fmsort.checksums",
-							 "Whether the blocks that sorts write carry checksums.",
-							 "Bytes that storage has changed are an error then. That a block is the one asked for is checked in any case.",
-							 &current.checksums, false,
+							 "Enables checksums in temporary files of sorts.",
+							 "A block whose bytes have changed raises an error.",
+							 &fms_settings.checksums, false,
 							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomBoolVariable("fmsort.parallel",
-							 "Whether a sort in parallel workers is merged in the leader.",
-							 "The workers then write sorted runs to temporary files, which the leader merges. Otherwise each worker sorts, and Gather Merge gets its rows one by one.",
+							 "Enables parallel sorts whose runs are merged by the leader.",
+							 "If disabled, each worker sorts, and Gather Merge merges the workers' rows.",
 							 &fms_settings_parallel, true,
 							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomIntVariable("fmsort.log_min_duration",
-							"Sorts that take longer than this are logged, each in one line.",
-							"A sort's own time counts, without its input's and its parent's. 0 logs all sorts, -1 none.",
+							"Sets the minimum execution time above which sorts will be logged.",
+							"The time excludes the sort's input and the nodes above it. -1 disables logging, 0 logs all sorts.",
 							&fms_settings_log_min_duration_ms, -1, -1, INT_MAX,
 							PGC_SUSET, GUC_UNIT_MS, NULL, NULL, NULL);
-	DefineCustomBoolVariable("fmsort.debug_cutoff",
-							 "Whether sorts that spill refuse rows beyond a LIMIT.",
-							 "\"off\" is there to compare with.",
-							 &current.cutoff, true,
-							 PGC_SUSET, GUC_NOT_IN_SAMPLE | GUC_EXPLAIN,
-							 NULL, NULL, NULL);
-	DefineCustomBoolVariable("fmsort.debug_group_filter",
-							 "Whether sorts drop rows of a group that their parent does not want.",
-							 "\"off\" is there to compare with.",
-							 &fms_settings_group_filter, true,
-							 PGC_SUSET, GUC_NOT_IN_SAMPLE | GUC_EXPLAIN,
-							 NULL, NULL, NULL);
-	DefineCustomBoolVariable("fmsort.debug_materialize",
-							 "Whether sorts that spill write their result to disk before they return it.",
-							 "It doubles what they write and read: for comparison only.",
-							 &current.materialize, false,
-							 PGC_SUSET, GUC_NOT_IN_SAMPLE | GUC_EXPLAIN,
-							 NULL, NULL, NULL);
-	DefineCustomBoolVariable("fmsort.debug_skip",
-							 "Whether sorts pass over the rows of an OFFSET or a MOVE.",
-							 "\"off\" is there to compare with.",
-							 &current.skips, true,
-							 PGC_SUSET, GUC_NOT_IN_SAMPLE | GUC_EXPLAIN,
-							 NULL, NULL, NULL);
+	define_debug("fmsort.debug_cutoff",
+				 "Enables refusing rows beyond a LIMIT in sorts that spill.",
+				 &fms_settings.cutoff);
+	define_debug("fmsort.debug_group_filter",
+				 "Enables dropping rows of a group that the node above does not want.",
+				 &fms_settings_group_filter);
+	define_debug("fmsort.debug_materialize",
+				 "Writes a sort's result to disk before it is returned.",
+				 &fms_settings.materialize);
+	define_debug("fmsort.debug_skip",
+				 "Enables passing over the rows of an OFFSET or a MOVE.",
+				 &fms_settings.skips);
 	MarkGUCPrefixReserved("fmsort");
-}
-
-FmsModeChoice
-fms_settings_mode(void)
-{
-	return current.mode;
 }
 
 void
 fms_settings_snapshot(FmsOptions *options, double expected_bytes)
 {
-	*options = current;
+	*options = fms_settings;
 	options->memory_bytes = (Size) work_mem * 1024;
 	options->expected_bytes = expected_bytes;
 }

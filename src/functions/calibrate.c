@@ -4,15 +4,17 @@
  *	  fmsort_calibrate(): measures the device under a tablespace.
  *
  * A measurement is a point of the grid block size x depth x pattern, some 390
- * in all.  A third of the time is for writing the file; then each point gets
- * an equal share of what is left.  Important points come first, and patterns
- * take turns, so that a slow moment affects each of them a little.
+ * in all.  If the time has a bound, a third of it is for writing the file, and
+ * each point gets at most an equal share of what is left.  Patterns take
+ * turns, so that a slow moment affects each of them a little.
  *
- * On ERROR the probe cleans up.
+ * The profile keeps all points.  On ERROR the probe cleans up.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
+
+#include <math.h>
 
 #include "commands/tablespace.h"
 #include "fmgr.h"
@@ -25,21 +27,24 @@
 #include "base/sql_version.h"
 #include "device/probe.h"
 #include "device/profile.h"
+#include "device/spill_policy.h"
 #include "executor/settings.h"
 
 #define RESULT_COLUMNS	5
 
-/* Seconds; less is not enough for the important points. */
+/* Less leaves no time for most points. */
 #define SECONDS_MIN		1.0
-#define SECONDS_MAX		3600.0
-/* MB of 2^20 bytes. */
-#define FILE_MIN_MB		16
-#define FILE_MAX_MB		(1024 * 1024)
+
+/* Bytes of the file, and of its default. */
+#define FILE_MIN_BYTES	(16LL << 20)
+#define FILE_MAX_BYTES	(1LL << 40)
+#define FILE_BYTES		(512LL << 20)
 
 /* The fraction of the time for the file. */
 #define FILL_FRACTION	0.33
-/* The least time of a point. */
+/* The least and the longest time of a point. */
 #define POINT_MIN_SECONDS	0.002
+#define POINT_MAX_SECONDS	0.06
 
 /* A point is omitted if it would take this multiple of its share. */
 #define PATIENCE		4.0
@@ -48,9 +53,9 @@
 #define APPEND_BYTES	262144
 #define APPEND_DEPTH	4
 
-/* Important points: 4, 16, 64, 256 kB, 1 MB at depths 1, 8, 32. */
-#define IMPORTANT_BLOCKS	0x155000
-#define IMPORTANT_DEPTHS	(1 | 8 | 32)
+/* Points of the result: 8 and 256 kB, and this depth if it is possible. */
+#define SHOWN_BLOCKS	0x42000
+#define SHOWN_DEPTH		32
 
 /* Patterns of the grid: SR, RR, SW, RW. */
 #define GRID_PATTERNS	FMS_PATTERN_APPEND
@@ -58,7 +63,7 @@
 
 typedef struct Calibration
 {
-	/* arguments */
+	/* arguments; seconds may be infinite */
 	double		seconds;
 	uint64		file_bytes;
 	bool		keep;
@@ -66,13 +71,16 @@ typedef struct Calibration
 
 	FmsProbe   *probe;
 	instr_time	start;
+	bool		is_async;		/* depths above 1 are possible */
 	double		last_mb[FMS_PATTERNS];	/* MB/s of a pattern's last point */
 	FmsProfileFacts facts;
+	int			npossible;		/* points, measured or not */
 	int			npoints;
-	FmsProbePoint points[GRID_POINTS + 1];	/* rate 0: not measured */
+	FmsProbePoint points[GRID_POINTS + 1];	/* that were measured */
 } Calibration;
 
 PG_FUNCTION_INFO_V1(fmsort_calibrate);
+PG_FUNCTION_INFO_V1(fmsort_calibrate_reset);
 
 /* ---- arguments ---- */
 
@@ -80,23 +88,25 @@ PG_FUNCTION_INFO_V1(fmsort_calibrate);
 static void
 read_arguments(FunctionCallInfo fcinfo, Calibration *calibration)
 {
-	int			file_mb = PG_GETARG_INT32(2);
+	double		seconds = PG_ARGISNULL(1) ? INFINITY : PG_GETARG_FLOAT8(1);
+	int64		bytes = PG_ARGISNULL(2) ? FILE_BYTES : PG_GETARG_INT64(2);
 
-	if (PG_ARGISNULL(1) || PG_ARGISNULL(2) || PG_ARGISNULL(3) ||
-		PG_ARGISNULL(4))
+	if (PG_ARGISNULL(3) || PG_ARGISNULL(4))
 		ereport(ERROR,
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				 errmsg("\"seconds\", \"size_mb\", \"keep\" and \"direct_io\" must not be null")));
-	calibration->seconds = PG_GETARG_FLOAT8(1);
+				 errmsg("\"keep\" and \"direct_io\" must not be null")));
 	/* false for NaN, too */
-	if (!(calibration->seconds >= SECONDS_MIN &&
-		  calibration->seconds <= SECONDS_MAX) ||
-		file_mb < FILE_MIN_MB || file_mb > FILE_MAX_MB)
+	if (!(seconds >= SECONDS_MIN))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("\"seconds\" must be between %g and %g, \"size_mb\" between %d and %d",
-						SECONDS_MIN, SECONDS_MAX, FILE_MIN_MB, FILE_MAX_MB)));
-	calibration->file_bytes = (uint64) file_mb * 1024 * 1024;
+				 errmsg("\"seconds\" must be at least %g", SECONDS_MIN)));
+	if (bytes < FILE_MIN_BYTES || bytes > FILE_MAX_BYTES)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("\"file_bytes\" must be between %lld and %lld",
+						FILE_MIN_BYTES, FILE_MAX_BYTES)));
+	calibration->seconds = seconds;
+	calibration->file_bytes = bytes;
 	calibration->facts.tablespace =
 		fms_profile_tablespace(PG_ARGISNULL(0) ? NULL :
 							   NameStr(*PG_GETARG_NAME(0)));
@@ -108,39 +118,21 @@ read_arguments(FunctionCallInfo fcinfo, Calibration *calibration)
 
 /* ---- measuring ---- */
 
-/* The points of the grid that are possible here. */
-static void
-add_points(Calibration *calibration)
-{
-	for (int i = 0; i < GRID_POINTS; i++)
-	{
-		FmsProbePoint *point = &calibration->points[calibration->npoints];
-		int			block = i / GRID_PATTERNS / FMS_DEVICE_DEPTHS;
-		int			depth = i / GRID_PATTERNS % FMS_DEVICE_DEPTHS;
-
-		*point = (FmsProbePoint) {
-			i % GRID_PATTERNS, FMS_DEVICE_BLOCK_BYTES(block),
-			FMS_DEVICE_DEPTH(depth), 0
-		};
-		if (fms_probe_can(calibration->probe, point))
-			calibration->npoints++;
-	}
-}
-
-/* Measures a point if there is time for it; `left` have not had their turn. */
+/* Measures a point if there is time for it; `left` wait for their turn. */
 static void
 measure_point(Calibration *calibration, FmsProbePoint *point, int left)
 {
 	double		left_seconds = calibration->seconds -
 		fms_clock_since_us(calibration->start) / 1e6;
-	double		seconds = Max(left_seconds / left, POINT_MIN_SECONDS);
+	double		share = Max(left_seconds / left, POINT_MIN_SECONDS);
 	double	   *last_mb = &calibration->last_mb[point->pattern];
 
 	if (left_seconds <= 0 ||
 		(*last_mb > 0 && (double) point->block_bytes * point->depth >
-		 PATIENCE * seconds * *last_mb * 1e6))
+		 PATIENCE * share * *last_mb * 1e6))
 		return;
-	fms_probe_measure(calibration->probe, seconds, 0, point);
+	fms_probe_measure(calibration->probe, Min(share, POINT_MAX_SECONDS), 0,
+					  point);
 	*last_mb = point->mb_per_s;
 }
 
@@ -151,7 +143,6 @@ measure(Calibration *calibration)
 	FmsProbePoint append = {
 		FMS_PATTERN_APPEND, APPEND_BYTES, APPEND_DEPTH, 0
 	};
-	int			left;
 
 	fms_settings_snapshot(&options, 0);
 	calibration->start = fms_clock_now();
@@ -163,21 +154,25 @@ measure(Calibration *calibration)
 		fms_probe_measure(calibration->probe,
 						  calibration->seconds * FILL_FRACTION / 2,
 						  calibration->file_bytes / 2 * half, &append);
-	add_points(calibration);
-	left = calibration->npoints;
-	for (int turn = 0; turn < 2; turn++)
+	for (int i = 0; i < GRID_POINTS; i++)
 	{
-		for (int i = 0; i < calibration->npoints; i++)
-		{
-			FmsProbePoint *point = &calibration->points[i];
-			bool		important = (point->block_bytes & IMPORTANT_BLOCKS) &&
-				(point->depth & IMPORTANT_DEPTHS);
+		FmsProbePoint *point = &calibration->points[calibration->npoints];
 
-			if (important == (turn == 0))
-				measure_point(calibration, point, left--);
-		}
+		*point = (FmsProbePoint) {
+			i % GRID_PATTERNS,
+			FMS_DEVICE_BLOCK_BYTES(i / GRID_PATTERNS / FMS_DEVICE_DEPTHS),
+			FMS_DEVICE_DEPTH(i / GRID_PATTERNS % FMS_DEVICE_DEPTHS), 0
+		};
+		if (!fms_probe_can(calibration->probe, point))
+			continue;
+		calibration->npossible++;
+		calibration->is_async |= point->depth > 1;
+		measure_point(calibration, point, GRID_POINTS - i);
+		calibration->npoints += point->mb_per_s > 0;
 	}
-	calibration->points[calibration->npoints++] = append;
+	calibration->points[calibration->npoints] = append;
+	calibration->npoints += append.mb_per_s > 0;
+	calibration->npossible++;
 	calibration->facts.file_bytes = fms_probe_file_bytes(calibration->probe);
 	calibration->facts.io_method = fms_probe_io_method(calibration->probe);
 	calibration->facts.seconds = fms_clock_since_us(calibration->start) / 1e6;
@@ -186,31 +181,47 @@ measure(Calibration *calibration)
 
 /* ---- results ---- */
 
-/* Returns the points that were measured and moves them to the front. */
-static int
-return_points(Calibration *calibration, ReturnSetInfo *result)
+/* depth 0 and verdict NULL are null. */
+static void
+add_row(ReturnSetInfo *result, const char *measurement, uint32 block_bytes,
+		uint32 depth, double mb_per_s, const char *verdict)
 {
-	int			n = 0;
+	bool		nulls[RESULT_COLUMNS] = {[2] = depth == 0,[4] = !verdict};
+	Datum		values[RESULT_COLUMNS] = {
+		CStringGetTextDatum(measurement),
+		Int32GetDatum(block_bytes),
+		Int32GetDatum(depth),
+		Int64GetDatum((int64) rint(mb_per_s * 1e6)),
+		verdict ? CStringGetTextDatum(verdict) : (Datum) 0
+	};
+
+	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+}
+
+/* Some points, and the round trip by which sorts choose. */
+static void
+report(const Calibration *calibration, ReturnSetInfo *result)
+{
+	FmsDevice	device = {0};
+	double		mb_per_s;
 
 	for (int i = 0; i < calibration->npoints; i++)
 	{
 		const FmsProbePoint *point = &calibration->points[i];
-		bool		nulls[RESULT_COLUMNS] = {false};
-		Datum		values[RESULT_COLUMNS] = {
-			CStringGetTextDatum(fms_pattern_names[point->pattern]),
-			Int32GetDatum(point->block_bytes),
-			Int32GetDatum(point->depth),
-			Float8GetDatum(point->mb_per_s),
-			Float8GetDatum(point->mb_per_s * 1e6 / point->block_bytes)
-		};
+		const char *name = fms_pattern_names[point->pattern];
 
-		if (point->mb_per_s <= 0)
-			continue;
-		tuplestore_putvalues(result->setResult, result->setDesc, values,
-							 nulls);
-		calibration->points[n++] = *point;
+		fms_device_note(&device, name, point->block_bytes, point->depth,
+						point->mb_per_s);
+		if (point->pattern == FMS_PATTERN_APPEND ||
+			((point->block_bytes & SHOWN_BLOCKS) &&
+			 point->depth == (calibration->is_async ? SHOWN_DEPTH : 1)))
+			add_row(result, name, point->block_bytes, point->depth,
+					point->mb_per_s, NULL);
 	}
-	return n;
+	mb_per_s = fms_device_round_trip_mb(&device, APPEND_BYTES);
+	if (calibration->direct && mb_per_s > 0)
+		add_row(result, "round_trip", APPEND_BYTES, 0, mb_per_s,
+				fms_spill_policy_verdict(mb_per_s, calibration->is_async));
 }
 
 Datum
@@ -220,27 +231,39 @@ fmsort_calibrate(PG_FUNCTION_ARGS)
 	Calibration *calibration = palloc0(sizeof(Calibration));
 	FmsProfileFacts *facts = &calibration->facts;
 	bool		kept;
-	int			n;
 
 	InitMaterializedSRF(fcinfo, 0);
 	fms_require_columns(result->setDesc, RESULT_COLUMNS);
 	read_arguments(fcinfo, calibration);
 	measure(calibration);
-	n = return_points(calibration, result);
-	facts->complete = n == calibration->npoints;
-	kept = calibration->keep &&
-		fms_profile_store(facts, calibration->points, n);
-	if (kept && facts->complete &&
-		facts->file_bytes == calibration->file_bytes)
+	report(calibration, result);
+	if (!calibration->keep)
 		return (Datum) 0;
-	ereport(calibration->keep && !kept ? WARNING : NOTICE,
-			(errmsg(kept ? "fmsort_calibrate: the profile of tablespace \"%s\" is incomplete" :
-					"fmsort_calibrate: the profile of tablespace \"%s\" stays as it was",
+	facts->complete = calibration->npoints == calibration->npossible &&
+		facts->file_bytes == calibration->file_bytes;
+	kept = fms_profile_store(facts, calibration->points,
+							 calibration->npoints);
+	if (kept && facts->complete)
+		return (Datum) 0;
+	ereport(kept ? NOTICE : WARNING,
+			(kept ?
+			 errmsg("device profile of tablespace \"%s\" is incomplete",
+					get_tablespace_name(facts->tablespace)) :
+			 errmsg("device profile of tablespace \"%s\" was not replaced",
 					get_tablespace_name(facts->tablespace)),
-			 errdetail("There was time for %d of %d measurements, and for %llu of the file's %llu MB.",
-					   n, calibration->npoints,
-					   (unsigned long long) (facts->file_bytes >> 20),
-					   (unsigned long long) (calibration->file_bytes >> 20)),
-			 calibration->keep ? errhint("Give it more \"seconds\".") : 0));
+			 errdetail("There was time for %d of %d measurements, and for %llu of %llu bytes of the file.",
+					   calibration->npoints, calibration->npossible,
+					   (unsigned long long) facts->file_bytes,
+					   (unsigned long long) calibration->file_bytes),
+			 errhint("Increase \"seconds\", or omit it.")));
 	return (Datum) 0;
+}
+
+Datum
+fmsort_calibrate_reset(PG_FUNCTION_ARGS)
+{
+	PreventCommandIfReadOnly("fmsort_calibrate_reset()");
+	fms_profile_delete(PG_ARGISNULL(0) ? InvalidOid :
+					   fms_profile_tablespace(NameStr(*PG_GETARG_NAME(0))));
+	PG_RETURN_VOID();
 }

@@ -47,9 +47,10 @@ memory_from(const char *text)
 		kb > MAX_KILOBYTES)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("invalid work_mem: \"%s\"", text),
+				 errmsg("invalid value for parameter \"%s\": \"%s\"",
+						"work_mem", text),
 				 hint ? errhint("%s", _(hint)) :
-				 errhint("It is what SET work_mem takes: kilobytes, or a number with a unit, from 64kB.")));
+				 errhint("The value must be at least 64kB.")));
 	return (Size) kb * 1024;
 }
 
@@ -59,16 +60,16 @@ positive(int64 value, const char *name)
 	if (value <= 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("\"%s\" must be above 0", name)));
+				 errmsg("\"%s\" must be greater than zero", name)));
 	return value;
 }
 
-/* kB of work_mem; null if no work_mem is as large. */
+/* Bytes of work_mem; null if no work_mem is as large. */
 static Datum
-kilobytes(Size bytes, bool *isnull)
+bytes_or_null(Size bytes, bool *isnull)
 {
 	*isnull = bytes / 1024 > MAX_KILOBYTES;
-	return Int64GetDatum(bytes / 1024);
+	return Int64GetDatum(bytes);
 }
 
 /* The columns in order; see the SQL definition. */
@@ -105,9 +106,11 @@ make_row(TupleDesc desc, const FmsOptions *options, double input_bytes)
 	values[1] = Int32GetDatum(passes);
 	values[2] = Int32GetDatum(sizing.block_bytes);
 	values[3] = Int32GetDatum(assist);
-	nulls[3] = forecast.runs == 0;
-	values[4] = kilobytes(advice.one_pass_bytes, &nulls[4]);
-	values[5] = kilobytes(advice.in_memory_bytes, &nulls[5]);
+	/* a sort in memory has nothing of these */
+	for (int i = 0; i < 4; i++)
+		nulls[i] = forecast.runs == 0;
+	values[4] = bytes_or_null(advice.one_pass_bytes, &nulls[4]);
+	values[5] = bytes_or_null(advice.in_memory_bytes, &nulls[5]);
 	return heap_form_tuple(desc, values, nulls);
 }
 

@@ -12,12 +12,15 @@
  */
 #include "postgres.h"
 
+#include <math.h>
+
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
 
+#include "base/sql_version.h"
 #include "observe/counters.h"
 
 #define INFO_OF(name, unit, combination, line, label, column) \
@@ -74,8 +77,7 @@ fms_counter_number(const FmsCounters *counters, FmsCounter counter)
 		case FMS_UNIT_NS:
 			return (FmsNumber) {value / 1e6, 3, "ms"};
 		case FMS_UNIT_RATIO:
-			return (FmsNumber) {value == 0 ? 1 :
-				(double) value / FMS_RATIO_ONE, 2, NULL};
+			return (FmsNumber) {(double) value / FMS_RATIO_ONE, 2, NULL};
 		case FMS_UNIT_KB:
 		case FMS_UNIT_KB_IF_KNOWN:
 			return (FmsNumber) {(value + 1023) / 1024, 0, "kB"};
@@ -103,8 +105,7 @@ fms_counter_shown(const FmsCounters *counters, FmsCounter counter,
 		 !fms_counters_external(counters)))
 		return false;
 	return is_known(counters, counter) &&
-		((info->unit != FMS_UNIT_RATIO && info->line != FMS_LINE_LESS) ||
-		 fms_counter(counters, counter) != 0);
+		(info->line != FMS_LINE_LESS || fms_counter(counters, counter) != 0);
 }
 
 void
@@ -128,9 +129,7 @@ void
 fms_counters_append(StringInfo text, const FmsCounters *counters,
 					FmsLine from, FmsLine to)
 {
-	int			i;
-
-	for (i = 0; i < FMS_NCOUNTERS; i++)
+	for (int i = 0; i < FMS_NCOUNTERS; i++)
 	{
 		if (fms_counter_shown(counters, i, from, to))
 			fms_counter_append(text, counters, i);
@@ -140,9 +139,7 @@ fms_counters_append(StringInfo text, const FmsCounters *counters,
 void
 fms_counters_add(FmsCounters *total, const FmsCounters *one)
 {
-	int			i;
-
-	for (i = 0; i < FMS_NCOUNTERS; i++)
+	for (int i = 0; i < FMS_NCOUNTERS; i++)
 	{
 		uint64	   *value = &total->values[i];
 		FmsCombination combination = fms_counter_info[i].combination;
@@ -159,9 +156,7 @@ fms_counters_add(FmsCounters *total, const FmsCounters *one)
 void
 fms_counters_add_part(FmsCounters *total, const FmsCounters *part)
 {
-	int			i;
-
-	for (i = 0; i < FMS_NCOUNTERS; i++)
+	for (int i = 0; i < FMS_NCOUNTERS; i++)
 	{
 		const FmsCounterInfo *info = &fms_counter_info[i];
 
@@ -252,29 +247,27 @@ to_datum(const FmsCounters *counters, FmsCounter counter, Oid type)
 		case BOOLOID:
 			return BoolGetDatum(value == FMS_YES);
 		case FLOAT8OID:
-			return Float8GetDatum(number.value);
+			return Float8GetDatum(rint(number.value * pow(10, number.digits)) /
+								  pow(10, number.digits));
 		case INT4OID:
 			return Int32GetDatum(value);
-		default:				/* bigint or timestamptz; only kB are scaled */
-			return Int64GetDatum(number.unit ? (int64) number.value :
-								 (int64) value);
+		default:				/* bigint or timestamptz */
+			return Int64GetDatum(value);
 	}
 }
 
 void
-fms_require_shared(const void *shared, const char *what)
+fms_require_shared(const void *shared)
 {
 	if (shared == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("%s needs shared memory that fmsort has not got",
-						what),
-				 errdetail("The library was not loaded when the server started."),
-				 errhint("Add \"fmsort\" to shared_preload_libraries in postgresql.conf and restart the server.")));
+				 errmsg("fmsort must be loaded via \"shared_preload_libraries\"")));
 }
 
 FmsRow
-fms_row_begin(ReturnSetInfo *result, const FmsCounters *counters)
+fms_row_begin(ReturnSetInfo *result, const FmsCounters *counters,
+			  bool spills)
 {
 	TupleDesc	desc = result->setDesc;
 	FmsRow		row = {
@@ -282,15 +275,18 @@ fms_row_begin(ReturnSetInfo *result, const FmsCounters *counters)
 		.values = palloc0(desc->natts * sizeof(Datum)),
 		.nulls = palloc(desc->natts * sizeof(bool))
 	};
-	int			i;
 
+	/* every such function has this column since version 1.0.0 */
+	if (SPI_fnumber(desc, "blocked_time") <= 0)
+		fms_refuse_version();
 	memset(row.nulls, true, desc->natts * sizeof(bool));
-	for (i = 0; i < FMS_NCOUNTERS; i++)
+	for (int i = 0; i < FMS_NCOUNTERS; i++)
 	{
 		const char *column = fms_counter_info[i].column;
 		int			number = column ? SPI_fnumber(desc, column) : 0;
 
-		if (number > 0 && is_known(counters, i))
+		if (number > 0 && is_known(counters, i) &&
+			(spills || fms_counter_info[i].line < FMS_LINE_MERGE_TIMES))
 			fms_row_set(&row, column,
 						to_datum(counters, i, SPI_gettypeid(desc, number)));
 	}
@@ -307,15 +303,6 @@ fms_row_set(FmsRow *row, const char *column, Datum value)
 		row->values[number - 1] = value;
 		row->nulls[number - 1] = false;
 	}
-}
-
-void
-fms_row_set_null(FmsRow *row, const char *column)
-{
-	int			number = SPI_fnumber(row->result->setDesc, column);
-
-	if (number > 0)
-		row->nulls[number - 1] = true;
 }
 
 void

@@ -28,19 +28,19 @@ struct FmsCounters
 StaticAssertDecl(sizeof(FmsCounters) == FMS_COUNTERS_BYTES,
 				 "base/counters.h writes counters by their number");
 
-/* How reports print a counter. */
+/* How EXPLAIN and the log print a counter; SQL columns have bytes. */
 typedef enum FmsUnit
 {
 	FMS_UNIT_NUMBER,
 	FMS_UNIT_KB,				/* bytes, printed in kB */
 	FMS_UNIT_NS,				/* nanoseconds, printed in milliseconds */
-	FMS_UNIT_RATIO,				/* 1 / FMS_RATIO_ONE; 0: no ratio, as 1 */
 	FMS_UNIT_MODE,				/* names */
 	FMS_UNIT_PHASE,
 	FMS_UNIT_METHOD,
 	FMS_UNIT_SPACE_TYPE,
 	FMS_UNIT_IF_KNOWN,			/* number; from here on, 0 is null */
 	FMS_UNIT_KB_IF_KNOWN,		/* bytes, printed in kB */
+	FMS_UNIT_RATIO,				/* 1 / FMS_RATIO_ONE */
 	FMS_UNIT_TIMESTAMP,			/* TimestampTz */
 	FMS_UNIT_YES_NO,			/* FMS_YES, FMS_NO */
 	FMS_UNIT_IO_METHOD			/* name */
@@ -150,8 +150,8 @@ fms_counters_performed(const FmsCounters *counters)
 		FMS_METHOD_STILL_LOADING;
 }
 
-/* Raises an error without shared memory; what: the function that asks. */
-extern void fms_require_shared(const void *shared, const char *what);
+/* Raises an error without shared memory. */
+extern void fms_require_shared(const void *shared);
 
 /* A row of a SQL function; columns are filled by name. */
 typedef struct FmsRow
@@ -163,14 +163,14 @@ typedef struct FmsRow
 
 /*
  * Begins a row of a materialized result with all columns that are named after
- * counters; the others are null.  Current context.
+ * counters; the others are null, and so are those of a merge if the sort does
+ * not spill.  Current context.
  */
 extern FmsRow fms_row_begin(ReturnSetInfo *result,
-							const FmsCounters *counters);
+							const FmsCounters *counters, bool spills);
 
-/* Sets a column, or makes it null; nothing if there is no such column. */
+/* Sets a column; nothing if there is no such column. */
 extern void fms_row_set(FmsRow *row, const char *column, Datum value);
-extern void fms_row_set_null(FmsRow *row, const char *column);
 
 /* Adds the row to the result. */
 extern void fms_row_end(FmsRow *row);

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * explain.c
- *	  What EXPLAIN says about an FMSort node.
+ *	  What EXPLAIN says about an FMSort node, and the log about a slow sort.
  *
  * Structured formats print one property a fact.  Text prints the same facts on
  * a few lines:
@@ -12,7 +12,8 @@
  *	  I/O Method: io_uring  Direct I/O: true  Compression: 2.11
  *	  Run Formation Time: 700.1 ms  Input Time: 201.7 ms  ...
  *
- * With VERBOSE also the reasons of its choices (why.c).
+ * With VERBOSE also the reasons of its choices (decision.c).  The log's line
+ * has the same fields, and the work_mem that the sort would have needed.
  *
  *-------------------------------------------------------------------------
  */
@@ -75,9 +76,8 @@ fms_explain_keys(PlanState *planstate, const FmsKeySpec *spec,
 	bool		prefix = fms_explain_relations(es) > 1 || es->verbose;
 	List	   *keys = NIL;
 	List	   *presorted_keys = NIL;
-	int			i;
 
-	for (i = 0; i < spec->ncolumns; i++)
+	for (int i = 0; i < spec->ncolumns; i++)
 	{
 		TargetEntry *entry = get_tle_by_resno(planstate->plan->targetlist,
 											  spec->attnos[i]);
@@ -134,19 +134,18 @@ explain_lines(const FmsCounters *counters, int worker, FmsLine from,
 			  FmsLine to, ExplainState *es)
 {
 	StringInfoData line;
-	int			i;
 
-	if (es->format != EXPLAIN_FORMAT_TEXT)
+	initStringInfo(&line);
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+		fms_counters_append(&line, counters, from, to);
+	else
 	{
-		for (i = 0; i < FMS_NCOUNTERS; i++)
+		for (int i = 0; i < FMS_NCOUNTERS; i++)
 		{
 			if (fms_counter_shown(counters, i, from, to))
 				explain_property(counters, i, es);
 		}
-		return;
 	}
-	initStringInfo(&line);
-	fms_counters_append(&line, counters, from, to);
 	if (line.len > 0)
 	{
 		begin_line(es, worker);
@@ -175,7 +174,7 @@ explain_method(const FmsCounters *counters, int worker, ExplainState *es)
 static void
 explain_sort(const FmsCounters *counters, int worker, ExplainState *es)
 {
-	const char *why = es->verbose ? fms_why(counters) : NULL;
+	const char *decision = es->verbose ? fms_decision(counters) : NULL;
 
 	if (es->format == EXPLAIN_FORMAT_TEXT)
 		explain_method(counters, worker, es);
@@ -187,14 +186,14 @@ explain_sort(const FmsCounters *counters, int worker, ExplainState *es)
 	if (es->timing)
 		explain_lines(counters, worker, FMS_LINE_TIMES, FMS_LINE_MERGE_TIMES,
 					  es);
-	if (why == NULL)
+	if (decision == NULL)
 		return;
 	if (es->format != EXPLAIN_FORMAT_TEXT)
-		ExplainPropertyText("Why", why, es);
+		ExplainPropertyText("Decision", decision, es);
 	else
 	{
 		begin_line(es, worker);
-		appendStringInfo(es->str, "Why: %s\n", why);
+		appendStringInfo(es->str, "Decision: %s\n", decision);
 	}
 }
 
@@ -208,20 +207,14 @@ void
 fms_explain_workers(const FmsCounters *workers, int nworkers,
 					ExplainState *es)
 {
-	int			i;
-
 	ExplainOpenGroup("Sort Workers", "Sort Workers", false, es);
-	for (i = 0; i < nworkers; i++)
+	for (int i = 0; i < nworkers; i++)
 	{
 		if (!fms_counters_performed(&workers[i]))
 			continue;			/* did not start, or got no tuple */
-		if (es->format == EXPLAIN_FORMAT_TEXT)
-		{
-			explain_sort(&workers[i], i, es);
-			continue;
-		}
 		ExplainOpenGroup("Worker", NULL, true, es);
-		ExplainPropertyInteger("Worker Number", NULL, i, es);
+		if (es->format != EXPLAIN_FORMAT_TEXT)
+			ExplainPropertyInteger("Worker Number", NULL, i, es);
 		explain_sort(&workers[i], i, es);
 		ExplainCloseGroup("Worker", NULL, true, es);
 	}
@@ -237,10 +230,9 @@ explain_part(const FmsCounters *part, int worker, ExplainState *es)
 		FMS_COUNT_FORMATION_NS, FMS_COUNT_INPUT_NS
 	};
 	StringInfoData line;
-	int			i;
 
 	initStringInfo(&line);
-	for (i = 0; i < (int) lengthof(shown); i++)
+	for (int i = 0; i < (int) lengthof(shown); i++)
 	{
 		if (fms_counter_info[shown[i]].unit == FMS_UNIT_NS && !es->timing)
 			continue;
@@ -259,10 +251,8 @@ explain_part(const FmsCounters *part, int worker, ExplainState *es)
 void
 fms_explain_parts(const FmsCounters *parts, int nparts, ExplainState *es)
 {
-	int			i;
-
 	ExplainOpenGroup("Participants", "Participants", false, es);
-	for (i = 0; i < nparts; i++)
+	for (int i = 0; i < nparts; i++)
 	{
 		if (fms_counter(&parts[i], FMS_COUNT_TUPLES) == 0)
 			continue;			/* did not start, or got no tuple */
@@ -273,4 +263,30 @@ fms_explain_parts(const FmsCounters *parts, int nparts, ExplainState *es)
 		ExplainCloseGroup("Participant", NULL, true, es);
 	}
 	ExplainCloseGroup("Participants", "Participants", false, es);
+}
+
+/*
+ * A sort is slow by its own time: without its input, which may be a slow
+ * query, and without its parent, which may be a slow client.
+ */
+void
+fms_slow_log(const FmsCounters *counters, int limit_ms)
+{
+	double		own_ms = (fms_counter(counters, FMS_COUNT_FORMATION_NS) -
+						  fms_counter(counters, FMS_COUNT_INPUT_NS) +
+						  fms_counter(counters, FMS_COUNT_ORDER_NS) +
+						  fms_counter(counters, FMS_COUNT_MERGE_NS)) / 1e6;
+	StringInfoData line;
+	char	   *decision;
+
+	if (limit_ms < 0 || own_ms < limit_ms)
+		return;
+	initStringInfo(&line);
+	fms_counters_append(&line, counters, FMS_LINE_METHOD, FMS_LINE_IO);
+	decision = fms_decision(counters);
+	if (decision)
+		appendStringInfo(&line, "  Decision: %s", decision);
+	ereport(LOG,
+			(errmsg("sort: %.3f ms  %s", own_ms, line.data)));
+	pfree(line.data);
 }

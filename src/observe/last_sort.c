@@ -59,18 +59,19 @@ Datum
 fmsort_last_sort(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
-	uint64		n;
+	uint64		first = kept_total - Min(kept_total, KEPT_SORTS);
 
 	InitMaterializedSRF(fcinfo, 0);
-	for (n = kept_total - Min(kept_total, KEPT_SORTS); n < kept_total; n++)
+	for (uint64 n = first; n < kept_total; n++)
 	{
 		const FmsCounters *counters = &kept[n % KEPT_SORTS];
-		FmsRow		row = fms_row_begin(result, counters);
-		char	   *why = fms_why(counters);
+		FmsRow		row = fms_row_begin(result, counters,
+										fms_counters_external(counters));
+		char	   *decision = fms_decision(counters);
 
-		fms_row_set(&row, "sort", Int32GetDatum(n + 1));
-		if (why)
-			fms_row_set(&row, "why", CStringGetTextDatum(why));
+		fms_row_set(&row, "sort_number", Int32GetDatum(n + 1));
+		if (decision)
+			fms_row_set(&row, "decision", CStringGetTextDatum(decision));
 		fms_row_end(&row);
 	}
 	return (Datum) 0;

@@ -27,6 +27,8 @@
  */
 #include "postgres.h"
 
+#include <math.h>
+
 #include "access/parallel.h"
 #include "catalog/pg_authid.h"
 #include "fmgr.h"
@@ -95,11 +97,9 @@ leave_on_reset(void *arg)
 static FmsProgressSlot *
 free_slot(void)
 {
-	int			i;
-
 	if (slots == NULL || MyProc == NULL)
 		return NULL;
-	for (i = 0; i < SLOTS; i++)
+	for (int i = 0; i < SLOTS; i++)
 	{
 		ptrdiff_t	number = (MyProc - ProcGlobal->allProcs) * SLOTS + i;
 
@@ -153,9 +153,8 @@ static bool
 copy_slot(const FmsProgressSlot *slot, FmsProgressSlot *copy)
 {
 	volatile const uint64 *changes = &slot->counters.changes;
-	int			i;
 
-	for (i = 0; i < COPIES_MAX; i++)
+	for (int i = 0; i < COPIES_MAX; i++)
 	{
 		uint64		before = *changes;
 
@@ -184,26 +183,23 @@ add_row(ReturnSetInfo *result, FmsProgressSlot *slot)
 	double		elapsed_us = Max(0, now - (TimestampTz)
 								 fms_counter(counters, FMS_COUNT_STARTED));
 	double		left_us = fms_estimate_left_us(counters, elapsed_us);
-	FmsRow		row = fms_row_begin(result, counters);
+	double		percent = fms_estimate_percent(counters);
+	FmsRow		row = fms_row_begin(result, counters,
+									fms_counter(counters, FMS_COUNT_RUNS) > 0);
 
 	fms_row_set(&row, "pid", Int32GetDatum(slot->pid));
 	if (slot->leader_pid != 0)
 		fms_row_set(&row, "leader_pid", Int32GetDatum(slot->leader_pid));
 	fms_row_set(&row, "datid", ObjectIdGetDatum(slot->database));
 	fms_row_set(&row, "usesysid", ObjectIdGetDatum(slot->user));
-	fms_row_set(&row, "percent",
-				Float8GetDatum(fms_estimate_percent(counters)));
+	fms_row_set(&row, "percent", Float8GetDatum(rint(percent * 10) / 10));
 	/* unknown, or so late that there is no such time */
 	if (left_us >= 0 && left_us < END_TIMESTAMP - now)
-		fms_row_set(&row, "estimated_end",
+		fms_row_set(&row, "estimated_end_time",
 					TimestampTzGetDatum(now + (int64) left_us));
-	fms_row_set(&row, "tuples",
+	fms_row_set(&row, "tuples_done",
 				Int64GetDatum(fms_estimate_tuples_in(counters)));
-	if (fms_counter(counters, FMS_COUNT_BLOCK_BYTES) == 0)
-		fms_row_set_null(&row, "block_size");
-	if (blocks == 0)			/* no merge yet */
-		fms_row_set_null(&row, "assist_blocks");
-	else
+	if (blocks > 0)
 		fms_row_set(&row, "blocks_done",
 					Int64GetDatum(Min(fms_counter(counters,
 												  FMS_COUNT_MERGE_BLOCKS_DONE),
@@ -215,11 +211,10 @@ Datum
 fmsort_progress(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
-	int			i;
 
-	fms_require_shared(slots, "fmsort_progress");
+	fms_require_shared(slots);
 	InitMaterializedSRF(fcinfo, 0);
-	for (i = 0; i < MaxBackends * SLOTS; i++)
+	for (int i = 0; i < MaxBackends * SLOTS; i++)
 	{
 		FmsProgressSlot slot;
 

@@ -43,6 +43,12 @@ extern void fms_explain_workers(const FmsCounters *workers, int nworkers,
 extern void fms_explain_parts(const FmsCounters *parts, int nparts,
 							  ExplainState *es);
 
+/*
+ * A sort has ended: logs it if it took limit_ms milliseconds of its own, never
+ * if that is negative.
+ */
+extern void fms_slow_log(const FmsCounters *counters, int limit_ms);
+
 /* ---- last_sort.c ---- */
 
 /* A statement of the client's begins (not one inside a function). */
@@ -99,17 +105,9 @@ extern double fms_estimate_percent(const FmsCounters *counters);
 extern double fms_estimate_left_us(const FmsCounters *counters,
 								   double elapsed_us);
 
-/* ---- slow_log.c ---- */
-
-/*
- * A sort has ended: logs it if it took limit_ms milliseconds of its own, never
- * if that is negative.
- */
-extern void fms_slow_log(const FmsCounters *counters, int limit_ms);
-
-/* ---- why.c ---- */
+/* ---- decision.c ---- */
 
 /* One line, in the current context; NULL if there is nothing to say. */
-extern char *fms_why(const FmsCounters *counters);
+extern char *fms_decision(const FmsCounters *counters);
 
 #endif							/* FMS_REPORTS_H */

@@ -56,9 +56,8 @@ static FmsCounters *
 find_sums(void)
 {
 	FmsStatRow *row;
-	int			i;
 
-	for (i = 0; i < shared->nrows; i++)
+	for (int i = 0; i < shared->nrows; i++)
 	{
 		if (shared->rows[i].database == MyDatabaseId)
 			return &shared->rows[i].sums;
@@ -74,9 +73,7 @@ find_sums(void)
 static void
 add_sums(FmsCounters *to, const FmsCounters *from)
 {
-	int			i;
-
-	for (i = 0; i < FMS_NCOUNTERS; i++)
+	for (int i = 0; i < FMS_NCOUNTERS; i++)
 		to->values[i] += from->values[i];
 }
 
@@ -148,9 +145,8 @@ fmsort_stat(PG_FUNCTION_ARGS)
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
 	FmsStatRow *rows;
 	int			nrows;
-	int			i;
 
-	fms_require_shared(shared, "fmsort_stat");
+	fms_require_shared(shared);
 	InitMaterializedSRF(fcinfo, 0);
 	rows = palloc(DATABASES * sizeof(FmsStatRow));
 	flush_pending();
@@ -159,9 +155,9 @@ fmsort_stat(PG_FUNCTION_ARGS)
 	memcpy(rows, shared->rows, nrows * sizeof(FmsStatRow));
 	LWLockRelease(shared->lock);
 
-	for (i = 0; i < nrows; i++)
+	for (int i = 0; i < nrows; i++)
 	{
-		FmsRow		row = fms_row_begin(result, &rows[i].sums);
+		FmsRow		row = fms_row_begin(result, &rows[i].sums, true);
 
 		if (OidIsValid(rows[i].database))
 			fms_row_set(&row, "datid", ObjectIdGetDatum(rows[i].database));
@@ -176,12 +172,11 @@ Datum
 fmsort_stat_reset(PG_FUNCTION_ARGS)
 {
 	TimestampTz now = GetCurrentTimestamp();
-	int			i;
 
-	fms_require_shared(shared, "fmsort_stat_reset()");
+	fms_require_shared(shared);
 	flush_pending();
 	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
-	for (i = 0; i < shared->nrows; i++)
+	for (int i = 0; i < shared->nrows; i++)
 	{
 		memset(&shared->rows[i].sums, 0, sizeof(FmsCounters));
 		shared->rows[i].since = now;

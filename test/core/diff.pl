@@ -147,7 +147,7 @@ sub plan_line
 		Merge[ ]Mode:[ ]\S+[ ][ ]Runs: |
 		I/O[ ]Method:[ ]\S+[ ][ ]Direct[ ]I/O: |
 		Run[ ]Formation[ ]Time:[ ].*[ ][ ]Input[ ]Time: |
-		Why:[ ] )}x;
+		Decision:[ ] )}x;
 	return ($line);
 }
 
@@ -156,7 +156,7 @@ my $own_properties = join '|', 'Custom Plan Provider', 'Merge Mode', 'Runs',
 	'Merge Passes', 'Blocks', 'Block Size', 'Assist Blocks', 'I/O Method',
 	'Direct I/O', 'Run Formation Time', 'Input Time', 'Block Order Time',
 	'Merge Time', 'Blocked Time', 'Groups', 'Rows Refused', 'Rows Skipped',
-	'Blocks Skipped', 'Duplicates Dropped', 'Why';
+	'Blocks Skipped', 'Duplicates Dropped', 'Decision';
 
 # A plan in JSON, one property a line: makes the nodes Sorts, in place.
 sub json_nodes

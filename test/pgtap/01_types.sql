@@ -256,7 +256,7 @@ BEGIN
     made, keys) INTO result;
   IF mode <> 'off' THEN
     SELECT sort_method INTO method FROM fmsort_last_sort() l
-    WHERE l.sort = (SELECT max(sort) FROM fmsort_last_sort())
+    WHERE l.sort_number = (SELECT max(sort_number) FROM fmsort_last_sort())
       AND l.tuples = 2000;
   ELSIF memory = '64kB' THEN
     method := 'external merge';
@@ -292,7 +292,7 @@ BEGIN
     made, ending) INTO result;
   IF mode <> 'off' THEN
     SELECT sort_method || ' ' || result INTO result FROM fmsort_last_sort() l
-    WHERE l.sort = (SELECT max(sort) FROM fmsort_last_sort())
+    WHERE l.sort_number = (SELECT max(sort_number) FROM fmsort_last_sort())
       AND l.tuples = 20000;
   END IF;
   RETURN result;

@@ -116,7 +116,7 @@ SELECT same('SELECT id FROM toasted ORDER BY elsewhere, id',
 SET LOCAL work_mem = '4MB';
 SELECT count(id) FROM (SELECT * FROM toasted ORDER BY -id OFFSET 0) s
   \g /dev/null
-SELECT cmp_ok(sort_space_used_kb, '<', 200::bigint,
+SELECT cmp_ok(sort_space_bytes, '<', 204800::bigint,
   'payload is not fetched for the sort') FROM fmsort_last_sort();
 
 -- rows of 40 MB

@@ -1,4 +1,4 @@
--- fmsort_last_sort(): the work_mem that would have done, tried out; and why the
+-- fmsort_last_sort(): the work_mem that would have done, tried out; and the
 -- sort did what it did, for every choice.
 \ir begin.psql
 
@@ -27,7 +27,8 @@ CREATE VIEW said AS SELECT * FROM fmsort_last_sort();
 CREATE TABLE advice (mode text, block text, one_pass bigint, in_memory bigint);
 CREATE FUNCTION note(mode text, block text) RETURNS void LANGUAGE sql AS
 $$
-  INSERT INTO advice SELECT $1, $2, one_pass_work_mem_kb, in_memory_work_mem_kb
+  INSERT INTO advice SELECT $1, $2, one_pass_work_mem_bytes / 1024,
+    in_memory_work_mem_bytes / 1024
   FROM fmsort_last_sort()
 $$;
 SELECT sorted('64kB', 'fmsort', '0') \g /dev/null
@@ -47,44 +48,44 @@ SELECT cmp_ok(in_memory, '<', 8192::bigint, mode || ' ' || block ||
 
 -- each in a statement of its own: that is what fmsort_last_sort() tells of
 SELECT format('SELECT sorted(%L, %L, %L)', memory || 'kB', mode, block),
-  format('SELECT is(sort_method || '' '' || merge_passes, %L, %L) FROM said',
+  format('SELECT is(concat_ws('' '', sort_method, merge_passes), %L, %L) FROM said',
     expected, format('%s, block size %s: %s kB', mode, block, memory))
 FROM advice, LATERAL (VALUES (one_pass, 'external merge 1'),
-  (in_memory, 'in-memory 0'), (in_memory - 128, 'external merge 1'))
+  (in_memory, 'in-memory'), (in_memory - 128, 'external merge 1'))
   tried (memory, expected)
 WHERE tried.memory > 64 \gexec
 
 -- ---- what it would have taken, where a LIMIT dropped rows ---------------------
 
 SELECT sorted('64MB', 'fmsort', '0') \g /dev/null
-SELECT is(one_pass_work_mem_kb, NULL, 'in memory: no advice') FROM said;
-SELECT is(work_mem_kb, 65536::bigint, '... work_mem as it was') FROM said;
+SELECT is(one_pass_work_mem_bytes, NULL, 'in memory: no advice') FROM said;
+SELECT is(work_mem_bytes, 67108864::bigint, '... work_mem as it was') FROM said;
 
--- ---- why ----------------------------------------------------------------------
+-- ---- decision ----------------------------------------------------------------------
 
-SELECT is(why, NULL, 'why: in memory, nothing to say') FROM said;
+SELECT is(decision, NULL, 'decision: in memory, nothing to say') FROM said;
 SELECT sorted('64MB', 'fmsort', '0', 'LIMIT 7') \g /dev/null
-SELECT is(why, 'only 7 rows are wanted, the others were dropped',
-  'why: top-N') FROM said;
+SELECT is(decision, 'top-N: only 7 rows are wanted, the others were dropped',
+  'decision: top-N') FROM said;
 
 SELECT sorted('256kB', 'fmsort', '0') \g /dev/null
-SELECT matches(why, '^(the kernel refuses io_uring; )?page cache: memory had room for the spill$',
-  'why: all automatic') FROM said;
+SELECT matches(decision, '^(io_uring: refused by the kernel; )?page cache: memory had room for the spill$',
+  'decision: all automatic') FROM said;
 
 SET fmsort.assist_blocks = 3;
 SET fmsort.io_method = sync;
 SET fmsort.direct_io = off;
 SELECT sorted('512kB', 'fmsort', '2048') \g /dev/null
-SELECT is(why, NULL, 'why: all set, and followed') FROM said;
+SELECT is(decision, NULL, 'decision: all set, and followed') FROM said;
 SELECT sorted('64kB', 'fmsort', '4194304') \g /dev/null
-SELECT is(why, 'work_mem has no room for two runs'' blocks of 4194304, as set',
-  'why: a block size that work_mem does not hold') FROM said;
+SELECT is(decision, 'block size: work_mem has no room for two runs'' blocks of 4194304, as set',
+  'decision: a block size that work_mem does not hold') FROM said;
 SET fmsort.assist_blocks = 1024;
 SELECT sorted('64kB', 'fmsort', '512') \g /dev/null
-SELECT is(why, 'work_mem has no room for 1024 assist blocks, as set',
-  'why: more assist blocks than work_mem holds') FROM said;
+SELECT is(decision, 'assist blocks: work_mem has no room for 1024, as set',
+  'decision: more assist blocks than work_mem holds') FROM said;
 SELECT sorted('256kB', 'traditional', '2048') \g /dev/null
-SELECT is(why, NULL, 'why: a mode without assist blocks') FROM said;
+SELECT is(decision, NULL, 'decision: a mode without assist blocks') FROM said;
 
 -- a guess that is far too high
 RESET fmsort.io_method;
@@ -95,8 +96,8 @@ SET work_mem = '64kB';
 CREATE FUNCTION many() RETURNS SETOF int LANGUAGE sql ROWS 1e12
 AS 'SELECT generate_series(1, 20000)';
 SELECT count(*) FROM (SELECT * FROM many() m ORDER BY -m OFFSET 0) s \g /dev/null
-SELECT matches(why, '(direct I/O: memory has no room for the spill|the file system refuses direct I/O with such blocks|without io_uring the kernel has to read ahead)$',
-  'why: much was expected') FROM said;
+SELECT matches(decision, '(direct I/O: memory has no room for the spill|the file system refuses direct I/O with such blocks|without io_uring the kernel has to read ahead)$',
+  'decision: much was expected') FROM said;
 
 DROP VIEW said;
 DROP TABLE a, advice;

@@ -47,7 +47,7 @@ BEGIN
   SELECT sorted.name, merge_mode, sort_method, runs, merge_passes, blocks,
     block_size, assist_blocks, s.reads, read_batches, bytes_read, bytes_written,
     digest
-  FROM fmsort_last_sort() s ORDER BY sort DESC LIMIT 1;
+  FROM fmsort_last_sort() s ORDER BY sort_number DESC LIMIT 1;
 END
 $$;
 

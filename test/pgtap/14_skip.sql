@@ -63,7 +63,7 @@ CREATE FUNCTION last_sort(OUT skipped bigint, OUT blocks_skipped bigint,
   OUT blocks bigint, OUT reads bigint, OUT runs bigint)
 LANGUAGE sql AS
 'SELECT rows_skipped, s.blocks_skipped, s.blocks, s.reads, s.runs
-FROM fmsort_last_sort() s ORDER BY sort DESC LIMIT 1';
+FROM fmsort_last_sort() s ORDER BY sort_number DESC LIMIT 1';
 
 -- ---- a deep page --------------------------------------------------------------
 

@@ -82,7 +82,7 @@ foreach my $method (@methods)
 	my $calls = $session->query_safe('SELECT last_value FROM calls');
 	like(
 		$session->query_safe('SELECT runs > 1, merge_passes, sort_method
-			FROM fmsort_last_sort() ORDER BY sort LIMIT 1'),
+			FROM fmsort_last_sort() ORDER BY sort_number LIMIT 1'),
 		qr/^t\|\d+\|external merge$/, "$method: ... spills");
 
 	foreach my $tenth (1, 4, 7, 9)

@@ -53,7 +53,7 @@ sub complete
 	is($node->safe_psql('shop', $bench->check),
 		$bench->right, "$name: sorts right");
 	is( $node->safe_psql('shop', "SELECT id FROM sorted; SELECT sort_method
-			FROM fmsort_last_sort() WHERE sort = 1") =~ s/.*\n//sr,
+			FROM fmsort_last_sort() WHERE sort_number = 1") =~ s/.*\n//sr,
 		'external merge',
 		"$name: ... by FMSort, loaded by itself");
 	is($node->safe_psql('shop', 'SHOW fmsort.assist_blocks'),

@@ -3,8 +3,8 @@
 # privileges and comments of all its objects, as pg_dump --binary-upgrade
 # prints them, which dumps an extension's members.
 #
-# Which versions there were is asked of the server, so a new release needs no
-# change here: fmsort--OLD.sql stays in the tree, fmsort--OLD--NEW.sql joins it.
+# The names of the scripts say which versions there were, so a new release needs
+# no change here: fmsort--OLD--NEW.sql joins the tree.
 #
 # Every version: pg_dump and the catalogs.
 # A database that has not been updated yet gets an error that says so.
@@ -16,6 +16,7 @@
 use strict;
 use warnings;
 
+use FindBin;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
@@ -59,9 +60,11 @@ sub database
 my $default = $node->safe_psql('postgres',
 	q{SELECT default_version FROM pg_available_extensions
 	  WHERE name = 'fmsort'});
-my @versions = split /\n/, $node->safe_psql('postgres',
-	q{SELECT version FROM pg_available_extension_versions
-	  WHERE name = 'fmsort' ORDER BY version COLLATE "C"});
+# beside the tests, if they were copied; else at the top of the tree
+my ($top) = grep { -e "$_/fmsort.control" } "$FindBin::RealBin/../project",
+  "$FindBin::RealBin/../..";
+my %named = map { $_ => 1 } map { /(?<=--)(\d[\d.]*\d)/g } glob("$top/fmsort--*.sql");
+my @versions = sort keys %named;
 
 note 'versions: ', join ', ', @versions;
 ok((grep { $_ eq $default } @versions), "the default version $default exists");
@@ -138,10 +141,11 @@ foreach my $version (grep { $_ eq '0.1.0' } @versions)
 	};
 
 	foreach my $call (q{fmsort_recommend('4MB', 1000000)},
-		q{fmsort_compare('SELECT 1')},
+		q{fmsort_compare('SELECT 1')}, 'fmsort_last_sort()',
 		'fmsort_calibrate(seconds => 1, size_mb => 16)')
 	{
-		like($try->("SELECT * FROM $call"),
+		like($try->("SELECT count(*) FROM (SELECT relpages FROM pg_class
+				ORDER BY 1 OFFSET 0) c; SELECT * FROM $call"),
 			qr/ERROR:  55000: .*\nHINT:  Run ALTER EXTENSION fmsort UPDATE/,
 			"$version, not updated: $call says what to do");
 	}
@@ -150,6 +154,19 @@ foreach my $version (grep { $_ eq '0.1.0' } @versions)
 			SET work_mem = '64kB'; SELECT count(*) FROM
 			(SELECT g FROM generate_series(1, 50000) g ORDER BY -g OFFSET 0) s"),
 		'', "$version, not updated: sorts go on without a profile");
+
+	# ---- a user's objects that depend on the old ones -------------------------------
+	foreach my $used ('fmsort_last_sort()', 'fmsort_stat',
+		'fmsort_device_profile')
+	{
+		$node->safe_psql($database, "CREATE VIEW mine AS SELECT * FROM $used");
+		like($try->('ALTER EXTENSION fmsort UPDATE'),
+			qr/ERROR:  2BP01: cannot drop .*\nDETAIL:  view mine depends on/,
+			"$version, a view on $used: the update names the view");
+		is($node->safe_psql($database, "SELECT extversion FROM pg_extension
+				WHERE extname = 'fmsort'; DROP VIEW mine"),
+			$version, '... and changes nothing');
+	}
 	is($try->('ALTER EXTENSION fmsort UPDATE'), '', "$version: then it is updated");
 	is($node->safe_psql($database, 'SELECT array_agg(c::regclass ORDER BY 1)
 			FROM pg_extension, unnest(extconfig) c WHERE extname = $$fmsort$$'),

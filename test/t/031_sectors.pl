@@ -127,12 +127,13 @@ like($err, qr/HINT: .*raise work_mem or lower fmsort\.assist_blocks/,
 # ---- measuring the device ------------------------------------------------------------
 
 $node->psql('postgres', "SET client_min_messages = warning;
-	SELECT pattern, min(block_bytes), max(block_bytes) > 4096
-	FROM fmsort_calibrate('sectors', 2, 16, false)
-	WHERE pattern <> 'append' GROUP BY 1 ORDER BY 1",
+	SELECT count(*) FROM fmsort_calibrate('sectors', 2, 16777216) \\g /dev/null
+	SELECT measurement, min(block_size), max(block_size) > 4096
+	FROM fmsort_device_rate WHERE measurement <> 'append'
+	GROUP BY 1 ORDER BY 1",
 	stdout => \$out, stderr => \$err);
 is($err, '', 'calibrating: no error');
-is($out, "RR|4096|t\nRW|4096|t\nSR|4096|t\nSW|4096|t",
+is($out, "random_read|4096|t\nrandom_write|4096|t\nsequential_read|4096|t\nsequential_write|4096|t",
 	'... of the sizes that the device takes');
 
 drop_tablespace($node, 'sectors', $dir);

@@ -39,7 +39,7 @@ foreach my $what ('SELECT * FROM fmsort_stat', 'SELECT fmsort_stat_reset()',
 		stderr => \$err);
 	like(
 		$err,
-		qr/ERROR:  55000: .*shared memory.*DETAIL:.*HINT: .*shared_preload_libraries/s,
+		qr/ERROR:  55000: fmsort must be loaded via "shared_preload_libraries"/,
 		"$what: says what to do");
 }
 

@@ -44,14 +44,14 @@ my $pid = $session->query_safe('SELECT pg_backend_pid()');
 sub look
 {
 	my ($asker) = @_;
-	my @names = qw(phase percent tuples tuples_expected runs runs_left
-	  blocks_done blocks_total work_mem_kb merge_mode block_size
+	my @names = qw(phase percent tuples_done tuples_total runs runs_left
+	  blocks_done blocks_total work_mem_bytes merge_mode block_size
 	  assist_blocks io_method presorted datname usename seconds);
 	my ($row) = split /\n/, ($asker // $watch)->query_safe(<<"EOT");
-SELECT phase, percent, tuples, tuples_expected, runs, runs_left, blocks_done,
-  blocks_total, work_mem_kb, merge_mode, block_size, assist_blocks, io_method,
+SELECT phase, percent, tuples_done, tuples_total, runs, runs_left,
+  blocks_done, blocks_total, work_mem_bytes, merge_mode, block_size, assist_blocks, io_method,
   presorted, datname, usename,
-  estimated_end >= started AND started <= clock_timestamp()
+  estimated_end_time >= start_time AND start_time <= clock_timestamp()
 FROM fmsort_progress WHERE pid = $pid
 EOT
 	my %look;
@@ -121,16 +121,16 @@ foreach my $gate (1 .. $gates)
 
 	is($look->{phase}, 'run formation', "gate $gate: run formation");
 	# not every row is announced
-	my $missing = $gate * $rows / $gates - 1 - $look->{tuples};
+	my $missing = $gate * $rows / $gates - 1 - $look->{tuples_done};
 	ok($missing >= 0 && $missing < 1024, '... how many rows have come in')
 	  or diag($missing);
 	is($look->{seconds}, 't', '... begun in the past, ending after that');
 	push @percent, $look->{percent};
 	if ($gate == 1)
 	{
-		is( "@$look{qw(tuples_expected work_mem_kb merge_mode presorted
+		is( "@$look{qw(tuples_total work_mem_bytes merge_mode presorted
 			datname)}",
-			"$rows 16384 fmsort f postgres",
+			"$rows 16777216 fmsort f postgres",
 			'... what is expected, and the settings in force');
 		cmp_ok($look->{runs}, '>', 1, '... runs have been written');
 		is("$look->{blocks_done}$look->{blocks_total}",
@@ -273,7 +273,7 @@ foreach my $piece (1 .. 29)
 	$session->query_safe('MOVE 100 FROM c');
 	$look = look();
 	push @percent, $look->{percent};
-	cmp_ok($look->{tuples}, '>=', 100 * $piece, "group $piece");
+	cmp_ok($look->{tuples_done}, '>=', 100 * $piece, "group $piece");
 }
 is($look->{presorted}, 't', 'presorted input');
 ascends('presorted', @percent);
@@ -365,7 +365,7 @@ foreach my $leader (qw(on off))
 			sub {
 				my $look = look();
 
-				return waits_at(7) && $look && $look->{tuples} > 390000;
+				return waits_at(7) && $look && $look->{tuples_done} > 390000;
 			}),
 		'a parallel sort counts the tuples of all participants');
 	my $look = look();

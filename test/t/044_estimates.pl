@@ -62,9 +62,9 @@ my $pid = $session->query_safe('SELECT pg_backend_pid()');
 sub look
 {
 	return $node->safe_psql('postgres', "SELECT phase,
-		tuples, tuples_expected, percent BETWEEN 0 AND 100,
-		estimated_end IS NULL OR estimated_end >= started,
-		started <= now()
+		tuples_done, tuples_total, percent BETWEEN 0 AND 100,
+		estimated_end_time IS NULL OR estimated_end_time >= start_time,
+		start_time <= now()
 		FROM fmsort_progress WHERE pid = $pid");
 }
 
@@ -78,9 +78,9 @@ $session->query_safe('ROLLBACK');
 $node->safe_psql('postgres', "CREATE FUNCTION seen(i int) RETURNS text
 	LANGUAGE plpgsql AS \$\$
 	BEGIN
-	  RETURN (SELECT concat_ws('|', phase, tuples_expected,
+	  RETURN (SELECT concat_ws('|', phase, tuples_total,
 	      percent BETWEEN 0 AND 100,
-	      estimated_end IS NULL OR estimated_end >= started)
+	      estimated_end_time IS NULL OR estimated_end_time >= start_time)
 	    FROM fmsort_progress WHERE pid = pg_backend_pid() LIMIT 1);
 	END \$\$");
 is( $session->query_safe(

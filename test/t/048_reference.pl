@@ -1,15 +1,21 @@
 # docs/reference.md has everything that a user can name: every setting, with
-# its values, every function with its arguments and columns, every view and
-# table with its columns.  What there is, the server says.
+# its values, default, range, unit and context, every function with its
+# arguments and columns, every view and table with its columns.  What there is,
+# the server says.  And it has every message of the source.
 #
 # Names count as documented where they stand in `backquotes`, in the part about
 # the function or table they belong to.
+#
+# Seen to fail with: an errmsg() or a RAISE that is in no table of messages;
+# another default of a setting.
 
 use strict;
+use utf8;
 use warnings;
 
 use FindBin;
 use lib $FindBin::RealBin;
+use Encode;
 use FmsTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
@@ -17,7 +23,8 @@ use Test::More;
 # beside the tests, if they were copied; else at the top of the tree
 my ($top) = grep { -e "$_/README.md" } "$FindBin::RealBin/..",
   "$FindBin::RealBin/../..";
-my $reference = slurp_file("$top/docs/reference.md");
+my ($source) = grep { -e "$_/fmsort.control" } "$top/project", $top;
+my $reference = decode('UTF-8', slurp_file("$top/docs/reference.md"));
 
 # what is in `backquotes`, word by word, of a piece of text without its
 # fenced blocks
@@ -66,6 +73,53 @@ foreach my $setting (@settings)
 
 	ok($anywhere->{$name}, "$name");
 	ok($anywhere->{$_}, "$name = $_") foreach split / /, $values;
+}
+
+# its row in the table of settings
+foreach my $row (ask(q{SELECT name, boot_val, min_val, max_val, unit,
+	CASE context WHEN 'user' THEN 'user' ELSE 'superuser' END
+	FROM pg_settings WHERE name LIKE 'fmsort.%'}))
+{
+	my ($name, $default, $min, $max, $unit, $context) = split /\|/, $row, -1;
+	my ($is, $range, $in, $by) = $reference =~
+	  /^\| \[`\Q$name\E`\]\(#\w+\) \| (.*?) \| (.*?) \| (.*?) ?\| (\w+) \|$/m;
+
+	is(($is // '') =~ s/`//gr, $default, "$name: its default");
+	like($range // '', qr/^$min\b.* \Q$max\E$/, "$name: its range")
+	  if $min ne '';
+	is($in, { B => 'bytes', ms => 'ms' }->{$unit}, "$name: its unit")
+	  if $unit ne '';
+	is($by, $context, "$name: its context");
+}
+
+# ---- messages ---------------------------------------------------------------------
+
+# Those of C, and those of SQL but for one that its function catches.
+my %messages;
+foreach my $file (glob("$source/src/*.[ch] $source/src/*/*.[ch] $source/src/*/*/*.[ch]"))
+{
+	foreach my $text (slurp_file($file) =~ /\berrmsg\(\s*"((?:[^"\\]|\\.)*)"/g)
+	{
+		$text =~ s/\\(.)/$1/g;
+		$text =~ s/%(?:[-0-9.*]*(?:ll|z)?[a-zA-Z])/…/g;
+		$messages{$text} = $file;
+	}
+}
+foreach my $file (glob("$source/fmsort--*.sql"))
+{
+	foreach my $text (slurp_file($file) =~ /\bRAISE \w+ '((?:[^']|'')*)'/g)
+	{
+		$messages{ $text =~ s/%/…/gr } = $file unless $text eq 'roll back';
+	}
+}
+cmp_ok(scalar(keys %messages), '>', 40, 'the source has messages');
+my ($table) = $reference =~ /^## Messages$(.*)/ms;
+my %documented = map { $_ => 1 } map { split /; / }
+  ($table // '') =~ /^\| (.*?) \| /gm;
+foreach my $message (sort keys %messages)
+{
+	ok($documented{$message}, "documented: $message")
+	  or diag($messages{$message});
 }
 
 # ---- functions, views, tables ------------------------------------------------------

@@ -1,4 +1,5 @@
-# Every SQL example in README.md and docs/*.md, run as it stands.
+# Every SQL example in README.md and docs/*.md, run as it stands, and the files
+# of docs/examples.
 #
 # A fenced block of the language sql is run; blocks without a language are
 # shell commands, drawings, configuration or output, and are not.  Each file
@@ -9,10 +10,18 @@
 # And every link to a page, a chart or a heading of the documentation leads to
 # one, those of docs/*/*.md as well.
 #
+# The messages that docs/troubleshooting.md explains are those of the reference.
+#
+# Of the examples, JSON and YAML are well-formed, the collector's queries run
+# and return what its metrics name, alerts and dashboard know only these
+# metrics, and the seccomp profile allows io_uring.
+#
 # Every version: every SQL example runs.
 #
 # Seen to fail with: a column misspelt in docs/operations.md; a block of SQL in
-# README.md without its language.
+# README.md without its language; a column misspelt in
+# docs/examples/fmsort.collector.yml; a metric misspelt in the alerts; a heading
+# of docs/troubleshooting.md that says "IO" for "I/O".
 
 use strict;
 use warnings;
@@ -20,8 +29,10 @@ use warnings;
 use FindBin;
 use lib $FindBin::RealBin;
 use FmsTest;
+use JSON::PP;
 use PostgreSQL::Test::Utils;
 use Test::More;
+use YAML::XS 'Load';
 
 # beside the tests, if they were copied; else at the top of the tree
 my ($top) = grep { -e "$_/README.md" } "$FindBin::RealBin/..",
@@ -79,8 +90,8 @@ sub anchors_of
 	return \%anchors;
 }
 
-# Links to sources are not followed: a copy of the tests has only the
-# documentation beside it.
+# Links out of the documentation are not followed: a copy of the tests has
+# only README.md and docs beside it.
 sub check_links
 {
 	my ($file, $name) = @_;
@@ -92,7 +103,9 @@ sub check_links
 		my ($path, $anchor) = $link =~ /^([^#]*)#?(.*)$/;
 		my $target = $path eq '' ? $file : "$dir/$path";
 
-		next if $path =~ m{^(?:\.\./)*(?:src|test|script)/|DEVELOPING\.md$};
+		next
+		  if $path =~ m{^(?:\.\./)*(?:src|test|script)/}
+		  || $path =~ m{^(?:\.\./)*(?!README)[A-Z]+(?:\.md)?$};
 		push @broken, $link
 		  if !-e $target ||
 		  ($anchor ne '' && !anchors_of($target)->{$anchor});
@@ -103,6 +116,8 @@ sub check_links
 
 sub new_database
 {
+	$node->safe_psql('postgres', 'ALTER SYSTEM RESET ALL');
+	$node->reload;
 	$node->safe_psql('postgres', 'DROP DATABASE IF EXISTS mydb');
 	$node->safe_psql('postgres', 'CREATE DATABASE mydb');
 	$node->safe_psql('mydb', <<'EOT');
@@ -141,8 +156,10 @@ foreach my $file (@files)
 				"$where: is no SQL");
 			next;
 		}
-		$node->safe_psql('mydb', 'CREATE EXTENSION IF NOT EXISTS fmsort')
-		  unless $block->{text} =~ /CREATE EXTENSION/;
+		$node->safe_psql('mydb',
+			$block->{text} =~ /CREATE EXTENSION fmsort/
+			? 'DROP EXTENSION IF EXISTS fmsort'
+			: 'CREATE EXTENSION IF NOT EXISTS fmsort');
 		my $status = $node->psql('mydb', $block->{text}, stderr => \$err);
 
 		is($status, 0, "$where: runs");
@@ -151,6 +168,65 @@ foreach my $file (@files)
 	}
 }
 cmp_ok($run, '>=', 15, "$run examples were found and run");
+
+# ---- the messages that docs/troubleshooting.md explains -----------------------
+
+# Headings in lower case are messages: of fmsort, which the reference has, or
+# of PostgreSQL.  What stands before the first ellipsis has to be there.
+my $reference = slurp_file("$top/docs/reference.md");
+my @strange = grep { index($reference, s/….*//r) < 0 }
+  grep {
+	!/^(?:could\ not\ (?:access\ file|load\ library)
+		|incompatible\ library|unrecognized\ configuration)/x
+  } slurp_file("$top/docs/troubleshooting.md") =~ /^### ([a-z].*)$/mg;
+
+is("@strange", '', 'headings of docs/troubleshooting.md are messages');
+
+# ---- docs/examples -----------------------------------------------------------
+
+my $examples = "$top/docs/examples";
+my $seccomp = decode_json(slurp_file("$examples/fmsort-seccomp.json"));
+my %allowed = map { $_ => 1 }
+  map { @{ $_->{names} } }
+  grep { $_->{action} eq 'SCMP_ACT_ALLOW' && !$_->{args} }
+  @{ $seccomp->{syscalls} };
+
+ok($allowed{"io_uring_$_"}, "the seccomp profile allows io_uring_$_")
+  foreach qw(setup enter register);
+ok(!$allowed{mount}, '... and not mount');
+like(
+	Load(slurp_file("$examples/kubernetes.yaml"))
+	  ->{spec}{securityContext}{seccompProfile}{localhostProfile},
+	qr/^fmsort-seccomp\.json$/,
+	'the pod names the profile');
+
+my $collector = Load(slurp_file("$examples/fmsort.collector.yml"));
+my %query = map { $_->{query_name} => $_->{query} } @{ $collector->{queries} };
+my %metric;
+
+foreach my $metric (@{ $collector->{metrics} })
+{
+	my $name = $metric->{metric_name};
+	my $wanted = join ', ', @{ $metric->{key_labels} }, @{ $metric->{values} };
+
+	$metric{$name} = 1;
+	cmp_ok(
+		$node->safe_psql('mydb',
+			"SELECT count(*) FROM (SELECT $wanted FROM "
+			  . "($query{ $metric->{query_ref} }) q) r"),
+		'>', 0, "$name: its query runs");
+}
+
+my @texts = (
+	(   map { $_->{expr} }
+		map { @{ $_->{rules} } }
+		@{ Load(slurp_file("$examples/fmsort-alerts.yml"))->{groups} }),
+	slurp_file("$examples/fmsort-dashboard.json"));
+my @unknown = grep { !$metric{$_} }
+  map { /\b(fmsort_\w+)/g } @texts;
+
+is("@unknown", '', 'alerts and dashboard name metrics of the collector');
+ok(decode_json($texts[-1])->{panels}, 'the dashboard is JSON');
 
 $node->stop;
 done_testing();

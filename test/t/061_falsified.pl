@@ -41,11 +41,12 @@ sub profile
 
 	$node->safe_psql('postgres', <<"EOT");
 DELETE FROM fmsort_device_profile;
-INSERT INTO fmsort_device_profile SELECT oid, NULL, NULL, NULL, now(), 'none',
+INSERT INTO fmsort_device_profile SELECT oid, NULL, NULL, now(), 'none',
   'none', 'io_uring', 1, 1 FROM pg_tablespace;
-INSERT INTO fmsort_device_rate SELECT t.oid, p, 512 << b, 1 << d, $mb
+INSERT INTO fmsort_device_rate SELECT t.oid, p, 512 << b, 1 << d,
+  $mb * 1000000::bigint
   FROM pg_tablespace t, generate_series(0, 13) b, generate_series(0, 6) d,
-  unnest('{RR,append}'::text[]) p;
+  unnest('{random_read,append}'::text[]) p;
 EOT
 	return;
 }
@@ -72,7 +73,7 @@ sub chosen
 $settings
 $more;
 DO \$do\$ BEGIN PERFORM count(pay) FROM ($query OFFSET 0) q; END \$do\$;
-SELECT direct_io, tuples, why FROM fmsort_last_sort();
+SELECT direct_io, tuples, decision FROM fmsort_last_sort();
 EOT
 }
 
@@ -92,11 +93,11 @@ $settings $uring;
 DO \$do\$ BEGIN PERFORM count(pay) FROM (SELECT g, repeat(md5(g::text), 4) AS pay
   FROM pg_temp.rows() g ORDER BY g::bigint * 7919 % 1000003 OFFSET 0) q;
 END \$do\$;
-SELECT compression > 2, why FROM fmsort_last_sort();
+SELECT compression > 2, decision FROM fmsort_last_sort();
 EOT
-like($much, qr/^t\|.*compressed: the device is slow, and memory had not enough room/,
+like($much, qr/^t\|.*compression: the device is slow, and memory had not enough room/,
 	'... and compressed, where more is expected than memory can hold');
-unlike($slow, qr/compressed/, '... but not where it can');
+unlike($slow, qr/compression/, '... but not where it can');
 
 profile(100000);
 my $fast = chosen($uring);

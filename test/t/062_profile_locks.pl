@@ -17,10 +17,10 @@ my $node = fms_node('locks');
 
 $node->safe_psql('postgres', <<'EOT');
 CREATE TABLE noted (x int);
-INSERT INTO fmsort_device_profile SELECT oid, NULL, NULL, NULL, now(), 'none',
+INSERT INTO fmsort_device_profile SELECT oid, NULL, NULL, now(), 'none',
   'none', 'sync', 1, 1 FROM pg_tablespace;
-INSERT INTO fmsort_device_rate SELECT t.oid, 'RR', 512 << b, 1 << d,
-  (512 << b) / 1e3
+INSERT INTO fmsort_device_rate SELECT t.oid, 'random_read', 512 << b,
+  1 << d, (512 << b) * 1000::bigint
   FROM pg_tablespace t, generate_series(0, 13) b, generate_series(0, 6) d;
 EOT
 
@@ -54,7 +54,7 @@ foreach my $level ('READ COMMITTED', 'REPEATABLE READ', 'SERIALIZABLE')
 	my ($status, undef, $err) = $node->psql('postgres',
 		'BEGIN ISOLATION LEVEL SERIALIZABLE;
 		 SELECT count(*) FROM noted;
-		 UPDATE fmsort_device_rate SET mb_per_s = mb_per_s + 1;
+		 UPDATE fmsort_device_rate SET bytes_per_second = bytes_per_second + 1;
 		 COMMIT');
 	is($err, '', 'another transaction writes the profile');
 	$one->query('COMMIT');

@@ -51,8 +51,8 @@ my %sorts = (
 
 my $add_up = <<'EOT';
 SELECT string_agg(format('%s: %s', sort_method, s), E'\n') FROM fmsort_last_sort() s
-WHERE NOT (input_ms >= 0 AND input_ms <= run_formation_ms
-  AND blocked_ms >= 0 AND blocked_ms <= merge_ms AND block_order_ms >= 0)
+WHERE NOT (input_time >= 0 AND input_time <= run_formation_time
+  AND blocked_time >= 0 AND blocked_time <= merge_time AND block_order_time >= 0)
 EOT
 
 sub node_of

@@ -113,10 +113,10 @@ INSERT INTO fmsort_device_profile (tablespace, measured_at, kernel,
   server_version, io_method, seconds, file_bytes)
   SELECT oid, now(), '', '', '', 1, 1 FROM pg_tablespace
   WHERE spcname = '$name';
-INSERT INTO fmsort_device_rate (tablespace, pattern, block_bytes, queue_depth,
-  mb_per_s)
-  SELECT oid, p, 4096, 8, $mb FROM pg_tablespace,
-    unnest('{append,RR}'::text[]) p WHERE spcname = '$name';
+INSERT INTO fmsort_device_rate (tablespace, measurement, block_size, queue_depth,
+  bytes_per_second)
+  SELECT oid, p, 4096, 8, $mb * 1000000 FROM pg_tablespace,
+    unnest('{append,random_read}'::text[]) p WHERE spcname = '$name';
 EOT
 	return;
 }
@@ -127,7 +127,7 @@ sub why
 
 	return (split /\n/, $node->safe_psql('postgres', <<EOT))[-1];
 SET temp_tablespaces = $tablespaces; SET fmsort.direct_io = auto; $query
-SELECT why FROM fmsort_last_sort();
+SELECT decision FROM fmsort_last_sort();
 EOT
 }
 

@@ -47,7 +47,7 @@ my $right = $primary->safe_psql('postgres', "SET fmsort.mode = off; $query");
 # ---- the profile, of this machine and of another one -------------------------------
 
 $primary->safe_psql('postgres', 'SELECT count(*) FROM fmsort_calibrate(
-	seconds => 1, size_mb => 16)')
+	seconds => 1, file_bytes => 16777216)')
   if grep { $_ eq 'on' } direct_ways($primary);
 $primary->safe_psql('postgres', <<'EOT');
 DELETE FROM fmsort_device_rate; DELETE FROM fmsort_device_profile;
@@ -55,12 +55,12 @@ INSERT INTO fmsort_device_profile (tablespace, host, measured_at, kernel,
   server_version, io_method, seconds, file_bytes)
   SELECT oid, 'another machine', now(), '', '', '', 1, 1 FROM pg_tablespace
   WHERE spcname = 'pg_default';
-INSERT INTO fmsort_device_rate SELECT oid, p, 4096, 8, 1000 FROM pg_tablespace,
-  unnest('{append,RR}'::text[]) p WHERE spcname = 'pg_default';
+INSERT INTO fmsort_device_rate SELECT oid, p, 4096, 8, 1000000000 FROM pg_tablespace,
+  unnest('{append,random_read}'::text[]) p WHERE spcname = 'pg_default';
 EOT
 
 my $why = "SET fmsort.direct_io = auto; $query
-	SELECT coalesce(why, '') FROM fmsort_last_sort()";
+	SELECT coalesce(decision, '') FROM fmsort_last_sort()";
 my $by_profile = qr/\(500 MB\/s there and back, by its profile\)/;
 
 unlike($primary->safe_psql('postgres', $why), qr/by its profile/,
@@ -105,7 +105,7 @@ is( $standby->safe_psql('postgres',
 	"$right\nexternal merge", '... sorted on disk');
 
 my ($status, undef, $err) = $standby->psql('postgres',
-	'SELECT count(*) FROM fmsort_calibrate(seconds => 1, size_mb => 16)');
+	'SELECT count(*) FROM fmsort_calibrate(seconds => 1, file_bytes => 16777216)');
 isnt($status, 0, '... and fmsort_calibrate() keeps nothing there');
 like($err, qr/read-only|recovery/, '... and says why');
 

@@ -85,7 +85,7 @@ grid_calibrate() {
     sql -o /dev/null <<EOF
 SET client_min_messages = warning;
 DROP TABLE IF EXISTS true_profile, true_rate;
-SELECT count(*) FROM fmsort_calibrate(seconds => $1, size_mb => $2);
+SELECT count(*) FROM fmsort_calibrate(seconds => $1, file_bytes => $2 * 1048576::bigint);
 CREATE TABLE true_profile AS TABLE fmsort_device_profile;
 CREATE TABLE true_rate AS TABLE fmsort_device_rate;
 EOF
@@ -105,7 +105,8 @@ grid_profile() {
     cat <<EOF
 INSERT INTO fmsort_device_profile TABLE true_profile;
 INSERT INTO fmsort_device_rate
-SELECT tablespace, pattern, block_bytes, queue_depth, mb_per_s * $factor
+SELECT tablespace, measurement, block_size, queue_depth,
+  bytes_per_second * $factor
 FROM true_rate;
 EOF
 }

@@ -22,9 +22,9 @@ import math
 import statistics
 import sys
 
-FIGURES = ("input_ms", "run_formation_ms", "merge_ms", "blocked_ms",
+FIGURES = ("input_time", "run_formation_time", "merge_time", "blocked_time",
            "block_size", "assist_blocks", "direct_io", "runs", "merge_passes",
-           "why")
+           "decision")
 
 # A point of the grid once more, to see what is chance.
 AGAIN = "again:"
@@ -124,7 +124,7 @@ def query_ms(found):
 
 def sort_ms(found):
     """What is left without what it took to hand the rows to the sort."""
-    return found["ms"] - found["input_ms"] if "input_ms" in found else None
+    return found["ms"] - found["input_time"] if "input_time" in found else None
 
 
 def nodes(plan):

@@ -137,7 +137,7 @@ def collect_sorts(results, where, number, sorts):
         return
     for metric in ("run_formation_ms", "merge_ms", "blocked_ms", "runs",
                    "merge_passes"):
-        value = sorts[0].get(metric)
+        value = sorts[0].get(metric.replace("_ms", "_time"))
         if value is not None:
             results.add(*where, "fmsort", metric, number, value)
 

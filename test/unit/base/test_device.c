@@ -25,7 +25,7 @@ check_points(void)
 	for (b = 0; b < FMS_DEVICE_BLOCKS; b++)
 	{
 		for (d = 0; d < FMS_DEVICE_DEPTHS; d++)
-			fms_device_note(&device, "RR", FMS_DEVICE_BLOCK_BYTES(b),
+			fms_device_note(&device, "random_read", FMS_DEVICE_BLOCK_BYTES(b),
 								 FMS_DEVICE_DEPTH(d), 10 * (b + 1) + d);
 	}
 	for (b = 0; b < FMS_DEVICE_BLOCKS; b++)
@@ -55,10 +55,10 @@ static void
 check_depths(void)
 {
 	memset(&device, 0, sizeof(device));
-	fms_device_note(&device, "RR", 4096, 1, 100);
-	fms_device_note(&device, "RR", 4096, 8, 400);
-	fms_device_note(&device, "RR", 4096, 32, 90);	/* disturbed */
-	fms_device_note(&device, "RR", 4096, 64, 410);
+	fms_device_note(&device, "random_read", 4096, 1, 100);
+	fms_device_note(&device, "random_read", 4096, 8, 400);
+	fms_device_note(&device, "random_read", 4096, 32, 90);	/* disturbed */
+	fms_device_note(&device, "random_read", 4096, 64, 410);
 	shim_ok(fms_device_read_mb(&device, 4096, 32) == 400,
 			"more at once are never slower");
 	shim_ok(fms_device_enough_depth(&device, 4096) == 8,
@@ -72,17 +72,17 @@ static void
 check_nonsense(void)
 {
 	memset(&device, 0, sizeof(device));
-	fms_device_note(&device, "RR", 4096, 1, NAN);
-	fms_device_note(&device, "RR", 4096, 1, -1);
-	fms_device_note(&device, "RR", 4096, 1, 0);
-	fms_device_note(&device, "RR", 4096, 1, INFINITY);
-	fms_device_note(&device, "RR", 4097, 1, 100);
-	fms_device_note(&device, "RR", -4096, 1, 100);
-	fms_device_note(&device, "RR", 4096, 3, 100);
-	fms_device_note(&device, "RR", 4096, PG_INT64_MAX, 100);
+	fms_device_note(&device, "random_read", 4096, 1, NAN);
+	fms_device_note(&device, "random_read", 4096, 1, -1);
+	fms_device_note(&device, "random_read", 4096, 1, 0);
+	fms_device_note(&device, "random_read", 4096, 1, INFINITY);
+	fms_device_note(&device, "random_read", 4097, 1, 100);
+	fms_device_note(&device, "random_read", -4096, 1, 100);
+	fms_device_note(&device, "random_read", 4096, 3, 100);
+	fms_device_note(&device, "random_read", 4096, PG_INT64_MAX, 100);
 	fms_device_note(&device, "append", 262144, 4, NAN);
 	fms_device_note(&device, "append", 262144, 4, 1e300);
-	fms_device_note(&device, "RR lasting", 4096, 8, 100);
+	fms_device_note(&device, "random_read lasting", 4096, 8, 100);
 	shim_ok(!device.known && device.write_mb == 0,
 			"nonsense is not known");
 	shim_ok(fms_device_read_mb(&device, 4096, 8) == 0 &&
@@ -103,8 +103,8 @@ check_round_trip(void)
 	fms_device_note(&device, "append", 262144, 4, 1000);
 	shim_ok(fabs(fms_device_round_trip_mb(&device, 4096) - 500) < 0.01,
 			"reads that are not known are as fast as writes");
-	fms_device_note(&device, "RR", 4096, 1, 250);
-	fms_device_note(&device, "RR", 4096, 8, 500);
+	fms_device_note(&device, "random_read", 4096, 1, 250);
+	fms_device_note(&device, "random_read", 4096, 8, 500);
 	shim_ok(fabs(fms_device_round_trip_mb(&device, 4096) -
 				 1000 / 3.0) < 0.01, "there and back takes both times");
 }
@@ -117,9 +117,9 @@ check_stripes(void)
 
 	memset(&device, 0, sizeof(device));
 	fms_device_note(&device, "append", 262144, 4, 100);
-	fms_device_note(&device, "RR", 4096, 8, 50);
+	fms_device_note(&device, "random_read", 4096, 8, 50);
 	fms_device_note(&other, "append", 262144, 4, 80);
-	fms_device_note(&other, "RR", 4096, 8, 90);
+	fms_device_note(&other, "random_read", 4096, 8, 90);
 	fms_device_add_stripe(&device, &other, 1);
 	shim_ok(device.write_mb == 160 &&
 			fms_device_read_mb(&device, 4096, 8) == 100,
@@ -148,7 +148,7 @@ set_rate(double mb)
 {
 	memset(&device, 0, sizeof(device));
 	fms_device_note(&device, "append", 262144, 4, mb);
-	fms_device_note(&device, "RR", 65536, 8, mb);
+	fms_device_note(&device, "random_read", 65536, 8, mb);
 }
 
 /* Rates outside of the bounds move to them, and reads along. */

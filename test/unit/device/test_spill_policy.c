@@ -46,7 +46,7 @@ set_device(FmsDevice *device, double mb)
 	if (mb > 0)
 	{
 		fms_device_note(device, "append", 262144, 4, mb);
-		fms_device_note(device, "RR", BLOCK, 8, mb);
+		fms_device_note(device, "random_read", BLOCK, 8, mb);
 	}
 }
 
@@ -302,8 +302,8 @@ check_observations(void)
 	shim_ok(!facts.device_seen && facts.device.write_mb == 1000,
 			"a device that was not waited for stays as known");
 	facts.async_reads = false;
-	fms_device_note(&facts.device, "RR", BLOCK, 8, 100);
-	fms_device_note(&facts.device, "RR", 4 * BLOCK, 1, 1000);
+	fms_device_note(&facts.device, "random_read", BLOCK, 8, 100);
+	fms_device_note(&facts.device, "random_read", 4 * BLOCK, 1, 1000);
 	shim_ok(goes(false, FMS_DIRECT_SYNC) && choice.device_mb == 500,
 			"blocks that the kernel reads ahead count as a large one");
 }

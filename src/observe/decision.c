@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
- * why.c
+ * decision.c
  *	  What a sort chose, and why, as far as no other field shows it.
  *
  * One clause for each setting that the sort could not follow, and for each
- * choice of the spill policy:
+ * choice of the spill policy: a keyword, and a sentence.
  *
- *	  the kernel refuses io_uring; page cache: memory had room for the spill
+ *	  io_uring: refused by the kernel; page cache: memory had room for it
  *
  *-------------------------------------------------------------------------
  */
@@ -26,9 +26,9 @@ static const char *const direct_reasons[] = {
 
 /* Of a sort that has compressed something. */
 static const char *const compress_reasons[] = {
-	[FMS_COMPRESS_NO_NEED] = "compressed, then no more: the device is not slow",
-	[FMS_COMPRESS_SLOW] = "compressed: the device is slow, and memory had not enough room",
-	[FMS_COMPRESS_GAINED_LITTLE] = "compressed, then no more: that gained little"
+	[FMS_COMPRESS_NO_NEED] = "compression ended: the device is not slow",
+	[FMS_COMPRESS_SLOW] = "compression: the device is slow, and memory had not enough room",
+	[FMS_COMPRESS_GAINED_LITTLE] = "compression ended: it gained little"
 };
 
 /* Begins a clause. */
@@ -49,18 +49,19 @@ append_refused(StringInfo text, const FmsCounters *counters)
 
 	if (fms_counter(counters, FMS_COUNT_BLOCK_LOWERED))
 		appendStringInfo(clause(text),
-						 "work_mem has no room for two runs' blocks of "
+						 "block size: work_mem has no room for two runs' blocks of "
 						 UINT64_FORMAT ", as set",
 						 fms_counter(counters, FMS_COUNT_SET_BLOCK_BYTES));
 	/* 0: a mode without assist blocks */
 	if (assist > 0 && assist < wanted)
-		appendStringInfo(clause(text), "work_mem has no room for "
-						 UINT64_FORMAT " assist blocks, as set", wanted);
+		appendStringInfo(clause(text),
+						 "assist blocks: work_mem has no room for "
+						 UINT64_FORMAT ", as set", wanted);
 	if (fms_counter(counters, FMS_COUNT_URING_REFUSED))
-		appendStringInfoString(clause(text), "the kernel refuses io_uring");
+		appendStringInfoString(clause(text), "io_uring: refused by the kernel");
 	if (fms_counter(counters, FMS_COUNT_DIRECT_REFUSED))
 		appendStringInfoString(clause(text),
-							   "the file system refuses direct I/O with such blocks");
+							   "page cache: the file system refuses direct I/O with such blocks");
 }
 
 /* Direct I/O or the page cache; the device's speed, and its evidence. */
@@ -89,25 +90,26 @@ append_direct(StringInfo text, const FmsCounters *counters)
 }
 
 char *
-fms_why(const FmsCounters *counters)
+fms_decision(const FmsCounters *counters)
 {
+	uint64		direct = fms_counter(counters, FMS_COUNT_DIRECT_REASON);
 	uint64		compress = fms_counter(counters, FMS_COUNT_COMPRESS_REASON);
 	StringInfoData text;
 
 	initStringInfo(&text);
 	if (fms_counter(counters, FMS_COUNT_METHOD) == FMS_METHOD_TOP_N)
 		appendStringInfo(&text,
-						 "only " UINT64_FORMAT " rows are wanted, the others were dropped",
+						 "top-N: only " UINT64_FORMAT " rows are wanted, the others were dropped",
 						 fms_counter(counters, FMS_COUNT_BOUND));
-	if (!fms_counters_external(counters))
-		return text.len > 0 ? text.data : NULL;
-
-	append_refused(&text, counters);
-	if (!fms_counter(counters, FMS_COUNT_DIRECT_REFUSED) &&
-		fms_counter(counters, FMS_COUNT_DIRECT_REASON) != FMS_DIRECT_AS_SET)
-		append_direct(&text, counters);
-	if (fms_counter(counters, FMS_COUNT_COMPRESSIBLE_BYTES) > 0 &&
-		compress != FMS_COMPRESS_AS_SET)
-		appendStringInfoString(clause(&text), compress_reasons[compress]);
+	else if (fms_counters_external(counters))
+	{
+		append_refused(&text, counters);
+		if (direct != FMS_DIRECT_AS_SET &&
+			!fms_counter(counters, FMS_COUNT_DIRECT_REFUSED))
+			append_direct(&text, counters);
+		if (fms_counter(counters, FMS_COUNT_COMPRESSIBLE_BYTES) > 0 &&
+			compress != FMS_COMPRESS_AS_SET)
+			appendStringInfoString(clause(&text), compress_reasons[compress]);
+	}
 	return text.len > 0 ? text.data : NULL;
 }

@@ -1,11 +1,29 @@
-/* fmsort--0.2.0.sql */
+/* fmsort--0.1.0--1.0.0.sql */
 
-\echo Use "CREATE EXTENSION fmsort" to load this file. \quit
+\echo Use "ALTER EXTENSION fmsort UPDATE" to load this file. \quit
+
+/*
+ * A profile of 0.1.0 does not say which device it is of, so it goes.  The
+ * extension forgets the tables first, or its list of tables to dump would keep
+ * them.
+ */
+ALTER EXTENSION fmsort DROP TABLE fmsort_device_rate;
+ALTER EXTENSION fmsort DROP TABLE fmsort_device_profile;
+DROP TABLE fmsort_device_rate, fmsort_device_profile;
+DROP VIEW fmsort_stat, fmsort_progress;
+DROP FUNCTION fmsort_stat();
+DROP FUNCTION fmsort_progress();
+DROP FUNCTION fmsort_last_sort();
+DROP FUNCTION fmsort_compare(text, text[], int);
+DROP FUNCTION fmsort_calibrate(name, double precision, int, boolean, boolean, text[], int[], int[]);
+DROP FUNCTION fmsort_recommend(text, bigint, int, name, int, int, bigint);
+
+/* ---- the last statement's sorts ---- */
 
 CREATE FUNCTION fmsort_last_sort(
-	OUT sort int,
+	OUT sort_number int,
 	OUT sort_method text,
-	OUT sort_space_used_kb bigint,
+	OUT sort_space_bytes bigint,
 	OUT sort_space_type text,
 	OUT merge_mode text,
 	OUT runs bigint,
@@ -15,11 +33,12 @@ CREATE FUNCTION fmsort_last_sort(
 	OUT assist_blocks int,
 	OUT io_method text,
 	OUT direct_io boolean,
-	OUT run_formation_ms double precision,
-	OUT input_ms double precision,
-	OUT block_order_ms double precision,
-	OUT merge_ms double precision,
-	OUT blocked_ms double precision,
+	OUT compression double precision,
+	OUT run_formation_time double precision,
+	OUT input_time double precision,
+	OUT block_order_time double precision,
+	OUT merge_time double precision,
+	OUT blocked_time double precision,
 	OUT tuples bigint,
 	OUT rows_refused bigint,
 	OUT rows_skipped bigint,
@@ -31,17 +50,16 @@ CREATE FUNCTION fmsort_last_sort(
 	OUT writes bigint,
 	OUT bytes_read bigint,
 	OUT bytes_written bigint,
-	OUT compression double precision,
-	OUT work_mem_kb bigint,
-	OUT one_pass_work_mem_kb bigint,
-	OUT in_memory_work_mem_kb bigint,
-	OUT why text)
+	OUT work_mem_bytes bigint,
+	OUT one_pass_work_mem_bytes bigint,
+	OUT in_memory_work_mem_bytes bigint,
+	OUT decision text)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'fmsort_last_sort'
-LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED ROWS 1;
 
 COMMENT ON FUNCTION fmsort_last_sort() IS
-'One row for each sort that fmsort ran in the last statement of this session that sorted (its last 64 sorts): method, space (kB), merge mode, runs formed, merge passes, blocks written by run formation and their size (bytes), assist blocks, I/O, times (milliseconds; input and merge times are estimated from samples), tuples, those refused because a LIMIT does not need them, tuples and blocks skipped because of an OFFSET or MOVE, those of a group that the parent did not want, bytes and I/O requests, how many times smaller compression made what was written (1: nothing was compressed); work_mem (kB), the least work_mem with which it would have taken one pass or stayed in memory, and why it did what it did. No row if nothing was sorted. Raises no errors.';
+'sorts of the last statement of this session that sorted';
 
 CREATE FUNCTION fmsort_last_sort_clear()
 RETURNS void
@@ -49,7 +67,9 @@ AS 'MODULE_PATHNAME', 'fmsort_last_sort_clear'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION fmsort_last_sort_clear() IS
-'Forgets the sorts that fmsort_last_sort() shows.';
+'forget the sorts that fmsort_last_sort() shows';
+
+/* ---- comparisons ---- */
 
 /*
  * Runs the query in each mode, "repeat" times, and returns a row for each run.
@@ -85,7 +105,7 @@ CREATE FUNCTION fmsort_measure(
 	OUT temp_bytes_read bigint,
 	OUT temp_bytes_written bigint)
 RETURNS SETOF record
-LANGUAGE plpgsql STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE plpgsql STRICT VOLATILE PARALLEL UNSAFE ROWS 10
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
@@ -169,8 +189,8 @@ BEGIN
 			temp_bytes_written :=
 				(plan #> '{0,Plan,Temp Written Blocks}')::bigint *
 				current_setting('block_size')::bigint;
-			SELECT sum(a.run_formation_ms - a.input_ms), sum(m.merge_ms),
-				sum(m.blocked_ms), sum(m.runs), max(m.merge_passes),
+			SELECT sum(a.run_formation_time - a.input_time), sum(m.merge_time),
+				sum(m.blocked_time), sum(m.runs), max(m.merge_passes),
 				sum(m.blocks), max(m.block_size), max(m.assist_blocks),
 				max(m.block_size * CASE mode
 					WHEN 'double_buffering' THEN 2 * m.runs
@@ -218,7 +238,7 @@ END
 $function$;
 
 COMMENT ON FUNCTION fmsort_measure(text, text, text[], int, boolean) IS
-'The function behind fmsort_compare() and fmsort_compare_merges().';
+'run a query repeatedly in several modes';
 
 CREATE FUNCTION fmsort_compare(
 	query text,
@@ -230,7 +250,7 @@ CREATE FUNCTION fmsort_compare(
 	OUT temp_bytes_written bigint,
 	OUT speedup double precision)
 RETURNS SETOF record
-LANGUAGE sql STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE sql STRICT VOLATILE PARALLEL UNSAFE ROWS 2
 BEGIN ATOMIC
 	SELECT m.mode,
 		pg_catalog.round(m.total_time::numeric, 1),
@@ -248,7 +268,7 @@ BEGIN ATOMIC
 END;
 
 COMMENT ON FUNCTION fmsort_compare(text, int) IS
-'Runs a SELECT "repeat" times with PostgreSQL''s sort and with fmsort, each time rolled back, and shows the run with the median time (milliseconds). Sequences, setseed() and session-level advisory locks are not rolled back.';
+'run a SELECT with PostgreSQL''s sort and with fmsort, and show the medians';
 
 CREATE FUNCTION fmsort_compare_merges(
 	query text,
@@ -267,7 +287,7 @@ CREATE FUNCTION fmsort_compare_merges(
 	OUT input_buffer_bytes bigint,
 	OUT speedup double precision)
 RETURNS SETOF record
-LANGUAGE sql STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE sql STRICT VOLATILE PARALLEL UNSAFE ROWS 3
 BEGIN ATOMIC
 	SELECT m.mode,
 		pg_catalog.round(m.total_time::numeric, 1),
@@ -288,7 +308,9 @@ BEGIN ATOMIC
 END;
 
 COMMENT ON FUNCTION fmsort_compare_merges(text, text[], int) IS
-'Runs a SELECT with several merge modes that have the same input buffer, each time rolled back, and shows the run with the median time (milliseconds). Sequences, setseed() and session-level advisory locks are not rolled back.';
+'run a SELECT in merge modes with the same input buffer, and show the medians';
+
+/* ---- statistics and progress ---- */
 
 CREATE FUNCTION fmsort_stat(
 	OUT datid oid,
@@ -307,11 +329,11 @@ CREATE FUNCTION fmsort_stat(
 	OUT reads bigint,
 	OUT read_batches bigint,
 	OUT writes bigint,
-	OUT run_formation_ms double precision,
-	OUT input_ms double precision,
-	OUT block_order_ms double precision,
-	OUT merge_ms double precision,
-	OUT blocked_ms double precision,
+	OUT run_formation_time double precision,
+	OUT input_time double precision,
+	OUT block_order_time double precision,
+	OUT merge_time double precision,
+	OUT blocked_time double precision,
 	OUT spills_avoided bigint,
 	OUT bytes_kept bigint,
 	OUT rows_refused bigint,
@@ -327,17 +349,17 @@ CREATE FUNCTION fmsort_stat(
 	OUT stats_since timestamptz)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'fmsort_stat'
-LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED ROWS 10;
 
 COMMENT ON FUNCTION fmsort_stat() IS
-'The function behind the view fmsort_stat.';
+'the function behind the view fmsort_stat';
 
 CREATE VIEW fmsort_stat AS
 SELECT s.datid, d.datname, s.sorts, s.sorts_in_memory, s.sorts_top_n,
 	s.sorts_external, s.tuples, s.bytes_spilled, s.bytes_read,
 	s.bytes_written, s.runs, s.merge_passes, s.sorts_multi_pass, s.blocks,
-	s.reads, s.read_batches, s.writes, s.run_formation_ms, s.input_ms,
-	s.block_order_ms, s.merge_ms, s.blocked_ms, s.spills_avoided,
+	s.reads, s.read_batches, s.writes, s.run_formation_time, s.input_time,
+	s.block_order_time, s.merge_time, s.blocked_time, s.spills_avoided,
 	s.bytes_kept, s.rows_refused, s.rows_skipped, s.blocks_skipped,
 	s.duplicates_dropped, s.io_uring_refused, s.direct_io_refused,
 	s.block_size_lowered, s.left_to_server, s.left_to_extensions,
@@ -347,19 +369,12 @@ FROM @extschema@.fmsort_stat() s
 		ON d.oid OPERATOR(pg_catalog.=) s.datid;
 
 COMMENT ON VIEW fmsort_stat IS
-'What fmsort has done since the server started or fmsort_stat_reset(): one row a database. Needs fmsort in shared_preload_libraries; an error says so otherwise.';
+'counters of the sorts in each database';
 
 GRANT SELECT ON fmsort_stat TO PUBLIC;
 
-CREATE FUNCTION fmsort_stat_reset()
-RETURNS void
-AS 'MODULE_PATHNAME', 'fmsort_stat_reset'
-LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
-
 COMMENT ON FUNCTION fmsort_stat_reset() IS
-'Sets the counters of fmsort_stat to zero, in all databases. Needs fmsort in shared_preload_libraries; an error says so otherwise.';
-
-REVOKE ALL ON FUNCTION fmsort_stat_reset() FROM PUBLIC;
+'set the counters of fmsort_stat to zero in all databases';
 
 CREATE FUNCTION fmsort_progress(
 	OUT pid int,
@@ -368,18 +383,18 @@ CREATE FUNCTION fmsort_progress(
 	OUT usesysid oid,
 	OUT phase text,
 	OUT percent double precision,
-	OUT started timestamptz,
-	OUT estimated_end timestamptz,
-	OUT tuples bigint,
-	OUT tuples_expected bigint,
+	OUT start_time timestamptz,
+	OUT estimated_end_time timestamptz,
+	OUT tuples_done bigint,
+	OUT tuples_total bigint,
 	OUT runs bigint,
 	OUT runs_left int,
 	OUT blocks_done bigint,
 	OUT blocks_total bigint,
 	OUT bytes_read bigint,
 	OUT bytes_written bigint,
-	OUT blocked_ms double precision,
-	OUT work_mem_kb bigint,
+	OUT blocked_time double precision,
+	OUT work_mem_bytes bigint,
 	OUT merge_mode text,
 	OUT block_size int,
 	OUT assist_blocks int,
@@ -389,17 +404,17 @@ CREATE FUNCTION fmsort_progress(
 	OUT presorted boolean)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'fmsort_progress'
-LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED ROWS 10;
 
 COMMENT ON FUNCTION fmsort_progress() IS
-'The function behind the view fmsort_progress.';
+'the function behind the view fmsort_progress';
 
 CREATE VIEW fmsort_progress AS
 SELECT p.pid, p.leader_pid, p.datid, d.datname,
 	pg_catalog.pg_get_userbyid(p.usesysid) AS usename, p.phase, p.percent,
-	p.started, p.estimated_end, p.tuples, p.tuples_expected, p.runs,
+	p.start_time, p.estimated_end_time, p.tuples_done, p.tuples_total, p.runs,
 	p.runs_left, p.blocks_done, p.blocks_total, p.bytes_read,
-	p.bytes_written, p.blocked_ms, p.work_mem_kb, p.merge_mode,
+	p.bytes_written, p.blocked_time, p.work_mem_bytes, p.merge_mode,
 	p.block_size, p.assist_blocks, p.io_method, p.direct_io, p.bound,
 	p.presorted
 FROM @extschema@.fmsort_progress() p
@@ -407,15 +422,14 @@ FROM @extschema@.fmsort_progress() p
 		ON d.oid OPERATOR(pg_catalog.=) p.datid;
 
 COMMENT ON VIEW fmsort_progress IS
-'One row for each sort that fmsort is running: phase, percentage and estimated end, tuples, runs, blocks, bytes, time blocked (milliseconds) and the settings in force. Rows of other users need pg_read_all_stats. Needs fmsort in shared_preload_libraries; an error says so otherwise.';
+'sorts that are running, with their progress';
 
 GRANT SELECT ON fmsort_progress TO PUBLIC;
 
-/* What is measured of the devices; dumped with the database. */
+/* ---- devices; what is measured is dumped with the database ---- */
 
 CREATE TABLE fmsort_device_profile (
 	tablespace oid PRIMARY KEY,
-	location text,
 	device text,
 	host text,
 	measured_at timestamptz NOT NULL,
@@ -426,32 +440,27 @@ CREATE TABLE fmsort_device_profile (
 	file_bytes bigint NOT NULL);
 
 COMMENT ON TABLE fmsort_device_profile IS
-'One row for each tablespace that fmsort_calibrate() measured: its location, the file system (device) and the host, without which the profile is ignored (null: any); when it was measured, on which kernel and server, with which I/O, for how many seconds, with how large a file.';
+'tablespaces that fmsort_calibrate() measured';
 
 CREATE TABLE fmsort_device_rate (
 	tablespace oid NOT NULL REFERENCES fmsort_device_profile
 		ON DELETE CASCADE ON UPDATE CASCADE,
-	pattern text NOT NULL,
-	block_bytes int NOT NULL,
+	measurement text NOT NULL,
+	block_size int NOT NULL,
 	queue_depth int NOT NULL,
-	mb_per_s double precision NOT NULL,
-	PRIMARY KEY (tablespace, pattern, block_bytes, queue_depth));
+	bytes_per_second bigint NOT NULL,
+	PRIMARY KEY (tablespace, measurement, block_size, queue_depth));
 
 COMMENT ON TABLE fmsort_device_rate IS
-'What fmsort_calibrate() measured of a tablespace: MB (10^6 bytes) a second.';
+'rates that fmsort_calibrate() measured';
 
 SELECT pg_catalog.pg_extension_config_dump('fmsort_device_profile', '');
 SELECT pg_catalog.pg_extension_config_dump('fmsort_device_rate', '');
 
 GRANT SELECT ON fmsort_device_profile, fmsort_device_rate TO PUBLIC;
 
-CREATE FUNCTION fmsort_profile_changed()
-RETURNS trigger
-AS 'MODULE_PATHNAME', 'fmsort_profile_changed'
-LANGUAGE C;
-
 COMMENT ON FUNCTION fmsort_profile_changed() IS
-'Trigger of fmsort''s own tables: tells all sessions to read the profile again.';
+'trigger function that tells sessions to read profiles again';
 
 CREATE TRIGGER fmsort_profile_changed
 AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON fmsort_device_profile
@@ -463,28 +472,38 @@ FOR EACH STATEMENT EXECUTE FUNCTION fmsort_profile_changed();
 
 CREATE FUNCTION fmsort_calibrate(
 	tablespace name DEFAULT NULL,
-	seconds double precision DEFAULT 30,
-	size_mb int DEFAULT 512,
+	seconds double precision DEFAULT NULL,
+	file_bytes bigint DEFAULT NULL,
 	keep boolean DEFAULT true,
 	direct_io boolean DEFAULT true,
-	OUT pattern text,
-	OUT block_bytes int,
+	OUT measurement text,
+	OUT block_size int,
 	OUT queue_depth int,
-	OUT mb_per_s double precision,
-	OUT iops double precision)
+	OUT bytes_per_second bigint,
+	OUT verdict text)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'fmsort_calibrate'
+LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 10;
+
+COMMENT ON FUNCTION fmsort_calibrate(name, double precision, bigint, boolean, boolean) IS
+'measure the device under a tablespace and keep its profile';
+
+CREATE FUNCTION fmsort_calibrate_reset(tablespace name DEFAULT NULL)
+RETURNS void
+AS 'MODULE_PATHNAME', 'fmsort_calibrate_reset'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 
-COMMENT ON FUNCTION fmsort_calibrate(name, double precision, int, boolean, boolean) IS
-'Measures the device under a tablespace (null: the one that temporary files go to) with a temporary file of size_mb MB (2^20 bytes) in that many seconds, and keeps a measurement with direct I/O as its profile, unless keep is false. One row for each pattern, block size (bytes) and queue depth: MB (10^6 bytes) and requests a second. Loads the device. Errors: no such tablespace, no right to create files in it, no direct I/O there, too few seconds, disk full, temp_file_limit exceeded.';
+COMMENT ON FUNCTION fmsort_calibrate_reset(name) IS
+'forget the profile of a tablespace, or all profiles';
 
 /*
- * It writes to a device as fast as it can.  Who may write the server's files
- * anyhow can do worse.
+ * Measuring writes to a device as fast as it can.  Who may write the server's
+ * files anyhow can do worse.
  */
-REVOKE ALL ON FUNCTION fmsort_calibrate(name, double precision, int, boolean, boolean) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION fmsort_calibrate(name, double precision, int, boolean, boolean) TO pg_write_server_files;
+REVOKE ALL ON FUNCTION fmsort_calibrate(name, double precision, bigint, boolean, boolean),
+	fmsort_calibrate_reset(name) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION fmsort_calibrate(name, double precision, bigint, boolean, boolean),
+	fmsort_calibrate_reset(name) TO pg_write_server_files;
 
 CREATE FUNCTION fmsort_recommend(
 	work_mem text,
@@ -492,56 +511,12 @@ CREATE FUNCTION fmsort_recommend(
 	tuple_bytes int DEFAULT 100,
 	OUT runs bigint,
 	OUT merge_passes int,
-	OUT chosen_block_size int,
-	OUT chosen_assist_blocks int,
-	OUT one_pass_work_mem_kb bigint,
-	OUT in_memory_work_mem_kb bigint)
+	OUT block_size int,
+	OUT assist_blocks int,
+	OUT one_pass_work_mem_bytes bigint,
+	OUT in_memory_work_mem_bytes bigint)
 AS 'MODULE_PATHNAME', 'fmsort_recommend'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION fmsort_recommend(text, bigint, int) IS
-'What the automatic settings do under that work_mem with an input of that many bytes in rows of that size: runs and merge passes (0: it is sorted in memory), block size (bytes), assist blocks (null: none are needed), and the least work_mem (kB) for one pass and for a sort in memory (null: no work_mem is as large). Errors: an argument that is out of range.';
-
-/*
- * The library is loaded in this session now, and in no other one unless a
- * preload setting says so.
- *
- * Every name is qualified: this runs as a superuser, in a schema in which
- * others may have made functions and operators that fit better.
- */
-DO $do$
-DECLARE
-	everywhere pg_catalog.text := pg_catalog.concat_ws(',',
-		pg_catalog.current_setting('shared_preload_libraries'),
-		pg_catalog.current_setting('session_preload_libraries'),
-		pg_catalog.current_setting('local_preload_libraries'));
-	before pg_catalog.text :=
-		pg_catalog.current_setting('session_preload_libraries');
-	messages pg_catalog.text :=
-		pg_catalog.current_setting('client_min_messages');
-	name pg_catalog.text;
-	list pg_catalog.text;
-BEGIN
-	IF NOT everywhere OPERATOR(pg_catalog.~)
-		'(^|[,"/[:space:]])fmsort([",.[:space:]]|$)' THEN
-		-- CREATE EXTENSION silences the notices of its scripts
-		IF messages OPERATOR(pg_catalog.=) 'warning' THEN
-			PERFORM pg_catalog.set_config('client_min_messages', 'notice',
-				true);
-		END IF;
-		FOREACH name IN ARRAY pg_catalog.string_to_array(
-			before OPERATOR(pg_catalog.||) ',fmsort', ',') LOOP
-			name := pg_catalog.btrim(name, ' "');
-			IF name OPERATOR(pg_catalog.<>) '' THEN
-				list := pg_catalog.concat_ws(', ', list,
-					pg_catalog.quote_literal(name));
-			END IF;
-		END LOOP;
-		RAISE NOTICE 'fmsort runs the sorts of this session only'
-			USING HINT = pg_catalog.format(
-				'To have it in every session of this database: ALTER DATABASE %I SET session_preload_libraries = %s;',
-				pg_catalog.current_database(), list);
-		PERFORM pg_catalog.set_config('client_min_messages', messages, true);
-	END IF;
-END
-$do$;
+'what the automatic settings choose for an input of that size';
