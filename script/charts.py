@@ -6,8 +6,9 @@ A bar is a speed-up over PostgreSQL's sort, PostgreSQL's time divided by fmsort'
 higher is better.  A whisker spans the least and the most that the rounds make
 possible.  Axes begin at 0, no bar is cut.  A missing CSV file has no chart.
 
-A bar is a tuple (median, low, high), or None where nothing was measured.  A panel
-is (title, names of series, {label: bars}), with a bar for each of the series.
+A bar is a tuple (median, low, high), or None where nothing was measured; low and
+high are the median where a CSV file has no spread.  A panel is (title, names of
+series, {label: bars}), with a bar for each of the series.
 """
 
 import csv
@@ -37,7 +38,6 @@ matplotlib.rcParams.update({
 KEYS = {"o_orderdate": "date", "o_custkey": "integer", "o_totalprice": "numeric",
         "o_comment": "text", "o_clerk, o_orderdate DESC": "text, then date",
         "o_orderkey": "bigint, in order"}
-WHISKERS = "Bars are medians, whiskers the range over all rounds."
 
 
 def number(x):
@@ -51,18 +51,19 @@ def draw_panel(axes, title, series, rows, top):
                  for row, bars in enumerate(rows.values()) if bars[i]]
         if not found:
             continue
-        y, value, low, high = zip(*found)
-        axes.barh(y, value, 0.85 * BAR, color=colour, label=name)
-        axes.errorbar(value, y, fmt="none", ecolor=TEXT, elinewidth=1, capsize=2,
-                      xerr=[[v - x for v, x in zip(value, low)],
-                            [x - v for v, x in zip(value, high)]])
+        axes.barh([at[0] for at in found], [at[1] for at in found], 0.85 * BAR,
+                  color=colour, label=name)
         for y, value, low, high in found:
+            if low < high:
+                axes.errorbar(value, y, xerr=[[value - low], [high - value]],
+                              fmt="none", ecolor=TEXT, elinewidth=1, capsize=2)
             axes.annotate(number(value), (max(high, 1), y), (5, 0), size=8,
                           textcoords="offset points", va="center")
     axes.set_yticks([row * pitch + (len(series) - 1) * BAR / 2
                      for row in range(len(rows))], list(rows))
     axes.set_ylim(len(rows) * pitch - BAR / 2, -BAR / 2 - GAP)
     axes.set_xlim(0, top * 1.15)
+    axes.locator_params(axis="x", nbins=7, steps=[1, 2, 5, 10])
     axes.xaxis.set_major_formatter("{x:g}×")
     axes.axvline(1, color=TEXT, linewidth=1, linestyle="--")
     axes.set_title(title, pad=22 if len(series) > 1 else 6)
@@ -79,20 +80,24 @@ def describe(title, series, rows):
         for label, bars in rows.items()) + "."
 
 
-def draw(path, title, panels, *caption):
+def draw(path, title, panels, caption, whiskers="the range over all rounds"):
     """A chart: up to two panels side by side, all with the same axis."""
     panels = [(name, series, {label: bars for label, bars in rows.items() if any(bars)})
               for name, series, rows in panels]
     panels = [panel for panel in panels if panel[2]]
     if not panels:
         return
-    top = max(max(1.1, *bar) for _, _, rows in panels
-              for bars in rows.values() for bar in bars if bar)
+    known = [bar for _, _, rows in panels for bars in rows.values()
+             for bar in bars if bar]
+    top = max(max(1.1, *bar) for bar in known)
+    if any(low < high for _, low, high in known):
+        caption = "Whiskers are %s. " % whiskers + caption
+    caption = textwrap.wrap("Bars are medians, the dashed line is PostgreSQL's sort. "
+                            + caption, 125)
     columns = min(2, len(panels))
     heights = [max(len(rows) * (len(series) * BAR + GAP) + 0.9
                    for _, series, rows in panels[i:i + columns])
                for i in range(0, len(panels), columns)]
-    caption = [line for part in caption for line in textwrap.wrap(part, 125)]
     # A light card, which is readable on light and on dark pages.
     figure = Figure((9, sum(heights) + 0.5 + 0.15 * len(caption)),
                     layout="constrained", edgecolor=LINE, linewidth=2)
@@ -131,16 +136,19 @@ def conditions(facts):
     """What was measured on."""
     known = (("fmsort", "fmsort %s", "[^ ,]+"),
              ("PostgreSQL", "PostgreSQL %s", "[^ ,]+"),
-             ("orders", "TPC-H orders of %s", ".+"), ("processor", "%s", ".+"),
+             ("orders", "TPC-H orders of %s", ".+"),
+             ("scale", "TPC-H orders at scale factor %s", "[0-9]+"),
+             ("processor", "%s", ".+"),
              ("cores", "%s cores", ".+"), ("memory", "%s of memory", "[0-9]+ MB"),
              ("disk", "disk %s", ".+"), ("kernel", "Linux %s", "[^-]+"))
-    return "The dashed line is PostgreSQL's sort. Measured with %s." % ", ".join(
+    return "Measured with %s." % ", ".join(
         form % re.match(pattern, facts[name])[0]
         for name, form, pattern in known if name in facts)
 
 
-def fields(row, *names):
-    return tuple(float(row[name]) for name in names)
+def fields(row, median, low, high):
+    """A bar, or a time with its range, from these columns of a row."""
+    return tuple(float(row.get(name) or row[median]) for name in (median, low, high))
 
 
 def speedup(stock, ours):
@@ -176,12 +184,12 @@ def chart_tuplesort(facts, rows, path):
         for title, part, mems in (
             ("In memory", "memory", sizes("memory")), ("Spilled", "free", middle),
             ("Spilled, two workers", "parallel", sizes("parallel")),
-            (held, "held", middle))], WHISKERS, conditions(facts))
+            (held, "held", middle))], conditions(facts))
     series = [mem + " MB" for mem in spilled]
     draw(path.with_name(path.stem + "-work-mem.svg"),
          "Spilled sorts, by type of key and work_mem", [
              panel("Memory free", "free", spilled, series),
-             panel(held, "held", spilled, series)], WHISKERS, conditions(facts))
+             panel(held, "held", spilled, series)], conditions(facts))
 
 
 CELLS = {"unlimited": "this machine's disk", "sata": "500 MB/s", "cloud": "125 MB/s",
@@ -192,23 +200,21 @@ CELLS = {"unlimited": "this machine's disk", "sata": "500 MB/s", "cloud": "125 M
 
 def chart_devices(facts, rows, path):
     """Automatic settings and the best of a grid, by device and memory."""
-    panels = {}
-    for cell, mem in dict.fromkeys((row["cell"], row["work_mem_mb"]) for row in rows):
-        found = {}
-        for row in rows:
-            if (row["stage"], row["cell"], row["work_mem_mb"]) == ("final", cell, mem):
-                time = fields(row, "median_ms", "min_ms", "max_ms")
-                found[row["contender"]] = time
-                if row["it_by_best"] == "1.000":
-                    found["best"] = time
+    panels, found = {}, {}
+    for row in rows:
+        if row["stage"] == "final":
+            times = found.setdefault((row["cell"], row["work_mem_mb"]), {})
+            times[row["contender"]] = fields(row, "median_ms", "min_ms", "max_ms")
+            if row["it_by_best"] == "1.000":
+                times["best"] = times[row["contender"]]
+    for (cell, mem), times in found.items():
         device, _, memory = cell.partition(", ")
         label = CELLS.get(device, device) + ("" if memory else ", %s MB" % mem)
         panels.setdefault(memory, {})[label] = [
-            speedup(found.get("stock"), found.get("unknown")),
-            speedup(found.get("stock"), found.get("best"))]
+            speedup(times.get("stock"), times.get(it)) for it in ("unknown", "best")]
     draw(path, "Automatic settings beside the best of a grid", [
         (CELLS.get(memory, memory), ["as installed", "best of a grid"], panel)
-        for memory, panel in panels.items()], WHISKERS, conditions(facts))
+        for memory, panel in panels.items()], conditions(facts))
 
 
 KINDS = {"One column": {"int": "integer", "date": "date", "numeric": "numeric",
@@ -228,12 +234,50 @@ def chart_small(facts, rows, path):
             for count in dict.fromkeys(row["rows"] for row in rows)})
         for mem in dict.fromkeys(row["work_mem"] for row in rows)
         for title, kinds in KINDS.items()],
-        "Bars are medians, whiskers 95 % confidence intervals.", conditions(facts))
+        conditions(facts), "95 % confidence intervals")
+
+
+LESS = {"bound: random": "LIMIT 500,000",
+        "bound: each row better": "LIMIT, worst order",
+        "offset: random": "OFFSET 3,000,000",
+        "offset: all rows but a few": "OFFSET 100,000"}
+
+
+def chart_less(facts, rows, path):
+    """Queries that need less than all rows in order."""
+    found, mems = {}, list(dict.fromkeys(row["work_mem"] for row in rows))
+    for row in rows:
+        bars = found.setdefault(row["part"] + ": " + row["cell"], dict.fromkeys(mems))
+        bars[row["work_mem"]] = fields(row, "stock_by_on", "stock_by_on_low",
+                                       "stock_by_on_high")
+    draw(path, "Queries that need only a part of the sorted rows", [
+        ("By query and work_mem", mems, {
+            LESS.get(query, query): list(bars.values())
+            for query, bars in found.items()})],
+        conditions(facts), "95 % confidence intervals")
+
+
+def chart_parallel(facts, rows, path):
+    """fmsort in one process and in two beside PostgreSQL's best."""
+    found = {(row["work_mem"], row["key"], row["contender"]):
+             fields(row, "ms", "min", "max") for row in rows}
+
+    def bars(mem, key):
+        stock = [found.get((mem, key, name)) for name in ("stock-1", "stock-2")]
+        return [speedup(min(filter(None, stock), default=None),
+                        found.get((mem, key, name)))
+                for name in ("fmsort-1", "fmsort-2")]
+
+    draw(path, "Parallel sorts, beside PostgreSQL's best of one and two workers", [
+        ("work_mem " + mem, ["one process", "two processes"],
+         {name: bars(mem, key) for key, name in KEYS.items()})
+        for mem in dict.fromkeys(row["work_mem"] for row in rows)], conditions(facts))
 
 
 CHARTS = {"tuplesort.csv": chart_tuplesort, "tuplesort-refused.csv": chart_tuplesort,
           "tuplesort-unlocked.csv": chart_tuplesort, "zoo.csv": chart_devices,
-          "auto.csv": chart_devices, "small/postgresql-*.csv": chart_small}
+          "auto.csv": chart_devices, "small/postgresql-*.csv": chart_small,
+          "less.csv": chart_less, "parallel.csv": chart_parallel}
 
 
 def main(directory, out=None):
