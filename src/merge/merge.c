@@ -35,8 +35,7 @@
 
 /*
  * Wins in a row after which the merge looks for the runner-up.  While the
- * winner's records go before it, each costs one comparison: with many ties, or
- * with runs that hardly overlap.
+ * winner's records go before it, each costs one comparison.
  */
 #define WINS_IN_A_ROW		3
 
