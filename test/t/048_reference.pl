@@ -157,5 +157,19 @@ foreach my $where (sort keys %names_of)
 	is("@missing", '', "$where: every name");
 }
 
+# ---- comments, and the planner's estimates -------------------------------------------
+
+is(join("\n", ask(qq{
+	SELECT pg_describe_object(classid, objid, 0) FROM $members
+	WHERE classid IN ('pg_proc'::regclass, 'pg_class'::regclass) AND
+	  coalesce(obj_description(objid, (SELECT relname FROM pg_class
+	    WHERE oid = classid)), '') !~ '^[^\n]{1,79}\$'})),
+	'', 'every function, view and table has a comment of one line');
+is(join("\n", ask(qq{
+	SELECT p.oid::regprocedure FROM pg_proc p JOIN $members
+	  ON d.objid = p.oid AND d.classid = 'pg_proc'::regclass
+	WHERE proretset AND prorows = 1000})),
+	'', 'functions that return sets have an estimate of their rows');
+
 $node->stop;
 done_testing();
