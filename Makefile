@@ -85,10 +85,10 @@ build/flags: FORCE | build
 
 -include $(OBJS:.o=.d)
 
-# Does FILE compile by itself?  For make lint.
+# Does FILE compile by itself, after postgres.h?  For make lint.
 syntax:
 	$(CC) $(CFLAGS) $(filter-out -MMD -MP,$(CPPFLAGS)) -Werror \
-		-fsyntax-only -x c $(FILE)
+		-include postgres.h -fsyntax-only -x c $(FILE)
 
 .PHONY: syntax
 

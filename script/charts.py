@@ -232,6 +232,11 @@ def orders(facts):
         r"^[0-9]+", lambda count: "{:,}".format(int(count[0])), facts["orders"])
 
 
+def optional(row, column):
+    """The number in a column that older files lack, or None."""
+    return float(row[column]) if row.get(column) else None
+
+
 def speedup(stock, ours):
     """(median, least, most) of two (median, min, max) of times"""
     if not stock or not ours:
@@ -374,7 +379,8 @@ def chart_less(source, out, name):
     """Queries that need less than all rows in order."""
     facts, rows = read(source)
     cells = {(row["part"], row["cell"], row["work_mem"]):
-             (float(row["stock_by_on"]), None, None) for row in rows}
+             (float(row["stock_by_on"]), optional(row, "stock_by_on_low"),
+              optional(row, "stock_by_on_high")) for row in rows}
     mems = list(dict.fromkeys(mem for _, _, mem in cells))
     draw(os.path.join(out, name + ".svg"),
          "Queries that need only a part of the sorted rows",
@@ -384,7 +390,9 @@ def chart_less(source, out, name):
                  for cell in dict.fromkeys(c[:2] for c in cells)],
                 ["work_mem " + mem for mem in mems])],
          conditions(facts, orders(facts) + ".",
-                    "Bars are medians of the rounds' ratios."))
+                    "Bars are medians of the rounds' ratios%s."
+                    % (", whiskers their 95 % confidence interval"
+                       if any(low for _, low, _ in cells.values()) else "")))
 
 
 def chart_parallel(source, out, name):
@@ -394,8 +402,8 @@ def chart_parallel(source, out, name):
     for row in rows:
         median = float(row["ms"])
         times[row["key"], row["work_mem"], row["contender"]] = (
-            median, float(row.get("min") or median),
-            float(row.get("max") or median))
+            median, optional(row, "min") or median,
+            optional(row, "max") or median)
     series = ["fmsort, one process", "fmsort, two"]
 
     def bars(key, mem):

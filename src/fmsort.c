@@ -70,7 +70,7 @@ start_query(QueryDesc *query, int eflags)
 	bool		is_leaders = is_leaders_plan(query);
 	MemoryContext plan = NULL;
 
-	if (fms_settings_mode() != FMS_MODE_OFF && !is_leaders)
+	if (fms_settings.mode != FMS_MODE_OFF && !is_leaders)
 		plan = fms_replace_sorts(query, eflags);
 	if (previous_start)
 		previous_start(query, eflags);
@@ -103,7 +103,7 @@ explain_plan_node(PlanState *planstate, List *ancestors,
 {
 	const char *reason = NULL;
 
-	if (es->verbose && fms_settings_mode() != FMS_MODE_OFF)
+	if (es->verbose && fms_settings.mode != FMS_MODE_OFF)
 		reason = fms_replace_why_not(planstate, ancestors);
 	if (reason)
 		ExplainPropertyText("Sort Left to PostgreSQL", reason, es);

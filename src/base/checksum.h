@@ -15,8 +15,6 @@
 #ifndef FMS_CHECKSUM_H
 #define FMS_CHECKSUM_H
 
-#include "postgres.h"
-
 #include "common/pg_prng.h"
 #include "port/pg_crc32c.h"
 
@@ -46,10 +44,7 @@ fms_checksum_crc(const FmsChecksum *checksum, Size bytes)
 	return crc;
 }
 
-/*
- * Fills in the checksum of a complete unit of `bytes` bytes that begins with
- * it.  with_crc: fmsort.checksums is on.
- */
+/* Completes a unit of `bytes` bytes.  with_crc: fmsort.checksums is on. */
 static inline void
 fms_checksum_set(FmsChecksum *checksum, Size bytes, uint32 salt, bool with_crc)
 {

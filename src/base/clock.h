@@ -19,8 +19,6 @@
 #ifndef FMS_CLOCK_H
 #define FMS_CLOCK_H
 
-#include "postgres.h"
-
 #include "port/atomics.h"
 #include "portability/instr_time.h"
 
@@ -41,8 +39,7 @@ typedef struct FmsSampler
 	uint32		samples;
 	uint32		seed;			/* of the distances; any value is valid */
 	double		typical_us;		/* of a call, without known parts */
-	double		own_us;			/* the owner's, without calls that wait and
-								 * what has become known since */
+	double		own_us;			/* the owner's, without waiting calls */
 	instr_time	begun;			/* the whole */
 	instr_time	start;			/* the present sample */
 	double		clock_us;		/* of reading the clock once */

@@ -11,8 +11,6 @@
 #ifndef FMS_COMPAT_H
 #define FMS_COMPAT_H
 
-#include "postgres.h"
-
 #ifdef __GLIBC__
 #include <gnu/libc-version.h>
 #endif
@@ -63,10 +61,7 @@
 #define fms_explain_relations(es)	list_length((es)->rtable)
 #endif
 
-/*
- * Sets explain_per_node_hook, which servers before 18 do not have.  Returns
- * the previous hook.
- */
+/* Sets explain_per_node_hook (since 18), and returns the previous one. */
 #if PG_VERSION_NUM < 180000
 typedef void (*explain_per_node_hook_type) (PlanState *planstate,
 											List *ancestors,
@@ -191,19 +186,15 @@ static inline bool
 fms_collation_is_c(Oid collation)
 {
 #if PG_VERSION_NUM >= 180000
-	if (pg_newlocale_from_collation(collation)->collate_is_c)
-		return true;
+	bool		is_c = pg_newlocale_from_collation(collation)->collate_is_c;
 #else
-	if (lc_collate_is_c(collation))
-		return true;
+	bool		is_c = lc_collate_is_c(collation);
 #endif
-	return fms_collation_is_c_utf8(collation);
+
+	return is_c || fms_collation_is_c_utf8(collation);
 }
 
-/*
- * The server's ICU collator, or NULL if the collation is not ICU's.  Since 19
- * pg_locale_t does not have the provider.
- */
+/* The server's ICU collator, or NULL.  Since 19, a locale has no provider. */
 #ifdef USE_ICU
 static inline struct UCollator *
 fms_collation_icu(Oid collation)
@@ -272,21 +263,15 @@ fms_collation_icu(Oid collation)
 #endif
 
 /* May the user create files in that tablespace? */
-static inline AclResult
-fms_tablespace_aclcheck(Oid tablespace)
-{
 #if PG_VERSION_NUM >= 160000
-	return object_aclcheck(TableSpaceRelationId, tablespace, GetUserId(),
-						   ACL_CREATE);
+#define fms_tablespace_aclcheck(tablespace) \
+	object_aclcheck(TableSpaceRelationId, tablespace, GetUserId(), ACL_CREATE)
 #else
-	return pg_tablespace_aclcheck(tablespace, GetUserId(), ACL_CREATE);
+#define fms_tablespace_aclcheck(tablespace) \
+	pg_tablespace_aclcheck(tablespace, GetUserId(), ACL_CREATE)
 #endif
-}
 
-/*
- * Microseconds that the executor has measured in the node, in all its loops;
- * -1 if it does not measure, or the node is running.
- */
+/* What the executor has measured in the node; -1: nothing yet. */
 static inline double
 fms_node_elapsed_us(const PlanState *planstate)
 {

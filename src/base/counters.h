@@ -21,8 +21,6 @@
 #ifndef FMS_COUNTERS_H
 #define FMS_COUNTERS_H
 
-#include "c.h"
-
 #include "port/atomics.h"
 
 #include "base/options.h"
@@ -47,12 +45,10 @@ typedef enum FmsPhase
 typedef enum FmsDirectReason
 {
 	FMS_DIRECT_AS_SET,			/* the setting says so */
-	FMS_DIRECT_SYNC,			/* cached: the kernel can read ahead only
-								 * there */
+	FMS_DIRECT_SYNC,			/* cached: there, the kernel reads ahead */
 	FMS_DIRECT_ROOM,			/* cached: memory has room for the spill */
 	FMS_DIRECT_NO_ROOM,			/* direct: it has not */
-	FMS_DIRECT_HALF,			/* direct: half of a spill that memory does
-								 * not hold beside its input */
+	FMS_DIRECT_HALF,			/* direct: half, since memory is short */
 	FMS_DIRECT_FAST				/* direct: the device is as fast */
 } FmsDirectReason;
 
@@ -64,8 +60,7 @@ typedef enum FmsDirectReason
 typedef enum FmsCompressReason
 {
 	FMS_COMPRESS_AS_SET,		/* the setting says so */
-	FMS_COMPRESS_NO_NEED,		/* not: the device is not slow, or memory has
-								 * room for the spill */
+	FMS_COMPRESS_NO_NEED,		/* not: a fast device, or room in memory */
 	FMS_COMPRESS_SLOW,			/* the device is slow, and memory is short */
 	FMS_COMPRESS_GAINED_LITTLE	/* not any more: it saved little */
 } FmsCompressReason;
@@ -78,11 +73,10 @@ typedef enum FmsCompressReason
  * COUNTER(name, unit, combination, line, label, column)
  *
  * unit: FMS_UNIT_..., how a report prints the value (observe/counters.h).
- * combination: the value of several groups of presorted input, or of several
- * sorts of a query: SUM, MAX, the LAST one that is not 0, or DERIVED from
- * other counters by fms_counters_complete().  line, label: the line of
- * EXPLAIN's text format, and the field's name in all formats and in the log.
- * column: the name in the SQL functions.
+ * combination: the value of several groups or sorts: SUM, MAX, the LAST one
+ * that is not 0, or DERIVED by fms_counters_complete().  line, label: the line
+ * of EXPLAIN's text format, and the field's name in all formats and in the
+ * log.  column: the name in the SQL functions.
  */
 #define FMS_COUNTERS(COUNTER) \
 	/* the settings in force */ \

@@ -8,8 +8,6 @@
 #ifndef FMS_DEVICE_H
 #define FMS_DEVICE_H
 
-#include "c.h"
-
 /* Measured block sizes: 512 B, 1 kB .. 4 MB; queue depths: 1, 2, 4 .. 64. */
 #define FMS_DEVICE_BLOCKS	14
 #define FMS_DEVICE_DEPTHS	7
@@ -55,10 +53,7 @@ extern uint32 fms_device_enough_depth(const FmsDevice *device,
 extern double fms_device_round_trip_mb(const FmsDevice *device,
 									   uint32 block_bytes);
 
-/*
- * Stripes lie on another device, too, beside the n devices before.  All are as
- * fast as the slowest one.
- */
+/* Adds a device to n; stripes on all of them are as fast as on the slowest. */
 extern void fms_device_add_stripe(FmsDevice *device, const FmsDevice *other,
 								  int n);
 

@@ -7,16 +7,13 @@
  * stretches.  Each begins with a check and touches at most
  * FMS_INTERRUPT_BYTES of memory, in a few milliseconds at worst.
  *
- * A check may raise an error and leave the loop's data in any state.  The
- * owner of the memory must be able to free it; a sort in which an error was
- * raised is not used again.
+ * A check may raise an error and leave the loop's data in any state, but the
+ * owner of the memory must be able to free it.
  *
  *-------------------------------------------------------------------------
  */
 #ifndef FMS_INTERRUPTS_H
 #define FMS_INTERRUPTS_H
-
-#include "postgres.h"
 
 #include "miscadmin.h"
 

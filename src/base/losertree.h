@@ -38,7 +38,6 @@ typedef struct FmsLoserTree
 	FmsLoserNode *nodes;		/* [nleaves], the caller's */
 } FmsLoserTree;
 
-/* Returns the first node of a leaf. */
 typedef FmsLoserNode (*FmsLeafNode) (void *arg, int leaf);
 
 /*

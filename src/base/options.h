@@ -11,8 +11,6 @@
 #ifndef FMS_OPTIONS_H
 #define FMS_OPTIONS_H
 
-#include "c.h"
-
 #include "base/device.h"
 #include "base/shared_files.h"
 
@@ -97,10 +95,8 @@ typedef struct FmsOptions
 	const FmsDevice *device;	/* under temporary files; NULL: unknown */
 
 	/* parallel sorts */
-	int			workers;		/* processes that may form runs beside the one
-								 * that merges */
-	uint32		agreed_block_bytes; /* the blocks of all of them; 0: the sort
-									 * chooses */
+	int			workers;		/* that may form runs, beside the leader */
+	uint32		agreed_block_bytes; /* of all of them; 0: the sort chooses */
 	const FmsSharedFiles *files;	/* NULL: files of the sort's own */
 
 	/* what will be asked of the sort */

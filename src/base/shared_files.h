@@ -11,8 +11,6 @@
 #ifndef FMS_SHARED_FILES_H
 #define FMS_SHARED_FILES_H
 
-#include "postgres.h"
-
 #include "storage/fileset.h"
 
 /* The participant that merges. */

@@ -8,8 +8,6 @@
 #ifndef FMS_SQL_VERSION_H
 #define FMS_SQL_VERSION_H
 
-#include "postgres.h"
-
 #include "access/tupdesc.h"
 
 static inline void
@@ -21,10 +19,7 @@ fms_refuse_version(void)
 			 errhint("Run ALTER EXTENSION fmsort UPDATE.")));
 }
 
-/*
- * Raises an error if another version of the extension has defined a function
- * with another number of columns.
- */
+/* Raises that error if a function was defined with other columns. */
 static inline void
 fms_require_columns(TupleDesc desc, int ncolumns)
 {

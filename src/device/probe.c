@@ -163,7 +163,7 @@ fms_probe_close(FmsProbe *probe)
 bool
 fms_probe_can(const FmsProbe *probe, const FmsProbePoint *point)
 {
-	return point->block_bytes >= probe->tape->files[0]->direct_alignment &&
+	return point->block_bytes >= probe->tape->files[0].direct_alignment &&
 		point->block_bytes <= probe->tape->end_bytes &&
 		(point->depth == 1 || !probe->io.method->submit_blocks);
 }

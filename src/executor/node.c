@@ -28,9 +28,7 @@
 #include "base/compat.h"
 #include "executor/settings.h"
 #include "executor/sort_node.h"
-#include "keys/record.h"
 #include "observe/reports.h"
-#include "sort/sort.h"
 
 /* Tuples of a group of presorted input, at least: each sort has a price. */
 #define GROUP_MIN_TUPLES	32
@@ -105,14 +103,11 @@ begin_node(CustomScanState *css, EState *estate, int eflags)
 	state->eflags = eflags & FLAGS_OF_SORTS;
 	outerPlanState(css) = ExecInitNode(outerPlan(plan), estate,
 									   eflags & ~FLAGS_OF_SORTS);
-	if (fms_runs_are_below(outerPlanState(css)))
+	if (fms_plan_gathers_runs(outerPlan(plan)))
 		state->gather = outerPlanState(css);
 	desc = ExecGetResultType(outerPlanState(css));
 
-	/*
-	 * The slot has minimal tuples, or the value of an only column, which may
-	 * be a word.  Nothing is projected, so parents see that slot.
-	 */
+	/* parents see the slot: minimal tuples, or the value of an only column */
 	operations = desc->natts == 1 && TupleDescAttr(desc, 0)->attbyval ?
 		&TTSOpsVirtual : &TTSOpsMinimalTuple;
 	fms_init_scan_slot(estate, &css->ss, desc, operations);
@@ -420,7 +415,6 @@ rescan_node(CustomScanState *css)
 		ExecReScan(child);
 }
 
-/* Before the first tuple there is nothing to mark, or to return to. */
 static void
 mark_node(CustomScanState *css)
 {
@@ -492,10 +486,7 @@ join_shared(CustomScanState *css, shm_toc *toc, void *memory)
 		((FmsSortState *) css)->shared = workers;
 }
 
-/*
- * The leader copies the reports, since the shared memory goes next.  A cursor
- * may call this several times, and before the end.
- */
+/* The shared memory goes next.  A cursor may call this several times. */
 static void
 shutdown_node(CustomScanState *css)
 {

@@ -36,10 +36,7 @@
 /* cost_gather_merge() charges this times parallel_tuple_cost for a row. */
 #define QUEUE_FACTOR	1.05
 
-/*
- * The size of a node that keeps its input's rows in order, and its link to the
- * input; 0 and NULL for other nodes.
- */
+/* The size of a node that keeps the order, and its link to the input; or 0. */
 static Size
 ordered_node(Path *path, Path ***input)
 {
@@ -47,23 +44,20 @@ ordered_node(Path *path, Path ***input)
 	case T_##type: \
 		*input = &((type *) path)->subpath; \
 		return sizeof(type)
+	*input = NULL;
+	if (IsA(path, AggPath) && ((AggPath *) path)->aggstrategy != AGG_SORTED)
+		return 0;
 	switch (nodeTag(path))
 	{
 			FMS_NODE(ProjectionPath);
 			FMS_NODE(GroupPath);
+			FMS_NODE(AggPath);
 			FMS_NODE(WindowAggPath);
 			FMS_NODE(FmsUniquePath);
-		case T_AggPath:
-			if (((AggPath *) path)->aggstrategy != AGG_SORTED)
-				break;
-			*input = &((AggPath *) path)->subpath;
-			return sizeof(AggPath);
 		default:
-			break;
+			return 0;
 	}
 #undef FMS_NODE
-	*input = NULL;
-	return 0;
 }
 
 /* What the Sort returns, from a parallel one; NULL if there can be none. */
@@ -133,7 +127,7 @@ fms_add_parallel_paths(PlannerInfo *root, UpperRelationKind stage,
 	else if (stage != UPPERREL_GROUP_AGG && stage != UPPERREL_WINDOW &&
 			 stage != UPPERREL_DISTINCT)
 		return;
-	if (!enable_gathermerge || fms_settings_mode() == FMS_MODE_OFF ||
+	if (!enable_gathermerge || fms_settings.mode == FMS_MODE_OFF ||
 		!fms_settings_parallel)
 		return;
 	foreach(cell, output->pathlist)

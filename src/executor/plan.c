@@ -94,10 +94,7 @@ keys_of(const Sort *sort)
 	return keys;
 }
 
-/*
- * Does the type compare as its equality operator does?  Where different texts
- * can be equal, pattern operators and citext do not.
- */
+/* Where different texts are equal, pattern operators and citext do not. */
 static bool
 compares_like_equality(Oid order, Oid collation)
 {
@@ -329,9 +326,9 @@ fms_plan_is_ours(const Plan *plan)
 }
 
 bool
-fms_plan_forms_runs(const Plan *plan)
+fms_plan_gathers_runs(const Plan *plan)
 {
-	return has_methods(plan, &runs_methods);
+	return IsA(plan, Gather) && has_methods(outerPlan(plan), &runs_methods);
 }
 
 void

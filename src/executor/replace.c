@@ -16,7 +16,6 @@
  *	        Seq Scan  <---------------+
  *	      Index Scan  <------------+
  *
- *
  * Two kinds of Sorts are not replaced, but counted (fmsort_stat): those of
  * later grouping sets, which Agg runs itself, and those below a node of
  * another extension, which may search its children for Sort nodes.
@@ -105,10 +104,7 @@ is_sort(const Plan *plan)
 	return IsA(plan, Sort) || IsA(plan, IncrementalSort);
 }
 
-/*
- * Do workers sort, and one process merges?  An Incremental Sort stays below
- * its Gather Merge: its groups return early.
- */
+/* Incremental Sorts stay below their Gather Merge: groups return early. */
 static bool
 is_parallel_sort(const Plan *plan, FmsAncestry above)
 {

@@ -36,10 +36,8 @@ typedef struct FmsRunsState
 	FmsSort    *sort;			/* leader: where its tuples go */
 	FmsCounters *counters;		/* that sort's */
 	int			nworkers;		/* planned, once there are parts */
-	FmsCounters *parts;			/* what the leader, and then each worker, has
-								 * counted last; NULL: nothing yet */
+	FmsCounters *parts;			/* of the leader and each worker, or NULL */
 	dsm_handle	handle;			/* DSM_HANDLE_INVALID: no worker takes part */
-	bool		divided;		/* the Gather has been given workers */
 } FmsRunsState;
 
 static void
@@ -47,7 +45,6 @@ begin_runs(CustomScanState *css, EState *estate, int eflags)
 {
 	FmsRunsState *state = (FmsRunsState *) css;
 	CustomScan *plan = (CustomScan *) css->ss.ps.plan;
-
 	uint64		bound;			/* not used: the share has the leader's */
 
 	(void) fms_plan_read(plan, &state->spec, &bound);
@@ -120,19 +117,14 @@ end_runs(CustomScanState *css)
 
 /* ---- the leader's FMSort ---- */
 
-bool
-fms_runs_are_below(const PlanState *gather)
-{
-	return IsA(gather, GatherState) &&
-		fms_plan_forms_runs(outerPlan(gather->plan));
-}
-
 void
 fms_runs_begin(PlanState *gather, FmsSort *sort, FmsCounters *counters)
 {
 	FmsRunsState *state = (FmsRunsState *) outerPlanState(gather);
 	/* it is this execution's own (replace.c) */
 	Gather	   *plan = (Gather *) gather->plan;
+	/* the Gather has been given workers */
+	bool		divided = state->handle != DSM_HANDLE_INVALID;
 
 	state->sort = sort;
 	state->counters = counters;
@@ -150,14 +142,14 @@ fms_runs_begin(PlanState *gather, FmsSort *sort, FmsCounters *counters)
 									   fms_progress_is_shared(counters) ?
 									   counters : NULL);
 	/* a Gather that has divided its input cannot go on without workers */
-	if (state->handle == DSM_HANDLE_INVALID && state->divided)
+	if (state->handle == DSM_HANDLE_INVALID && divided)
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
 				 errmsg("could not sort in parallel again"),
 				 errdetail("The server has no dynamic shared memory segment left."),
 				 errhint("Run the query again, or set fmsort.parallel to off.")));
-	state->divided = state->handle != DSM_HANDLE_INVALID;
-	plan->num_workers = state->divided ? state->nworkers : 0;
+	plan->num_workers = state->handle == DSM_HANDLE_INVALID ? 0 :
+		state->nworkers;
 }
 
 void

@@ -18,9 +18,7 @@
 
 #include "executor/settings.h"
 
-/* What a sort's snapshot has; the server keeps enums and sizes as int. */
-static FmsOptions current = {.cutoff = true,.skips = true};
-
+FmsOptions	fms_settings = {.cutoff = true,.skips = true};
 bool		fms_settings_parallel = true;
 bool		fms_settings_group_filter = true;
 int			fms_settings_log_min_duration_ms = -1;
@@ -91,44 +89,44 @@ fms_settings_define(void)
 	DefineCustomEnumVariable("fmsort.mode",
 							 "Selects how sorts that do not fit into work_mem are merged.",
 							 "\"fmsort\" reads blocks ahead in the order in which the merge needs them, \"off\" uses PostgreSQL's own sort; the other values exist for comparison.",
-							 (int *) &current.mode, FMS_MODE_FMSORT,
+							 (int *) &fms_settings.mode, FMS_MODE_FMSORT,
 							 mode_values,
 							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomIntVariable("fmsort.assist_blocks",
 							"Sets the number of blocks that a merge reads at once.",
 							"0 chooses automatically.",
-							(int *) &current.assist_blocks, 0, 0,
+							(int *) &fms_settings.assist_blocks, 0, 0,
 							FMS_ASSIST_MAX_BLOCKS,
 							PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomIntVariable("fmsort.block_size",
 							"Sets the size of the blocks of sorted runs.",
 							"A multiple of 512 bytes; 0 chooses automatically.",
-							(int *) &current.block_bytes, 0, 0,
+							(int *) &fms_settings.block_bytes, 0, 0,
 							FMS_BLOCK_MAX_BYTES,
 							PGC_USERSET, GUC_EXPLAIN | GUC_UNIT_BYTE,
 							check_block_size, NULL, NULL);
 	DefineCustomEnumVariable("fmsort.io_method",
 							 "Selects the method for I/O on temporary files of sorts.",
 							 "\"auto\" uses io_uring if the kernel offers it, else synchronous I/O.",
-							 (int *) &current.io_method, FMS_IO_AUTO,
+							 (int *) &fms_settings.io_method, FMS_IO_AUTO,
 							 io_method_values,
 							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomEnumVariable("fmsort.direct_io",
 							 "Sets whether sorts bypass the page cache.",
 							 "\"auto\" decides by the size of the spill, the free memory and the speed of the device; \"on\" raises an error if the file system refuses direct I/O.",
-							 (int *) &current.direct_io, FMS_DIRECT_AUTO,
+							 (int *) &fms_settings.direct_io, FMS_DIRECT_AUTO,
 							 switch_values,
 							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomEnumVariable("fmsort.compression",
 							 "Sets whether sorts compress their temporary files.",
 							 "\"auto\" compresses if the device is slow and the spill is not expected to stay in memory.",
-							 (int *) &current.compression, FMS_COMPRESS_AUTO,
-							 switch_values,
+							 (int *) &fms_settings.compression,
+							 FMS_COMPRESS_AUTO, switch_values,
 							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomBoolVariable("fmsort.checksums",
 							 "Enables checksums in temporary files of sorts.",
 							 "A block whose bytes have changed raises an error.",
-							 &current.checksums, false,
+							 &fms_settings.checksums, false,
 							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomBoolVariable("fmsort.parallel",
 							 "Enables parallel sorts whose runs are merged by the leader.",
@@ -142,29 +140,23 @@ fms_settings_define(void)
 							PGC_SUSET, GUC_UNIT_MS, NULL, NULL, NULL);
 	define_debug("fmsort.debug_cutoff",
 				 "Enables refusing rows beyond a LIMIT in sorts that spill.",
-				 &current.cutoff);
+				 &fms_settings.cutoff);
 	define_debug("fmsort.debug_group_filter",
 				 "Enables dropping rows of a group that the node above does not want.",
 				 &fms_settings_group_filter);
 	define_debug("fmsort.debug_materialize",
 				 "Writes a sort's result to disk before it is returned.",
-				 &current.materialize);
+				 &fms_settings.materialize);
 	define_debug("fmsort.debug_skip",
 				 "Enables passing over the rows of an OFFSET or a MOVE.",
-				 &current.skips);
+				 &fms_settings.skips);
 	MarkGUCPrefixReserved("fmsort");
-}
-
-FmsModeChoice
-fms_settings_mode(void)
-{
-	return current.mode;
 }
 
 void
 fms_settings_snapshot(FmsOptions *options, double expected_bytes)
 {
-	*options = current;
+	*options = fms_settings;
 	options->memory_bytes = (Size) work_mem * 1024;
 	options->expected_bytes = expected_bytes;
 }

@@ -8,15 +8,13 @@
 #ifndef FMS_SETTINGS_H
 #define FMS_SETTINGS_H
 
-#include "postgres.h"
-
 #include "base/options.h"
 
 /* Defines the settings; called once, when the library is loaded. */
 extern void fms_settings_define(void);
 
-/* fmsort.mode, which may be FMS_MODE_OFF. */
-extern FmsModeChoice fms_settings_mode(void);
+/* What a sort gets a snapshot of; the mode may be FMS_MODE_OFF. */
+extern FmsOptions fms_settings;
 
 /* fmsort.parallel, .debug_group_filter, .log_min_duration (-1: off) */
 extern bool fms_settings_parallel;

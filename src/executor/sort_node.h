@@ -8,8 +8,6 @@
 #ifndef FMS_SORT_NODE_H
 #define FMS_SORT_NODE_H
 
-#include "postgres.h"
-
 #include "executor/execdesc.h"
 #include "nodes/execnodes.h"
 #include "nodes/extensible.h"
@@ -32,10 +30,7 @@
  */
 extern MemoryContext fms_replace_sorts(QueryDesc *query, int eflags);
 
-/*
- * Why a Sort at or in this node stays PostgreSQL's: a phrase, or NULL if there
- * is no such Sort.  ancestors: the plan nodes above, the nearest first.
- */
+/* Why a Sort at or in this node stays PostgreSQL's: a phrase, or NULL. */
 extern const char *fms_replace_why_not(const PlanState *planstate,
 									   const List *ancestors);
 
@@ -51,9 +46,8 @@ extern void fms_add_parallel_paths(PlannerInfo *root, UpperRelationKind stage,
 extern void fms_plan_register(void);
 
 /*
- * A node that does what a Sort or Incremental Sort would do above `child`, and
- * shares its lists.  parent: whose rows the sort's become, or NULL.
- * below_gather: parallel workers may run it.
+ * Does what a Sort or Incremental Sort would do above `child`.  parent: whose
+ * rows the sort's become, or NULL.  below_gather: parallel workers may run it.
  */
 extern Plan *fms_plan_from_sort(const Sort *sort, Plan *child,
 								const Plan *parent, bool below_gather);
@@ -69,15 +63,15 @@ extern Plan *fms_plan_from_gather_merge(const GatherMerge *merge, Plan *child,
 extern Plan *fms_plan_from_merge_append(const MergeAppend *merge,
 										List *children);
 
-/* Is it an FMSort node?  Does it form the runs of an FMSort above? */
+/* Is it an FMSort node?  A Gather of nodes that form runs? */
 extern bool fms_plan_is_ours(const Plan *plan);
-extern bool fms_plan_forms_runs(const Plan *plan);
+extern bool fms_plan_gathers_runs(const Plan *plan);
 
 /*
  * Sets *spec to the node's sort keys, which belong to the plan, and *bound to
- * the number of rows wanted (0: all).  Returns the number of leading columns
- * that the input is in order of.  Raises an error if another version of the
- * library made the plan.
+ * the rows wanted (0: all).  Returns the number of columns that the input is
+ * in order of.  Raises an error if another version of the library made the
+ * plan.
  */
 extern int	fms_plan_read(const CustomScan *plan, FmsKeySpec *spec,
 						  uint64 *bound);
@@ -100,14 +94,10 @@ extern uint64 fms_node_skip(PlanState *planstate, uint64 rows);
 
 extern Node *fms_runs_create_state(CustomScan *plan);
 
-/* Is it a Gather of nodes that form runs? */
-extern bool fms_runs_are_below(const PlanState *gather);
-
 /*
- * In the leader, before the Gather is asked: it shall form runs for the sort,
- * which has these counters.  Without shared memory for that, the Gather will
- * start no worker.  When the Gather has ended, fms_runs_end() adds what the
- * workers have left to the sort.
+ * In the leader, before the Gather is asked: it shall form runs for the sort.
+ * Without shared memory for that, the Gather will start no worker.  At its
+ * end, fms_runs_end() adds what the workers have left to the sort.
  */
 extern void fms_runs_begin(PlanState *gather, FmsSort *sort,
 						   FmsCounters *counters);

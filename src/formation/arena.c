@@ -11,15 +11,12 @@
  *	  index  |e e e e e ....|			data  |r r r r r r r r r .......|
  *	  index  |e e e e e e e e e ......|		data  |r r r r r r r r r r ..
  *
- * When the arena grows, it divides its memory in the proportion in which the
- * pieces use it.  If one piece is full at the limit, the arena divides the
- * memory again.
+ * When the arena grows, or when one piece is full at the limit, it divides its
+ * memory in the proportion in which the pieces use it.
  *
  * Memory: the pieces are freed with the arena or when its context is reset.
- * The pieces of a sort that has ended are kept for the next sort of the
- * transaction, which gets no new pages then and copies nothing:
- *
- *	  sort 1  (8 kB, 16 kB, 32 kB, 64 kB) --end--> kept --> sort 2
+ * Those of a sort that has ended are kept for the next sort of the
+ * transaction, which gets no new pages then and copies nothing.
  *
  *-------------------------------------------------------------------------
  */
@@ -42,40 +39,23 @@
 #define KEPT_MAX_BYTES	((Size) 4 * 1024 * 1024)
 #define KEPT_LONG_BYTES	((Size) 64 * 1024)
 
-/*
- * Kept bytes up to this number may stay with malloc() after the transaction:
- * the next transaction's sort gets no new pages then.
- */
+/* ... and of those, bytes that malloc() may keep for the next transaction */
 #define UNTRIMMED_BYTES	((Size) 256 * 1024)
 
 /* Resizing fewer bytes takes less time than reading the clock. */
 #define TIMED_MIN_BYTES	((Size) 64 * 1024)
 
 /* Empty, or what is kept. */
-static FmsPiece kept_index;
-static FmsPiece kept_data;
-
-static Size
-kept_bytes(void)
-{
-	return kept_index.size_bytes + kept_data.size_bytes;
-}
-
-static void
-free_kept(void)
-{
-	fms_piece_free(&kept_index);
-	fms_piece_free(&kept_data);
-}
+static FmsArena kept;
 
 static void
 shrink_kept(XactEvent event, void *arg)
 {
-	Size		bytes = kept_bytes();
+	Size		bytes = fms_arena_size(&kept);
 
 	if (bytes <= KEPT_LONG_BYTES)
 		return;
-	free_kept();
+	fms_arena_free(&kept);
 #ifdef __GLIBC__
 	if (bytes > UNTRIMMED_BYTES)
 		(void) malloc_trim(0);
@@ -112,6 +92,25 @@ fms_arena_free(FmsArena *arena)
 }
 
 void
+fms_arena_clear(FmsArena *arena)
+{
+	arena->index.used_bytes = arena->data.used_bytes = 0;
+	arena->refused = false;
+}
+
+/* Frees the arena's pieces and gives it those of another one. */
+static void
+take_pieces(FmsArena *arena, FmsArena *from)
+{
+	fms_arena_free(arena);
+	fms_arena_clear(from);
+	arena->index = from->index;
+	arena->data = from->data;
+	fms_piece_init(&from->index);
+	fms_piece_init(&from->data);
+}
+
+void
 fms_arena_end(FmsArena *arena)
 {
 	static bool is_registered = false;
@@ -120,36 +119,13 @@ fms_arena_end(FmsArena *arena)
 		RegisterXactCallback(shrink_kept, NULL);
 	is_registered = true;
 	if (fms_arena_size(arena) > KEPT_MAX_BYTES ||
-		fms_arena_size(arena) <= kept_bytes())
-	{
+		fms_arena_size(arena) <= fms_arena_size(&kept))
 		fms_arena_free(arena);
-		return;
-	}
-	free_kept();
-	kept_index = arena->index;
-	kept_data = arena->data;
-	fms_piece_init(&arena->index);
-	fms_piece_init(&arena->data);
+	else
+		take_pieces(&kept, arena);
 }
 
-/* Gives an empty arena the kept pieces, or frees those that are too large. */
-static void
-take_kept(FmsArena *arena, Size limit_bytes)
-{
-	if (kept_bytes() > limit_bytes)
-		free_kept();
-	if (kept_bytes() == 0)
-		return;
-	arena->index = kept_index;
-	arena->data = kept_data;
-	fms_piece_init(&kept_index);
-	fms_piece_init(&kept_data);
-}
-
-/*
- * Returns the next size of both pieces: the doubled size, or the limit if the
- * doubled size would reach two thirds of it.
- */
+/* The next size of both pieces: doubled, or the limit from 2/3 of it on. */
 static Size
 next_size(Size size_bytes, Size limit_bytes)
 {
@@ -158,70 +134,70 @@ next_size(Size size_bytes, Size limit_bytes)
 	return doubled > limit_bytes - limit_bytes / 3 ? limit_bytes : doubled;
 }
 
-/* Resizes both pieces; one shrinks before the other one grows. */
-static bool
-resize(FmsArena *arena, FmsArenaBytes used, Size index_bytes, Size data_bytes)
-{
-	if (index_bytes < arena->index.size_bytes)
-		return fms_piece_resize(&arena->index, used.index, index_bytes) &&
-			fms_piece_resize(&arena->data, used.data, data_bytes);
-	return fms_piece_resize(&arena->data, used.data, data_bytes) &&
-		fms_piece_resize(&arena->index, used.index, index_bytes);
-}
-
 /*
  * Divides size_bytes between the pieces: what they do not need is divided as
- * what they need.
+ * what they need.  One piece shrinks before the other one grows.
  */
 static bool
-divide(FmsArena *arena, FmsArenaBytes used, FmsArenaBytes needed,
-	   Size size_bytes)
+divide(FmsArena *arena, Size index_needed, Size data_needed, Size size_bytes)
 {
-	Size		needed_bytes = needed.index + needed.data;
-	Size		left = size_bytes - needed_bytes;
-	double		index_part = (double) needed.index / needed_bytes;
+	Size		needed = index_needed + data_needed;
+	Size		left = size_bytes - needed;
+	double		index_part = (double) index_needed / needed;
 	Size		index_left = MAXALIGN_DOWN((Size) (left * index_part));
+	Size		index_bytes = index_needed + index_left;
+	Size		data_bytes = data_needed + MAXALIGN_DOWN(left - index_left);
 
-	return resize(arena, used, needed.index + index_left,
-				  needed.data + MAXALIGN_DOWN(left - index_left));
+	if (index_bytes < arena->index.size_bytes)
+		return fms_piece_resize(&arena->index, index_bytes) &&
+			fms_piece_resize(&arena->data, data_bytes);
+	return fms_piece_resize(&arena->data, data_bytes) &&
+		fms_piece_resize(&arena->index, index_bytes);
 }
 
 static bool
-make_room(FmsArena *arena, FmsArenaBytes used, FmsArenaBytes needed,
+make_room(FmsArena *arena, Size index_needed, Size data_needed,
 		  Size limit_bytes)
 {
-	Size		needed_bytes = needed.index + needed.data;
+	Size		needed = index_needed + data_needed;
 	Size		size;
 
 	if (fms_arena_size(arena) == 0)
-		take_kept(arena, limit_bytes);
-	if (needed.index <= arena->index.size_bytes &&
-		needed.data <= arena->data.size_bytes)
+	{
+		if (fms_arena_size(&kept) > limit_bytes)
+			fms_arena_free(&kept);
+		if (fms_arena_size(&kept) > 0)
+			take_pieces(arena, &kept);
+	}
+	if (index_needed <= arena->index.size_bytes &&
+		data_needed <= arena->data.size_bytes)
 		return true;
-	if (needed_bytes > limit_bytes)
+	if (needed > limit_bytes)
 		return false;
 	size = next_size(fms_arena_size(arena), limit_bytes);
 	if (!arena->refused &&
-		divide(arena, used, needed, Max(size, needed_bytes)))
+		divide(arena, index_needed, data_needed, Max(size, needed)))
 		return true;
 	arena->refused = true;
 	size = Min(fms_arena_size(arena), limit_bytes);
-	return needed_bytes <= size && divide(arena, used, needed, size);
+	return needed <= size && divide(arena, index_needed, data_needed, size);
 }
 
 bool
-fms_arena_make_room(FmsArena *arena, FmsArenaBytes used, FmsArenaBytes more,
+fms_arena_make_room(FmsArena *arena, Size index_bytes, Size data_bytes,
 					Size limit_bytes)
 {
 	bool		is_timed = fms_arena_size(arena) >= TIMED_MIN_BYTES;
 	instr_time	start = is_timed ? fms_clock_now() : (instr_time) {0};
-	FmsArenaBytes needed = {used.index + more.index, used.data + more.data};
-	bool		made = make_room(arena, used, needed, limit_bytes);
+	Size		index_needed = arena->index.used_bytes + index_bytes;
+	Size		data_needed = arena->data.used_bytes + data_bytes;
+	bool		made = make_room(arena, index_needed, data_needed,
+								 limit_bytes);
 
 	if (made)
 	{
-		fms_piece_reach(&arena->index, needed.index);
-		fms_piece_reach(&arena->data, needed.data);
+		fms_piece_reach(&arena->index, index_needed);
+		fms_piece_reach(&arena->data, data_needed);
 	}
 	if (is_timed)
 		arena->make_room_us += fms_clock_since_us(start);
@@ -240,16 +216,16 @@ fms_arena_report_refused(Size bytes)
 
 /* A palloc'd piece is copied: only if that saves a quarter of it. */
 static void
-trim(FmsPiece *piece, Size used_bytes)
+trim(FmsPiece *piece)
 {
 	if (piece->mapped ||
-		used_bytes < piece->size_bytes - piece->size_bytes / 4)
-		(void) fms_piece_resize(piece, used_bytes, MAXALIGN(used_bytes));
+		piece->used_bytes < piece->size_bytes - piece->size_bytes / 4)
+		(void) fms_piece_resize(piece, MAXALIGN(piece->used_bytes));
 }
 
 void
-fms_arena_trim(FmsArena *arena, FmsArenaBytes used)
+fms_arena_trim(FmsArena *arena)
 {
-	trim(&arena->index, used.index);
-	trim(&arena->data, used.data);
+	trim(&arena->index);
+	trim(&arena->data);
 }

@@ -2,7 +2,7 @@
  *
  * arena.h
  *	  Memory for items of any length and an index of them, which grows with
- *	  the items.
+ *	  the items, in two pieces.
  *
  *-------------------------------------------------------------------------
  */
@@ -11,7 +11,41 @@
 
 #include "postgres.h"
 
-#include "formation/piece.h"
+/* ---- pieces: piece.c ---- */
+
+/*
+ *	base									 base + size_bytes
+ *	 |  used  |  reached, not used  |  not reached  |
+ */
+typedef struct FmsPiece
+{
+	char	   *base;			/* NULL: nothing allocated */
+	Size		used_bytes;		/* the owner's */
+	Size		size_bytes;
+	Size		reached_bytes;	/* from base on, known to have pages */
+	bool		mapped;			/* else palloc'd */
+	bool		huge;			/* asks for huge pages */
+	double		patience_us;	/* how much longer than small pages the huge
+								 * ones may take; < 0: they took longer */
+} FmsPiece;
+
+/* Makes an empty piece.  Small sizes are palloc'd in TopMemoryContext. */
+extern void fms_piece_init(FmsPiece *piece);
+
+/*
+ * Changes the size; the bytes used keep their values.  0 frees the piece.
+ * Returns false, and the size stays, if the system refuses the memory or would
+ * have little left.
+ */
+extern bool fms_piece_resize(FmsPiece *piece, Size size_bytes);
+
+/* Gets pages up to there.  Bytes behind reached_bytes lose their values. */
+extern void fms_piece_reach(FmsPiece *piece, Size upto_bytes);
+
+/* Frees the memory; the piece is empty then. */
+extern void fms_piece_free(FmsPiece *piece);
+
+/* ---- arenas: arena.c ---- */
 
 typedef struct FmsArena
 {
@@ -22,45 +56,40 @@ typedef struct FmsArena
 	double		make_room_us;	/* all time in fms_arena_make_room() */
 } FmsArena;
 
-/* Bytes of an arena's pieces: in use, or needed in addition. */
-typedef struct FmsArenaBytes
-{
-	Size		index;
-	Size		data;
-} FmsArenaBytes;
-
-/*
- * Makes an empty arena that goes with the current context, in which the struct
- * must lie, too.
- */
+/* Makes an empty arena that goes with the current context, as the struct. */
 extern void fms_arena_init(FmsArena *arena);
 
-/* Frees the memory; the arena is empty then. */
+/* Forgets what is in the arena, and frees its memory or not. */
 extern void fms_arena_free(FmsArena *arena);
+extern void fms_arena_clear(FmsArena *arena);
 
-/*
- * The owner ends: memory that is not large is kept for the next arena of the
- * transaction.
- */
+/* Keeps memory that is not large for the transaction's next arena. */
 extern void fms_arena_end(FmsArena *arena);
 
+/* Has the arena room for so many bytes more of index and data? */
+static inline bool
+fms_arena_has(const FmsArena *arena, Size index_bytes, Size data_bytes)
+{
+	return arena->index.used_bytes + index_bytes <=
+		arena->index.reached_bytes &&
+		arena->data.used_bytes + data_bytes <= arena->data.reached_bytes;
+}
+
 /* Slow path of fms_arena_extend(). */
-extern bool fms_arena_make_room(FmsArena *arena, FmsArenaBytes used,
-								FmsArenaBytes more, Size limit_bytes);
+extern bool fms_arena_make_room(FmsArena *arena, Size index_bytes,
+								Size data_bytes, Size limit_bytes);
 
 /*
- * Makes room for `more` behind the bytes used, with both pieces together
- * within limit_bytes.  The pieces may move.  Returns false if the limit or the
- * system does not allow it; the bytes used stay as they are.
+ * Makes room for so many bytes more, with both pieces together within
+ * limit_bytes.  The pieces may move.  Returns false if the limit or the system
+ * does not allow it.
  */
 static inline bool
-fms_arena_extend(FmsArena *arena, FmsArenaBytes used, FmsArenaBytes more,
+fms_arena_extend(FmsArena *arena, Size index_bytes, Size data_bytes,
 				 Size limit_bytes)
 {
-	if (likely(used.index + more.index <= arena->index.reached_bytes &&
-			   used.data + more.data <= arena->data.reached_bytes))
-		return true;
-	return fms_arena_make_room(arena, used, more, limit_bytes);
+	return likely(fms_arena_has(arena, index_bytes, data_bytes)) ||
+		fms_arena_make_room(arena, index_bytes, data_bytes, limit_bytes);
 }
 
 /* Raises an out-of-memory error for a request of `bytes`. */
@@ -68,9 +97,15 @@ extern void fms_arena_report_refused(Size bytes)
 			__attribute__((noreturn));
 
 /* Gives unused memory back to the system. */
-extern void fms_arena_trim(FmsArena *arena, FmsArenaBytes used);
+extern void fms_arena_trim(FmsArena *arena);
 
-/* Size of both pieces, in bytes. */
+/* Bytes used in both pieces, and their size. */
+static inline Size
+fms_arena_used(const FmsArena *arena)
+{
+	return arena->index.used_bytes + arena->data.used_bytes;
+}
+
 static inline Size
 fms_arena_size(const FmsArena *arena)
 {

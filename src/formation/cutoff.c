@@ -19,7 +19,7 @@
  */
 #include "postgres.h"
 
-#include "formation/cutoff.h"
+#include "formation/run.h"
 
 /*
  * Number of buckets, and bytes of a key, which makes no bucket if longer.

@@ -1,7 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * formation.h
- *	  Run formation: tuples in memory, in order, or written as a run.
+ *	  Run formation: rows in memory, in order, or written as a run.
+ *
+ *	  tuples.c	entries and records		index: entries, data: records
+ *	  words.c	words of 8 bytes		index: words, room to sort them
  *
  *-------------------------------------------------------------------------
  */
@@ -12,51 +15,83 @@
 
 #include "executor/tuptable.h"
 
+#include "formation/arena.h"
 #include "formation/run.h"
 #include "keys/keys.h"
 
+/* Bytes of the index for a row: an entry, or a word and as much room. */
+#define FMS_ROW_INDEX_BYTES	((Size) 16)
+
 typedef struct FmsFormation FmsFormation;
 
-/*
- * An empty formation, which is freed with the current memory context.
- * scratch: a context for values in progress, which the formation resets.
- */
+/* What the two kinds do differently; see the functions of the same names. */
+typedef struct FmsFormationKind
+{
+	bool		(*put) (FmsFormation *formation, TupleTableSlot *slot,
+						Size budget_bytes);
+	void		(*sort) (FmsFormation *formation);
+	Size		index_bytes;	/* of a row, once sorted */
+	const FmsRecord *(*get) (const FmsFormation *formation, uint64 position);
+	void		(*spill) (FmsFormation *formation, FmsRunWriter *writer,
+						  Size bytes);
+
+	/* Reclaims memory of rows dropped from the end; NULL: there is none. */
+	void		(*pack) (FmsFormation *formation);
+} FmsFormationKind;
+
+extern const FmsFormationKind fms_tuples_kind;
+extern const FmsFormationKind fms_words_kind;
+
+/* Others read these fields, only this folder changes them. */
+struct FmsFormation
+{
+	const FmsFormationKind *kind;
+	MemoryContext context;		/* current at creation */
+	FmsKeys    *keys;
+	FmsArena	arena;			/* all rows but nulls of words */
+	uint64		nulls;			/* of words: counted, and nothing else */
+	uint64		bound;			/* rows wanted; 0: all */
+	FmsRecordBuffer cutoff;		/* the rows wanted do not exceed it; no
+								 * record: not known yet */
+	FmsGroupFilter *filter;		/* or NULL */
+	double		shrink_us;		/* total time in shrink() */
+
+	MemoryContext scratch;		/* of tuples: values in progress */
+	const FmsWordType *words;	/* or NULL */
+	FmsWordRecord word;			/* the one returned or written last */
+};
+
+/* Goes with the current context.  scratch: a context that put() resets. */
 extern FmsFormation *fms_formation_create(FmsKeys *keys,
 										  MemoryContext scratch);
 
+/* Forgets all rows.  From now on, keeps the first `bound` ones; 0: all. */
+extern void fms_formation_reset(FmsFormation *formation, uint64 bound);
+
+/* Number of rows in memory, and their bytes with all that sorts them. */
+static inline Size
+fms_formation_count(const FmsFormation *formation)
+{
+	return formation->arena.index.used_bytes / FMS_ROW_INDEX_BYTES;
+}
+
+static inline Size
+fms_formation_memory_bytes(const FmsFormation *formation)
+{
+	return fms_arena_used(&formation->arena);
+}
+
 /*
  * Adds the slot's tuple.  Returns false, with nothing changed, if the tuples
- * would exceed budget_bytes or the system refuses memory: spill, and put the
- * tuple again.  A first tuple may exceed the budget.  ERRORs if there is no
- * memory for a first tuple.
+ * would exceed budget_bytes or the system refuses memory: spill, and put it
+ * again.  A first tuple may exceed the budget; ERRORs if memory lacks for it.
  */
-extern bool fms_formation_put(FmsFormation *formation, TupleTableSlot *slot,
-							  Size budget_bytes);
-
-/*
- * Microseconds since creation that fms_formation_put() has spent on getting
- * memory and dropping tuples: work that a sample of calls misses.
- */
-extern double fms_formation_rare_us(const FmsFormation *formation);
-
-/* Number of tuples in memory, and their bytes with all that sorts them. */
-extern uint64 fms_formation_count(const FmsFormation *formation);
-extern Size fms_formation_memory_bytes(const FmsFormation *formation);
-
-/*
- * Number of nulls among words, which are counted only, so far: neither count()
- * nor get(), a bound or a run includes them.
- */
-extern uint64 fms_formation_nulls(const FmsFormation *formation);
-
-/* Size in bytes at which the system refused more memory, or 0. */
-extern Size fms_formation_refused_at(const FmsFormation *formation);
-
-/*
- * Keeps only the first `bound` tuples in order; 0: all.  The formation must be
- * empty.  Holds until the next call.
- */
-extern void fms_formation_set_bound(FmsFormation *formation, uint64 bound);
+static inline bool
+fms_formation_put(FmsFormation *formation, TupleTableSlot *slot,
+				  Size budget_bytes)
+{
+	return formation->kind->put(formation, slot, budget_bytes);
+}
 
 /* Has rows of groups dropped again: there is more memory than there was. */
 extern void fms_formation_filter_again(FmsFormation *formation);
@@ -65,34 +100,44 @@ extern void fms_formation_filter_again(FmsFormation *formation);
 extern void fms_formation_set_cutoff(FmsFormation *formation,
 									 const FmsRecord *record);
 
-/*
- * Sorts the tuples, stably; get() returns them by their positions, valid until
- * the next call.
- */
+/* Sorts the tuples, stably, and keeps those within the bound. */
 extern void fms_formation_sort(FmsFormation *formation);
-extern const FmsRecord *fms_formation_get(const FmsFormation *formation,
-										  uint64 position);
 
-/* Sorts the tuples and keeps those within the bound. */
-extern void fms_formation_finish(FmsFormation *formation);
+/* The tuple at that position, once sorted; valid until the next call. */
+static inline const FmsRecord *
+fms_formation_get(const FmsFormation *formation, uint64 position)
+{
+	Assert(position < fms_formation_count(formation));
+	return formation->kind->get(formation, position);
+}
+
+/* Writes the oldest tuples to the open run, in order: `bytes` or more. */
+static inline void
+fms_formation_spill(FmsFormation *formation, FmsRunWriter *writer, Size bytes)
+{
+	if (fms_formation_count(formation) > 0)
+		formation->kind->spill(formation, writer, bytes);
+}
+
+/* Slow path of fms_formation_make_room(). */
+extern bool fms_formation_extend(FmsFormation *formation, Size record_bytes,
+								 Size budget_bytes);
 
 /*
- * Sorts the tuples that arrived first into the writer's open run, until at
- * least `bytes` are free, and forgets them.
+ * For put(): makes room for one more row with a record of record_bytes,
+ * perhaps by dropping rows beyond the bound.  Result and errors are put()'s.
  */
-extern void fms_formation_spill(FmsFormation *formation,
-								FmsRunWriter *writer, Size bytes);
-
-/* Returns unused memory to the system. */
-extern void fms_formation_trim(FmsFormation *formation);
-
-/* Forgets all tuples, not the bound. */
-extern void fms_formation_clear(FmsFormation *formation);
-
-/* Frees the memory, with the tuples in it; nulls stay counted. */
-extern void fms_formation_give_back(FmsFormation *formation);
-
-/* The sort ends: keeps memory that is not large for the transaction's next. */
-extern void fms_formation_end(FmsFormation *formation);
+static inline bool
+fms_formation_make_room(FmsFormation *formation, Size record_bytes,
+						Size budget_bytes)
+{
+	if (likely(formation->bound == 0 &&
+			   fms_arena_has(&formation->arena, FMS_ROW_INDEX_BYTES,
+							 record_bytes) &&
+			   fms_formation_memory_bytes(formation) + FMS_ROW_INDEX_BYTES +
+			   record_bytes <= budget_bytes))
+		return true;
+	return fms_formation_extend(formation, record_bytes, budget_bytes);
+}
 
 #endif							/* FMS_FORMATION_H */

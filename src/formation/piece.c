@@ -8,16 +8,11 @@
  *	  from a huge page on		begins where a huge page can, and asks for
  *								huge pages
  *
- * Growing a mapping copies nothing and never needs the memory twice.
- *
  * A huge page costs one page fault instead of 512 and fewer TLB entries.  But
  * on a virtual machine that has given free memory back to its host, getting a
  * huge page can take fifty times as long.  So the piece gets its pages in
  * steps and times the huge ones: if they take longer than small pages would,
  * the rest are small pages.
- *
- * Memory: the owner frees the piece, on an error in the reset callback of its
- * context.
  *
  *-------------------------------------------------------------------------
  */
@@ -27,7 +22,7 @@
 
 #include "base/clock.h"
 #include "device/free_memory.h"
-#include "formation/piece.h"
+#include "formation/arena.h"
 #include "io/huge_page.h"
 
 /* Linux 5.14: get pages now.  Older headers do not define it. */
@@ -40,8 +35,7 @@
 
 /*
  * A piece larger than UNCHECKED_BYTES grows only if the system has a margin
- * beyond: a quarter of its size, within these bounds.  A sort that cannot grow
- * spills, and needs buffers.
+ * for buffers beyond: a quarter of its size, within these bounds.
  */
 #define UNCHECKED_BYTES		((Size) 64 * 1024)
 #define MARGIN_MIN_BYTES	((Size) 1024 * 1024)
@@ -49,8 +43,8 @@
 
 /*
  * A piece that is to have more bytes than this grows only if memory has room
- * for it, with a quarter to spare.  The limit of a control group does not
- * refuse memory: the kernel ends a process of the group.
+ * for it, with a quarter to spare: at the limit of a control group, the kernel
+ * ends a process of the group.
  */
 #define CROWDED_FROM_BYTES	((Size) 64 * 1024 * 1024)
 
@@ -70,10 +64,7 @@ fms_piece_init(FmsPiece *piece)
 	*piece = (FmsPiece) {.patience_us = PATIENCE_US};
 }
 
-/*
- * Would the system map more_bytes and the margin of a piece of size_bytes now?
- * RLIMIT_AS or strict overcommit may forbid it.
- */
+/* Do RLIMIT_AS and overcommit allow more_bytes and the piece's margin? */
 static bool
 is_available(Size more_bytes, Size size_bytes)
 {
@@ -101,25 +92,6 @@ has_room(const FmsPiece *piece, Size size_bytes)
 	return memory.machine_bytes == 0 ||
 		size_bytes - piece->reached_bytes <=
 		memory.available_bytes - memory.available_bytes / 4;
-}
-
-/* Resizes a palloc'd or empty piece. */
-static bool
-resize_small(FmsPiece *piece, Size used_bytes, Size size_bytes)
-{
-	char	   *base = MemoryContextAllocExtended(TopMemoryContext, size_bytes,
-												  MCXT_ALLOC_NO_OOM);
-
-	if (base == NULL)
-		return false;
-	if (piece->base)
-	{
-		memcpy(base, piece->base, used_bytes);
-		pfree(piece->base);
-	}
-	piece->base = base;
-	piece->size_bytes = piece->reached_bytes = size_bytes;
-	return true;
 }
 
 /*
@@ -169,31 +141,41 @@ resize_mapped(FmsPiece *piece, Size size_bytes)
 	return true;
 }
 
-/* Makes a palloc'd or empty piece a mapped one. */
+/* Moves a palloc'd or empty piece to new memory, which is mapped if large. */
 static bool
-map(FmsPiece *piece, Size used_bytes, Size size_bytes)
+replace(FmsPiece *piece, Size size_bytes)
 {
-	FmsPiece	small = *piece;
+	FmsPiece	moved;
 
-	fms_piece_init(piece);
-	if (!resize_mapped(piece, size_bytes))
+	fms_piece_init(&moved);
+	if (size_bytes > PALLOC_MAX_BYTES)
 	{
-		*piece = small;
-		return false;
+		if (!resize_mapped(&moved, size_bytes))
+			return false;
+		fms_piece_reach(&moved, piece->used_bytes);
 	}
-	if (small.base)
+	else
 	{
-		fms_piece_reach(piece, used_bytes);
-		memcpy(piece->base, small.base, used_bytes);
-		pfree(small.base);
+		moved.base = MemoryContextAllocExtended(TopMemoryContext, size_bytes,
+												 MCXT_ALLOC_NO_OOM);
+		if (moved.base == NULL)
+			return false;
+		moved.size_bytes = moved.reached_bytes = size_bytes;
 	}
+	if (piece->base)
+	{
+		memcpy(moved.base, piece->base, piece->used_bytes);
+		pfree(piece->base);
+	}
+	moved.used_bytes = piece->used_bytes;
+	*piece = moved;
 	return true;
 }
 
 bool
-fms_piece_resize(FmsPiece *piece, Size used_bytes, Size size_bytes)
+fms_piece_resize(FmsPiece *piece, Size size_bytes)
 {
-	Assert(used_bytes <= Min(piece->size_bytes, size_bytes));
+	Assert(piece->used_bytes <= Min(piece->size_bytes, size_bytes));
 
 	if (size_bytes == piece->size_bytes)
 		return true;
@@ -207,11 +189,8 @@ fms_piece_resize(FmsPiece *piece, Size used_bytes, Size size_bytes)
 					   size_bytes) &&
 		  has_room(piece, size_bytes)))
 		return false;
-	if (piece->mapped)
-		return resize_mapped(piece, size_bytes);
-	if (size_bytes > PALLOC_MAX_BYTES)
-		return map(piece, used_bytes, size_bytes);
-	return resize_small(piece, used_bytes, size_bytes);
+	return piece->mapped ? resize_mapped(piece, size_bytes) :
+		replace(piece, size_bytes);
 }
 
 /* Gives up huge pages for the pages to come, if they take too long. */

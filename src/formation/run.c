@@ -14,25 +14,24 @@
  *	  ^ page                    ^ page          ^ page
  *	  |<------ extent --------->|               |<------ extent --------->|
  *
- * A record that does not fit into the rest of a block starts a new block.  A
- * record larger than a block continues in a chain of blocks with one first
+ * A record larger than a block continues in a chain of blocks with one first
  * key.  A record too large for a compressed chunk ends the compression of its
  * run.  For a mode that reads by last keys, the store notes for each block the
  * last key of the previous block.  The writer keeps a copy of that key unless
  * its record is in the open block.
  *
- * Memory: writer, compressor and extents are palloc'd; the write buffer owns
- * its buffers.  After an ERROR the I/O channel drains the writes.
+ * After an ERROR the I/O channel drains the writes.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
+#include "miscadmin.h"
+
 #include "formation/run.h"
+#include "order/first_key_store.h"
 #include "tape/block.h"
-#include "tape/compressed_chunk.h"
-#include "tape/packed_record.h"
-#include "tape/write_buffer.h"
+#include "tape/tape.h"
 
 /* Size of one write, at most: larger writes are not faster on any device. */
 #define BUFFER_MAX_BYTES	((Size) 1024 * 1024)
@@ -44,7 +43,6 @@ struct FmsRunWriter
 	FmsFirstKeyStore *first_keys;
 	FmsGroupFilter *filter;		/* the keys' */
 	FmsOrderBy	order;
-	FmsCounters *counters;
 	uint64		record_bytes;	/* compressed so far */
 	uint64		chunk_bytes;	/* what that became */
 	uint32		block_bytes;
@@ -87,13 +85,12 @@ fms_run_writer_bytes(Size output_bytes, uint32 block_bytes)
 }
 
 FmsRunWriter *
-fms_run_writer_create(FmsIo *io, FmsTape *tape, FmsFirstKeyStore *first_keys,
-					  FmsOrderBy order, FmsCounters *counters, bool packs,
-					  uint32 block_bytes, Size output_bytes)
+fms_run_writer_create(FmsTape *tape, FmsFirstKeyStore *first_keys,
+					  FmsOrderBy order, bool packs, Size output_bytes)
 {
 	FmsRunWriter *writer = palloc0(sizeof(FmsRunWriter));
 	int			nbuffers;
-	Size		buffer_bytes = choose_buffers(output_bytes, block_bytes,
+	Size		buffer_bytes = choose_buffers(output_bytes, tape->block_bytes,
 											  &nbuffers);
 
 	/* nobody keeps the key of a packed record */
@@ -102,12 +99,10 @@ fms_run_writer_create(FmsIo *io, FmsTape *tape, FmsFirstKeyStore *first_keys,
 	writer->first_keys = first_keys;
 	writer->filter = fms_keys_group_filter(first_keys->keys);
 	writer->order = order;
-	writer->counters = counters;
 	writer->packs = packs;
 	writer->words = fms_keys_word_type(first_keys->keys);
-	writer->block_bytes = block_bytes;
-	writer->buffer = fms_write_buffer_create(io, tape, block_bytes,
-											 buffer_bytes, nbuffers);
+	writer->block_bytes = tape->block_bytes;
+	writer->buffer = fms_write_buffer_create(tape, buffer_bytes, nbuffers);
 	return writer;
 }
 
@@ -122,22 +117,15 @@ fms_run_compressed(const FmsRunWriter *writer, uint64 *record_bytes,
 void
 fms_run_flush(FmsRunWriter *writer)
 {
-	fms_write_buffer_flush(writer->buffer);
-}
-
-void
-fms_run_writer_rest(FmsRunWriter *writer)
-{
 	Assert(writer->run == NULL);
-	fms_run_flush(writer);
-	fms_write_buffer_rest(writer->buffer);
+	fms_write_buffer_flush(writer->buffer);
 }
 
 void
 fms_run_writer_destroy(FmsRunWriter *writer)
 {
-	Assert(writer->run == NULL);
-	fms_write_buffer_destroy(writer->buffer);
+	fms_run_flush(writer);
+	pfree(writer->buffer);
 	fms_record_buffer_free(&writer->last_key);
 	if (writer->compressor)
 		pfree(writer->compressor);
@@ -145,8 +133,8 @@ fms_run_writer_destroy(FmsRunWriter *writer)
 }
 
 void
-fms_run_begin(FmsRunWriter *writer, FmsRun *run, uint32 id, uint32 level,
-			  bool compressed, FmsCutoff *cutoff)
+fms_run_begin(FmsRunWriter *writer, FmsRun *run, uint32 id, bool compressed,
+			  FmsCutoff *cutoff)
 {
 	Assert(writer->run == NULL);
 
@@ -159,7 +147,6 @@ fms_run_begin(FmsRunWriter *writer, FmsRun *run, uint32 id, uint32 level,
 
 	memset(run, 0, sizeof(*run));
 	run->id = id;
-	run->level = level;
 	writer->run = run;
 	writer->records = 0;
 	writer->noted = 0;
@@ -169,10 +156,7 @@ fms_run_begin(FmsRunWriter *writer, FmsRun *run, uint32 id, uint32 level,
 		fms_group_filter_begin(writer->filter);
 }
 
-/*
- * The extent of a block: the last one that begins there or before.  Returns
- * the number of the first block after it in *end.
- */
+/* The extent of a block, and in *end the first block behind the extent. */
 static const FmsExtent *
 find_extent(const FmsRun *run, uint32 number, uint32 *end)
 {
@@ -220,10 +204,41 @@ void
 fms_run_move(FmsRun *run, uint64 distance)
 {
 	FmsExtent  *extents = run->nextents > 1 ? run->extents : &run->extent;
-	uint32		i;
 
-	for (i = 0; i < run->nextents; i++)
+	for (uint32 i = 0; i < run->nextents; i++)
 		extents[i].address += distance;
+}
+
+void
+fms_run_cut(FmsRun *run, const FmsFirstKeyStore *first_keys, FmsTape *tape,
+			const FmsRecord *cutoff)
+{
+	FmsFirstKeyReader *reader =
+		fms_first_key_reader_open(first_keys->file, &run->first_keys);
+	uint32		kept = 0;
+	const FmsRecord *key;
+	uint32		rows_before;
+	uint32		n;
+
+	while ((key = fms_first_key_reader_next(reader, &n,
+											&rows_before)) != NULL)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (fms_keys_compare(first_keys->keys, key, cutoff) > 0)
+		{
+			run->last_rows = rows_before;
+			break;
+		}
+		kept += n;
+	}
+	fms_first_key_reader_close(reader);
+	for (uint32 at = kept; at < run->nblocks; at += n)
+	{
+		n = fms_run_contiguous_blocks(run, at);
+		fms_tape_free(tape, fms_run_block_address(run, at, tape->block_bytes),
+					  (Size) n * tape->block_bytes);
+	}
+	run->nblocks = run->first_keys.nblocks = kept;
 }
 
 void
@@ -247,12 +262,8 @@ begin_extent(FmsRun *run, uint64 address)
 		return;
 	}
 	if (n == 1)
-	{
-		FmsExtent  *extents = palloc(2 * sizeof(FmsExtent));
-
-		extents[0] = run->extent;
-		run->extents = extents;
-	}
+		run->extents = memcpy(palloc(2 * sizeof(FmsExtent)), &run->extent,
+							  sizeof(FmsExtent));
 	else if ((n & (n - 1)) == 0)
 		run->extents = repalloc(run->extents, 2 * n * sizeof(FmsExtent));
 	run->extents[n] = extent;
@@ -262,8 +273,8 @@ static void
 open_block(FmsRunWriter *writer, uint32 magic)
 {
 	FmsRun	   *run = writer->run;
-	char	   *buffer = fms_write_buffer_block(writer->buffer);
-	uint64		address = fms_write_buffer_position(writer->buffer);
+	uint64		address;
+	char	   *buffer = fms_write_buffer_block(writer->buffer, &address);
 
 	writer->block = (FmsBlockHeader *) buffer;
 	*writer->block = (FmsBlockHeader) {
@@ -404,9 +415,9 @@ end_chunk(FmsRunWriter *writer)
 	writer->block->records += chunk->records;
 	writer->record_bytes += chunk->record_bytes;
 	writer->chunk_bytes += bytes;
-	fms_count(writer->counters, FMS_COUNT_COMPRESSIBLE_BYTES,
+	fms_count(writer->tape->counters, FMS_COUNT_COMPRESSIBLE_BYTES,
 			  chunk->record_bytes);
-	fms_count(writer->counters, FMS_COUNT_COMPRESSED_BYTES, bytes);
+	fms_count(writer->tape->counters, FMS_COUNT_COMPRESSED_BYTES, bytes);
 	if (writer->order == FMS_ORDER_BY_LAST_KEYS)
 		keep_last_key(writer, last);
 }

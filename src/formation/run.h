@@ -10,7 +10,6 @@
 
 #include "postgres.h"
 
-#include "formation/cutoff.h"
 #include "order/first_key_store.h"
 #include "order/read_order.h"
 #include "tape/tape.h"
@@ -39,10 +38,7 @@ typedef struct FmsRun
 	uint32		last_rows;		/* records from its last first key on */
 } FmsRun;
 
-/*
- * Memory of a run's description: FmsRun as palloc() rounds it up, with a chunk
- * header of at most 16 bytes, and its pointer in a list that doubles.
- */
+/* Memory of an FmsRun as palloc() takes it, and of its pointer in a list. */
 #define FMS_RUN_BYTES	((sizeof(FmsRun) <= 64 ? 64 : 128) + 16 + \
 						 2 * sizeof(FmsRun *))
 
@@ -58,15 +54,36 @@ extern uint32 fms_run_contiguous_blocks(const FmsRun *run, uint32 number);
 /* Adds `distance` to the addresses of the run's blocks. */
 extern void fms_run_move(FmsRun *run, uint64 distance);
 
+/* Frees the blocks that begin beyond the cutoff, perhaps all of them. */
+extern void fms_run_cut(FmsRun *run, const FmsFirstKeyStore *first_keys,
+						FmsTape *tape, const FmsRecord *cutoff);
+
 /* Frees the list of extents, but neither the FmsRun nor its first keys. */
 extern void fms_run_forget(FmsRun *run);
 
-typedef struct FmsRunWriter FmsRunWriter;
+/* ---- a key that the first n rows in runs do not exceed: cutoff.c ---- */
+
+typedef struct FmsCutoff FmsCutoff;
+
+/* Creates it for the first `bound` rows, in the current context, as notes. */
+extern FmsCutoff *fms_cutoff_create(FmsKeys *keys, uint64 bound);
 
 /*
- * Memory of a writer's buffers that should take output_bytes: at least two
- * buffers, each for at least one block.
+ * Notes that the last `rows` rows of a run do not exceed `next`, the run's
+ * next one.  Returns false if the run can end before `next`, since the first n
+ * rows are known and precede it.  May run a type's comparator.
  */
+extern bool fms_cutoff_note(FmsCutoff *cutoff, const FmsRecord *next,
+							uint64 rows);
+
+/* NULL while less than n rows are noted.  Valid until the next note. */
+extern const FmsRecord *fms_cutoff_record(const FmsCutoff *cutoff);
+
+/* ---- the writer ---- */
+
+typedef struct FmsRunWriter FmsRunWriter;
+
+/* Memory of a writer's buffers, which should take output_bytes. */
 extern Size fms_run_writer_bytes(Size output_bytes, uint32 block_bytes);
 
 /*
@@ -74,26 +91,20 @@ extern Size fms_run_writer_bytes(Size output_bytes, uint32 block_bytes);
  * another.  `order`: which key of a block the merge's read order needs.
  * `packs`: runs may have packed records; not by last keys.  May ERROR.
  */
-extern FmsRunWriter *fms_run_writer_create(FmsIo *io, FmsTape *tape,
+extern FmsRunWriter *fms_run_writer_create(FmsTape *tape,
 										   FmsFirstKeyStore *first_keys,
-										   FmsOrderBy order,
-										   FmsCounters *counters,
-										   bool packs, uint32 block_bytes,
+										   FmsOrderBy order, bool packs,
 										   Size output_bytes);
 
-/* Flushes, and frees the buffers until the next run is written. */
-extern void fms_run_writer_rest(FmsRunWriter *writer);
-
-/* Waits for writes in flight and frees the writer. */
+/* Flushes, and frees the writer. */
 extern void fms_run_writer_destroy(FmsRunWriter *writer);
 
 /*
- * Begins an empty run in *run.  Compressed: its blocks hold compressed chunks
- * until a record is too large for a chunk.  cutoff, or NULL: notes the run's
- * records and may end it.  Current context; may ERROR.
+ * Begins an empty run in *run.  compressed: until a record is too large for a
+ * chunk.  cutoff, or NULL: may end the run.  Current context; may ERROR.
  */
 extern void fms_run_begin(FmsRunWriter *writer, FmsRun *run, uint32 id,
-						  uint32 level, bool compressed, FmsCutoff *cutoff);
+						  bool compressed, FmsCutoff *cutoff);
 
 /* Appends a record not less than the last one, if cutoff and filter let it. */
 extern void fms_run_append(FmsRunWriter *writer, const FmsRecord *record);
@@ -105,7 +116,10 @@ extern uint64 fms_run_finish(FmsRunWriter *writer);
 extern void fms_run_compressed(const FmsRunWriter *writer,
 							   uint64 *record_bytes, uint64 *chunk_bytes);
 
-/* Waits for writes in flight; ERRORs if one failed. */
+/*
+ * Between two runs: waits for writes in flight, and frees the buffers until
+ * the next run is written.  ERRORs if a write failed.
+ */
 extern void fms_run_flush(FmsRunWriter *writer);
 
 #endif							/* FMS_RUN_H */

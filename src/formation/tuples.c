@@ -25,7 +25,7 @@
 #include "utils/memutils.h"
 
 #include "base/interrupts.h"
-#include "formation/kind.h"
+#include "formation/formation.h"
 #include "keys/entry.h"
 
 /*
@@ -39,12 +39,6 @@
 
 StaticAssertDecl(FMS_ROW_INDEX_BYTES == sizeof(FmsEntry),
 				 "the index has the entries");
-
-typedef struct FmsTuples
-{
-	FmsFormation formation;		/* must be first */
-	MemoryContext scratch;		/* detoasted values, tuples being formed */
-} FmsTuples;
 
 static inline FmsEntry *
 entries_of(const FmsFormation *formation)
@@ -99,9 +93,8 @@ values_of(const TupleTableSlot *slot)
 {
 	TupleDesc	desc = slot->tts_tupleDescriptor;
 	FmsSource	source = {NULL};
-	int			i;
 
-	for (i = 0; i < desc->natts; i++)
+	for (int i = 0; i < desc->natts; i++)
 		source.has_nulls |= slot->tts_isnull[i];
 	source.values_at = MAXALIGN(SizeofMinimalTupleHeader +
 								(source.has_nulls ? BITMAPLEN(desc->natts) :
@@ -161,21 +154,19 @@ static void
 pack_records(FmsFormation *formation)
 {
 	FmsEntry   *entries = entries_of(formation);
-	char	   *records = formation->arena.data.base;
-	Size		i;
+	FmsPiece   *data = &formation->arena.data;
+	Size		count = fms_formation_count(formation);
 
-	fms_entries_sort_by_comparing(entries, formation->count, NULL);
-	formation->records_bytes = 0;
-	for (i = 0; i < formation->count; i++)
+	fms_entries_sort_by_comparing(entries, count, NULL);
+	data->used_bytes = 0;
+	for (Size i = 0; i < count; i++)
 	{
 		const FmsRecord *record = record_of(formation, &entries[i]);
 		Size		size = fms_record_bytes(record);
 
-		fms_interrupts_memmove(records + formation->records_bytes, record,
-							   size);
-		entries[i].tail -= fms_entry_offset(&entries[i]) -
-			formation->records_bytes;
-		formation->records_bytes += size;
+		fms_interrupts_memmove(data->base + data->used_bytes, record, size);
+		entries[i].tail -= fms_entry_offset(&entries[i]) - data->used_bytes;
+		data->used_bytes += size;
 	}
 }
 
@@ -201,21 +192,19 @@ is_beyond_cutoff(const FmsFormation *formation, const FmsKeyImage *image)
 static void
 drop_if_beyond_cutoff(FmsFormation *formation)
 {
-	const FmsRecord *record =
-		record_of(formation, &entries_of(formation)[formation->count - 1]);
+	FmsArena   *arena = &formation->arena;
+	const FmsEntry *entry = entries_of(formation) +
+		fms_formation_count(formation) - 1;
 
-	if (fms_keys_compare(formation->keys, record,
+	if (fms_keys_compare(formation->keys, record_of(formation, entry),
 						 formation->cutoff.record) >= 0)
 	{
-		formation->records_bytes -= fms_record_bytes(record);
-		formation->count--;
+		arena->data.used_bytes = fms_entry_offset(entry);
+		arena->index.used_bytes -= sizeof(FmsEntry);
 	}
 }
 
-/*
- * Adds the slot's tuple with that key.  Returns false, with nothing changed,
- * if there is no room.
- */
+/* Adds the slot's tuple with that key; false if there is no room. */
 static bool
 add_tuple(FmsFormation *formation, TupleTableSlot *slot,
 		  const FmsKeyImage *image, Size budget_bytes)
@@ -223,12 +212,13 @@ add_tuple(FmsFormation *formation, TupleTableSlot *slot,
 	uint16		flags = image->record.flags;
 	FmsSource	source = source_of(slot);
 	Size		size = fms_record_size(image->record.key_bytes, source.bytes);
+	FmsPiece   *index = &formation->arena.index;
+	FmsPiece   *data = &formation->arena.data;
 	FmsRecord  *record;
 
 	if (!fms_formation_make_room(formation, size, budget_bytes))
 		return false;
-	record = (FmsRecord *) (formation->arena.data.base +
-							formation->records_bytes);
+	record = (FmsRecord *) (data->base + data->used_bytes);
 	fms_record_write(record, image->bytes, image->record.key_bytes, flags,
 					 source.tuple, source.bytes);
 	if (source.tuple == NULL)
@@ -236,16 +226,17 @@ add_tuple(FmsFormation *formation, TupleTableSlot *slot,
 	if (!(flags & FMS_RECORD_EXACT))
 		record->flags = fms_keys_column_flags(formation->keys, slot,
 											  source.tuple, source.bytes);
-	entries_of(formation)[formation->count++] =
-		fms_entry_make(&image->record, formation->records_bytes);
-	formation->records_bytes += size;
+	*(FmsEntry *) (index->base + index->used_bytes) =
+		fms_entry_make(&image->record, data->used_bytes);
+	index->used_bytes += sizeof(FmsEntry);
+	data->used_bytes += size;
 	return true;
 }
 
 static bool
 put_tuple(FmsFormation *formation, TupleTableSlot *slot, Size budget_bytes)
 {
-	MemoryContext scratch = ((FmsTuples *) formation)->scratch;
+	MemoryContext scratch = formation->scratch;
 	MemoryContext caller = MemoryContextSwitchTo(scratch);
 	FmsKeyImage image;
 	bool		fits = true;
@@ -296,7 +287,7 @@ sort_first(FmsFormation *formation, Size count, FmsRunWriter *writer)
 static void
 sort_tuples(FmsFormation *formation)
 {
-	sort_first(formation, formation->count, NULL);
+	sort_first(formation, fms_formation_count(formation), NULL);
 }
 
 static const FmsRecord *
@@ -304,7 +295,7 @@ get_tuple(const FmsFormation *formation, uint64 position)
 {
 	const FmsEntry *entry = &entries_of(formation)[position];
 
-	if (position + PREFETCH_LINES < formation->count)
+	if (position + PREFETCH_LINES < fms_formation_count(formation))
 		__builtin_prefetch(record_of(formation, entry + PREFETCH_LINES));
 	return record_of(formation, entry);
 }
@@ -313,17 +304,18 @@ get_tuple(const FmsFormation *formation, uint64 position)
 static inline Size
 first_records_bytes(const FmsFormation *formation, Size count)
 {
-	return count < formation->count ?
+	return count < fms_formation_count(formation) ?
 		fms_entry_offset(&entries_of(formation)[count]) :
-		formation->records_bytes;
+		formation->arena.data.used_bytes;
 }
 
 /* Number of first entries that, with their records, take `bytes`. */
 static Size
 entries_within(const FmsFormation *formation, Size bytes)
 {
+	Size		count = fms_formation_count(formation);
 	Size		low = 0;
-	Size		high = formation->count;
+	Size		high = count;
 
 	while (low < high)
 	{
@@ -335,7 +327,7 @@ entries_within(const FmsFormation *formation, Size bytes)
 		else
 			high = middle;
 	}
-	return Min(low + 1, formation->count);
+	return Min(low + 1, count);
 }
 
 /* Forgets the first `count` entries, whose records take `bytes`. */
@@ -343,13 +335,13 @@ static void
 forget_first(FmsFormation *formation, Size count, Size bytes)
 {
 	FmsEntry   *entries = entries_of(formation);
-	char	   *records = formation->arena.data.base;
+	FmsPiece   *data = &formation->arena.data;
+	Size		left = fms_formation_count(formation) - count;
 
-	formation->count -= count;
-	formation->records_bytes -= bytes;
-	fms_interrupts_memmove(records, records + bytes,
-						   formation->records_bytes);
-	fms_for_interruptible(i, formation->count, sizeof(FmsEntry))
+	data->used_bytes -= bytes;
+	fms_interrupts_memmove(data->base, data->base + bytes, data->used_bytes);
+	formation->arena.index.used_bytes = left * sizeof(FmsEntry);
+	fms_for_interruptible(i, left, sizeof(FmsEntry))
 	{
 		entries[i] = entries[count + i];
 		entries[i].tail -= bytes;
@@ -366,7 +358,7 @@ spill_tuples(FmsFormation *formation, FmsRunWriter *writer, Size bytes)
 	forget_first(formation, count, records_bytes);
 }
 
-static const FmsFormationKind tuples_kind = {
+const FmsFormationKind fms_tuples_kind = {
 	.put = put_tuple,
 	.sort = sort_tuples,
 	.index_bytes = sizeof(FmsEntry),
@@ -374,13 +366,3 @@ static const FmsFormationKind tuples_kind = {
 	.spill = spill_tuples,
 	.pack = pack_records
 };
-
-FmsFormation *
-fms_tuples_create(MemoryContext scratch)
-{
-	FmsTuples  *tuples = palloc0(sizeof(FmsTuples));
-
-	tuples->formation.kind = &tuples_kind;
-	tuples->scratch = scratch;
-	return &tuples->formation;
-}

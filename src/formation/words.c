@@ -16,17 +16,10 @@
 #include "postgres.h"
 
 #include "base/interrupts.h"
-#include "formation/kind.h"
+#include "formation/formation.h"
 
 StaticAssertDecl(FMS_ROW_INDEX_BYTES == 2 * sizeof(uint64),
 				 "a word has room for another one");
-
-typedef struct FmsWords
-{
-	FmsFormation formation;		/* must be first */
-	const FmsWordType *type;
-	FmsWordRecord record;		/* returned or written last */
-} FmsWords;
 
 static inline uint64 *
 words_of(const FmsFormation *formation)
@@ -38,16 +31,16 @@ words_of(const FmsFormation *formation)
 static inline const FmsRecord *
 make_record(const FmsFormation *formation, uint64 word)
 {
-	FmsWords   *words = (FmsWords *) formation;
+	FmsWordRecord *record = &((FmsFormation *) formation)->word;
 
-	fms_word_record_make(words->type, word, &words->record);
-	return &words->record.record;
+	fms_word_record_make(formation->words, word, record);
+	return &record->record;
 }
 
 static bool
 put_word(FmsFormation *formation, TupleTableSlot *slot, Size budget_bytes)
 {
-	const FmsWordType *type = ((FmsWords *) formation)->type;
+	const FmsWordType *type = formation->words;
 	bool		isnull;
 	uint64		word = fms_word_of_value(type, slot_getattr(slot, 1, &isnull));
 
@@ -61,7 +54,8 @@ put_word(FmsFormation *formation, TupleTableSlot *slot, Size budget_bytes)
 		return true;
 	if (!fms_formation_make_room(formation, 0, budget_bytes))
 		return false;
-	words_of(formation)[formation->count++] = word;
+	words_of(formation)[fms_formation_count(formation)] = word;
+	formation->arena.index.used_bytes += FMS_ROW_INDEX_BYTES;
 	return true;
 }
 
@@ -69,10 +63,11 @@ static void
 sort_words(FmsFormation *formation)
 {
 	uint64	   *words = words_of(formation);
+	Size		count = fms_formation_count(formation);
 
 	/* without a value there is no memory */
-	if (formation->count > 1)
-		fms_radix_sort(words, words + formation->count, formation->count);
+	if (count > 1)
+		fms_radix_sort(words, words + count, count);
 }
 
 static const FmsRecord *
@@ -85,31 +80,22 @@ static void
 spill_words(FmsFormation *formation, FmsRunWriter *writer, Size bytes)
 {
 	uint64	   *words = words_of(formation);
+	Size		all = fms_formation_count(formation);
 	Size		count = Min((bytes + FMS_ROW_INDEX_BYTES - 1) /
-							FMS_ROW_INDEX_BYTES, formation->count);
+							FMS_ROW_INDEX_BYTES, all);
 
-	fms_radix_sort(words, words + formation->count, count);
+	fms_radix_sort(words, words + all, count);
 	fms_for_interruptible(i, count, FMS_INTERRUPT_RECORD_BYTES)
 		fms_run_append(writer, make_record(formation, words[i]));
-	formation->count -= count;
+	formation->arena.index.used_bytes -= count * FMS_ROW_INDEX_BYTES;
 	fms_interrupts_memmove(words, words + count,
-						   formation->count * sizeof(uint64));
+						   (all - count) * sizeof(uint64));
 }
 
-static const FmsFormationKind words_kind = {
+const FmsFormationKind fms_words_kind = {
 	.put = put_word,
 	.sort = sort_words,
 	.index_bytes = sizeof(uint64),
 	.get = get_word,
 	.spill = spill_words
 };
-
-FmsFormation *
-fms_words_create(const FmsKeys *keys)
-{
-	FmsWords   *words = palloc0(sizeof(FmsWords));
-
-	words->formation.kind = &words_kind;
-	words->type = fms_keys_word_type(keys);
-	return &words->formation;
-}

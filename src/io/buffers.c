@@ -21,10 +21,7 @@
 #include "io/huge_page.h"
 #include "io/io.h"
 
-/*
- * Smallest buffer, in bytes, that is rounded up: 256 kB.  A smaller one would
- * become more than eight times as large, in a sort with little work_mem.
- */
+/* Smallest buffer, in bytes, that is rounded up: to at most eight times. */
 #define HUGE_FROM_BYTES		(FMS_HUGE_PAGE_BYTES / 8)
 
 typedef struct FmsMapping

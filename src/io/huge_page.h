@@ -11,8 +11,6 @@
 #ifndef FMS_HUGE_PAGE_H
 #define FMS_HUGE_PAGE_H
 
-#include "postgres.h"
-
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -29,10 +27,7 @@ fms_whole_pages(Size bytes)
 	return TYPEALIGN(page, bytes);
 }
 
-/*
- * Maps whole pages of that many bytes, private and zeroed; from
- * FMS_HUGE_PAGE_BYTES on, where a huge page can begin.  MAP_FAILED: no memory.
- */
+/* Maps zeroed whole pages; 2 MB or more where a huge page can; MAP_FAILED. */
 static inline char *
 fms_huge_page_map(Size bytes, int protection)
 {
@@ -51,10 +46,7 @@ fms_huge_page_map(Size bytes, int protection)
 	return begin;
 }
 
-/*
- * Frees the pages of a part of a mapping, whose addresses stay mapped, in
- * steps with checks for interrupts.
- */
+/* Frees pages, whose addresses stay mapped, with checks for interrupts. */
 static inline void
 fms_huge_page_empty(char *part, Size bytes)
 {

@@ -19,8 +19,6 @@
 #ifndef FMS_IO_H
 #define FMS_IO_H
 
-#include "postgres.h"
-
 #include "lib/ilist.h"
 #include "port/atomics.h"
 
@@ -35,8 +33,7 @@
 typedef enum FmsIoState
 {
 	FMS_IO_IDLE,				/* the caller's, buffer included */
-	FMS_IO_ANNOUNCED,			/* the caller's, who finishes the request; the
-								 * kernel reads into the page cache */
+	FMS_IO_ANNOUNCED,			/* the caller's; the kernel reads ahead */
 	FMS_IO_IN_FLIGHT,			/* the kernel's: do not touch the buffer */
 	FMS_IO_DONE					/* the caller's, who looks at the result */
 } FmsIoState;
@@ -53,8 +50,7 @@ struct FmsIoRequest
 	bool		cached;			/* read through the page cache */
 	uint16		file;			/* number of the tape's file, for the tape */
 	uint32		length_bytes;
-	uint32		operation_bytes;	/* of each operation but the last; 0: one
-									 * operation */
+	uint32		operation_bytes;	/* of each operation; 0: there is one */
 	char	   *buffer;
 	uint64		offset_bytes;
 
@@ -65,8 +61,7 @@ struct FmsIoRequest
 	/* kept by the channel and its method */
 	FmsIo	   *io;
 	uint32		operations_left;	/* in flight */
-	uint32	   *group;			/* NULL, or the owner's counter of requests in
-								 * flight */
+	uint32	   *group;			/* NULL, or counts those in flight */
 };
 
 /* Number of a request's operations: system calls, or entries of a ring. */
@@ -105,16 +100,12 @@ fms_io_batch(uint32 depth)
 typedef struct FmsIoMethod
 {
 	const char *name;			/* as the device profile has it */
-	bool		submit_blocks;	/* submit() completes or announces every
-								 * request */
+	bool		submit_blocks;	/* submit() completes or announces all */
 
 	/* Prepares the method for another channel.  0, or -errno. */
 	int			(*open) (void);
 
-	/*
-	 * Starts n requests.  Announces each, or completes it once, now or later,
-	 * also if it could not be started.
-	 */
+	/* Starts n requests.  Announces each, or completes it, now or later. */
 	void		(*submit) (FmsIoRequest **requests, int n);
 
 	/* Completes the requests that have finished.  Does not block. */

@@ -12,11 +12,7 @@
  * If the kernel refuses a submission, its requests fail with ECANCELED and the
  * ring takes no others: an entry left in the submission queue must not be
  * submitted later, when its buffer may be gone.  If the kernel refuses to
- * wait, the ring is lost: channels give up their requests, so the completion
- * queue is not read again.
- *
- * The ring's descriptor is counted with AcquireExternalFD().  When the process
- * exits, the kernel ends requests in flight before it frees their memory.
+ * wait, the ring is lost, and channels give up their requests.
  *
  *-------------------------------------------------------------------------
  */
@@ -67,11 +63,7 @@ ring_init(void)
 	return error;
 }
 
-/*
- * Carries out a request, since a system call filter may allow to create a ring
- * and refuse the other calls: a read of no file, which ends with EBADF.
- * 0, or -errno.
- */
+/* Reads no file (EBADF): a filter may allow a ring and refuse other calls. */
 static int
 ring_try_out(void)
 {

@@ -13,7 +13,6 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "base/options.h"
 #include "io/io.h"
 
 void
@@ -48,10 +47,7 @@ fms_io_transfer_cached(const FmsIoRequest *request)
 				   RWF_NOWAIT) == (ssize_t) request->length_bytes;
 }
 
-/*
- * Carries out the operation at that offset in the request: bytes moved, or
- * -errno.
- */
+/* Carries out the operation at that offset: bytes moved, or -errno. */
 static int
 transfer_operation(const FmsIoRequest *request, uint32 at_bytes)
 {

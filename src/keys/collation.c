@@ -13,10 +13,8 @@
  *	  backward accents (fr-CA, kb), numeric	and the comparison decides
  *	  (kn) with rules of a language
  *
- * The server is linked with ICU, this library is not.  Its symbols are weak:
- * if the server has another version of ICU, whose names differ, there are no
- * sort keys, but the library can be loaded.
- *
+ * ICU's symbols are weak: if the server has another version of ICU, whose
+ * names differ, there are no sort keys, but the library can be loaded.
  *
  *-------------------------------------------------------------------------
  */
@@ -43,7 +41,7 @@ extern __attribute__((weak)) __typeof__(ucol_nextSortKeyPart)
 			ucol_nextSortKeyPart;
 extern __attribute__((weak)) __typeof__(uiter_setUTF8) uiter_setUTF8;
 
-/* Reorder codes of a collator: more than ICU has scripts and groups. */
+/* More than ICU has scripts and groups. */
 #define REORDER_CODES_MAX	256
 
 static bool
@@ -84,23 +82,18 @@ moves_digits(const UCollator *collator)
 	return false;
 }
 
-static bool
-is_tailored(const UCollator *collator)
-{
-	int32_t		length = 0;
-
-	(void) ucol_getRules(collator, &length);
-	return length > 0;
-}
-
 /* Do sort keys and the comparison disagree? */
 static bool
 keys_contradict(const UCollator *collator)
 {
+	int32_t		rules = 0;
+
+	/* of the language, beside those of the root collation */
+	(void) ucol_getRules(collator, &rules);
 	return moves_digits(collator) ||
 		!attribute_is(collator, UCOL_FRENCH_COLLATION, UCOL_OFF) ||
 		(!attribute_is(collator, UCOL_NUMERIC_COLLATION, UCOL_OFF) &&
-		 is_tailored(collator));
+		 rules > 0);
 }
 
 FmsSortKeys

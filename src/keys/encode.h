@@ -15,17 +15,14 @@
  *	  inet		family, network, its length, rest of the address
  *	  numeric	see encode_numeric.h
  *
- * Invariants: no encoding is a prefix of another encoding of its type, so a
- * column never influences the columns before it, and equal bytes mean equal
- * values.  A key that exceeds its room is cut off and marked `truncated`: its
- * bytes still order correctly, but equal bytes decide nothing.
+ * Invariants: no encoding is a prefix of another one of its type, and equal
+ * bytes mean equal values, unless a key that exceeds its room is cut off and
+ * marked `truncated`.
  *
  *-------------------------------------------------------------------------
  */
 #ifndef FMS_ENCODE_H
 #define FMS_ENCODE_H
-
-#include "postgres.h"
 
 #include <math.h>
 
@@ -131,7 +128,6 @@ fms_encode_string(FmsKeyWriter *writer, const char *bytes, Size length)
 	fms_encode_byte(writer, 0);
 }
 
-/* Any bytes, in the order of bytea: a prefix is less than the whole. */
 static inline void
 fms_encode_binary(FmsKeyWriter *writer, const char *bytes, Size length)
 {

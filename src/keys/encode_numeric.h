@@ -15,18 +15,15 @@
  *				  FE		Infinity
  *				  FF		NaN
  *
- * Weights -61 .. 61 are part of the lead byte, so up to sixteen decimals fit
- * into FMS_PREFIX_BYTES.  Other weights follow 81 or FD as an int4.  256 is
- * added to each digit: its first byte is not zero, and the zero byte at the
- * end puts a number before its continuations.  Zeros around the digits and
- * the display scale do not count.  The layout is the server's on-disk format.
+ * Weights -61 .. 61 are part of the lead byte; others follow 81 or FD as an
+ * int4.  256 is added to each digit: its first byte is not zero, and the zero
+ * byte at the end puts a number before its continuations.  Zeros around the
+ * digits do not count.  The layout is the server's on-disk format.
  *
  *-------------------------------------------------------------------------
  */
 #ifndef FMS_ENCODE_NUMERIC_H
 #define FMS_ENCODE_NUMERIC_H
-
-#include "postgres.h"
 
 #include "keys/encode.h"
 

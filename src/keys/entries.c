@@ -4,9 +4,9 @@
  *	  Sorting the entries that stand for the tuples in memory.
  *
  * Entries that arrive nearly in order are mended (presorted.c).  If the keys
- * of the others differ in few bits, the entries are packed into one word each
- * and sorted by radix (packed.c).  Otherwise they are dealt into buckets by
- * the leading bits in which they differ, and each bucket is sorted:
+ * differ in few bits, the entries are packed into one word each and sorted by
+ * radix (packed.c).  Otherwise they are dealt into buckets by their leading
+ * bits, and each bucket is sorted:
  *
  *	  buckets   |   0   |   1   |   2   | ..             | n - 1 |
  *	            sorted  being    not
@@ -31,15 +31,11 @@
 #include "base/interrupts.h"
 #include "keys/entry.h"
 
-/* Number of buckets: limited by the L1 cache; fewer for few entries. */
-#define MAX_BUCKETS			2048
-#define ENTRIES_PER_BUCKET	8
-/* Fewer entries than this are sorted by comparing, with their records. */
-#define PACK_MIN_ENTRIES	32
-/* Entries that take() gets at once, at least: it prefetches records. */
-#define TAKE_MIN_ENTRIES	256
-/* Distance in entries at which records are prefetched. */
-#define PREFETCH_AHEAD		8
+#define MAX_BUCKETS			2048	/* limited by the L1 cache */
+#define ENTRIES_PER_BUCKET	8		/* at least */
+#define PACK_MIN_ENTRIES	32		/* fewer are sorted by comparing */
+#define TAKE_MIN_ENTRIES	256		/* take() gets at least: it prefetches */
+#define PREFETCH_AHEAD		8		/* records, in entries */
 
 /* ST_CHECK_FOR_INTERRUPTS has no check where two entries are swapped. */
 static inline int
@@ -66,7 +62,7 @@ typedef struct FmsDeal
 	Size		ends[MAX_BUCKETS];	/* first entry after each bucket */
 } FmsDeal;
 
-/* Entries whose records are the same up to a place. */
+/* Entries whose records are the same before a place. */
 typedef struct FmsPart
 {
 	FmsEntry   *entries;
@@ -105,10 +101,7 @@ choose_buckets(FmsDeal *deal, const FmsEntry *entries, Size count)
 		deal->shift++;
 }
 
-/*
- * Moves each entry into its bucket, in place: a swap moves one entry to its
- * final bucket ("American flag sort").
- */
+/* Moves each entry into its bucket, in place ("American flag sort"). */
 static void
 deal_entries(FmsDeal *deal, FmsEntry *entries, Size count)
 {
@@ -183,9 +176,8 @@ load_prefixes(const FmsEntriesSort *sort, const FmsPart *part)
 }
 
 /*
- * Sorts offsets of records with equal keys by columns but the first `equal`
- * ones that the keys leave undecided.  Keeps the order of equal records.
- * `room` holds half as many offsets.
+ * Sorts offsets of records with equal keys, stably, by the columns that the
+ * keys leave undecided but the first `equal` ones.  `room`: half as many.
  */
 static void
 sort_by_columns(const FmsEntriesSort *sort, uint64 *offsets, Size count,
@@ -217,10 +209,7 @@ sort_by_columns(const FmsEntriesSort *sort, uint64 *offsets, Size count,
 	}
 }
 
-/*
- * Sorts entries with equal keys, which are in order of arrival, by columns.
- * Their offsets take half of their memory; the other half is the room.
- */
+/* The same for entries: half of their memory are offsets, half is the room. */
 static void
 sort_equal_keys(const FmsEntriesSort *sort, const FmsPart *part)
 {
@@ -292,7 +281,6 @@ sort_all_ties(FmsEntriesSort *sort, const FmsPart *part)
 	}
 }
 
-/* Sorts bucket by bucket; a bucket's prefixes differ in fewer of 64 bits. */
 static void
 sort_buckets(FmsEntriesSort *sort, const FmsPart *part, const FmsEntry **taken)
 {

@@ -8,15 +8,12 @@
 #ifndef FMS_ENTRY_H
 #define FMS_ENTRY_H
 
-#include "postgres.h"
-
 #include "keys/keys.h"
 
 typedef struct FmsEntry
 {
 	uint64		prefix;			/* fms_record_prefix() */
-	uint64		tail;			/* upper 16 bits: fms_record_prefix_rest();
-								 * lower 48: offset of the record in bytes */
+	uint64		tail;			/* fms_record_prefix_rest(), 48 bits: offset */
 } FmsEntry;
 
 #define FMS_ENTRY_OFFSET_BITS 48
@@ -98,10 +95,7 @@ extern uint128 fms_entries_text_prefix(const FmsEntriesSort *sort,
 									   const FmsRecord *record,
 									   const FmsKeyPlace *place);
 
-/*
- * Compares by key, then by arrival (the offset).  May run a type's comparator.
- * sort NULL: by arrival alone.
- */
+/* Compares by key, then by arrival, the offset; sort NULL: by that alone. */
 static inline int
 fms_entries_compare(const FmsEntry *a, const FmsEntry *b,
 					const FmsEntriesSort *sort)
@@ -133,17 +127,14 @@ fms_entries_compare(const FmsEntry *a, const FmsEntry *b,
 extern void fms_entries_sort(FmsEntriesSort *sort, FmsEntry *entries,
 							 Size count);
 
-/*
- * Sorts entries that are in order of arrival and returns true, or returns
- * false with the entries unchanged if their keys are not nearly in order.
- */
+/* The same; false, with nothing changed, if they are not nearly in order. */
 extern bool fms_entries_sort_presorted(const FmsEntriesSort *sort,
 									   FmsEntry *entries, Size count);
 
 /*
- * Sorts two entries or more by fms_entry_key(), then by arrival, and returns
- * true, or returns false with the entries unchanged if they do not fit into
- * words.  in_arrival: the entries are in order of arrival.
+ * Sorts two entries or more by fms_entry_key(), then by arrival; false, with
+ * nothing changed, if they do not fit into words.  in_arrival: are they in
+ * order of arrival?
  */
 extern bool fms_entries_sort_packed(FmsEntry *entries, Size count,
 									bool in_arrival);

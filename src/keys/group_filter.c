@@ -9,8 +9,7 @@
  *	  dense_rank()	1    1    2    3    1
  *
  * A row that is not wanted among some rows of the sort is not wanted among all
- * of them, and wanted rows' numbers count none of the others.  So any sequence
- * of sorted rows can be filtered, or a part of it.
+ * of them.  So any sequence of sorted rows can be filtered, or a part of it.
  *
  *-------------------------------------------------------------------------
  */
@@ -35,8 +34,7 @@ struct FmsGroupFilter
 	FmsGroupLimit limit;
 	int64		rows;			/* wanted of the group; 0: no group is known */
 	int64		ranks;			/* of different rank among them */
-	int			group_bytes;	/* of its columns in first's key; 0: these are
-								 * not all in the key */
+	int			group_bytes;	/* of its columns in first's key; 0: not all */
 	uint64		dropped;		/* not reported yet */
 	int			streak;			/* rows passed since one was dropped */
 	union

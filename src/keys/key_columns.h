@@ -13,8 +13,6 @@
 #ifndef FMS_KEY_COLUMNS_H
 #define FMS_KEY_COLUMNS_H
 
-#include "postgres.h"
-
 #include "executor/tuptable.h"
 #include "utils/sortsupport.h"
 
@@ -26,10 +24,8 @@
 typedef struct FmsSortKeys
 {
 	struct UCollator *collator; /* NULL: there are no sort keys */
-	bool		exact;			/* equal keys mean equal texts; otherwise only
-								 * FMS_SORT_KEY_TRUSTED bytes may be used */
-	bool		deterministic;	/* texts with equal keys are ordered by their
-								 * bytes */
+	bool		exact;			/* equal keys mean equal texts */
+	bool		deterministic;	/* of equal keys, the texts' bytes decide */
 	Size		max_bytes;		/* of a key to make */
 } FmsSortKeys;
 
@@ -45,21 +41,13 @@ typedef struct FmsSortKeys
 /* Looks up a collation that is not C.  May ERROR (no such collation). */
 extern FmsSortKeys fms_sort_keys_of(Oid collation);
 
-/*
- * Writes the first `room` bytes of a text's sort key and returns their number;
- * less than `room` means the whole key.  No byte of a sort key is zero.  May
- * ERROR (out of memory).
- */
+/* Writes a sort key of up to `room` bytes, none of them zero; their number. */
 extern Size fms_sort_key_make(const FmsSortKeys *keys, const char *text,
 							  Size length, char *key, Size room);
 
 /* ---- key_types.c ---- */
 
-/*
- * Writes a value that is not null; see the invariants in encode.h.  sort_keys:
- * of the column's collation; without a collator, text is compared as bytes.
- * May detoast, hence allocate and ERROR; frees what it allocates.
- */
+/* Writes a value that is not null (encode.h).  May detoast and ERROR. */
 typedef void (*FmsEncodeDatum) (FmsKeyWriter *writer, Datum value,
 								const FmsSortKeys *sort_keys);
 
@@ -79,11 +67,7 @@ typedef struct FmsKeyType
 	FmsKeyKind	kind;
 } FmsKeyType;
 
-/*
- * The row of a btree comparison function, or NULL.  The function identifies
- * the order: domains and binary compatible types share it, and an operator
- * class of a user has its own.
- */
+/* The row of a btree comparison function, or NULL. */
 extern const FmsKeyType *fms_key_type_find(Oid function);
 
 /* ---- keys.c ---- */
@@ -93,15 +77,13 @@ typedef struct FmsColumn
 	SortSupportData comparator; /* columns before `undecided` have none */
 	AttrNumber	attno;			/* in the tuples */
 	uint8		invert;			/* 0xFF if descending */
-	uint8		null_byte;		/* of a null: less or more than
-								 * FMS_VALUE_BYTE */
+	uint8		null_byte;		/* less or more than FMS_VALUE_BYTE */
 	FmsEncodeDatum encode;		/* NULL: the column has no encoding */
 	int			bits;			/* of an integer, else 0 */
 	uint64		flip;			/* bits that an integer's encoding inverts */
 	FmsSortKeys sort_keys;		/* for encode() */
 	bool		is_bytes;		/* text whose encoding is its bytes */
-	int			length;			/* of every encoding; -1: ends with the first
-								 * zero byte; 0: neither */
+	int			length;			/* fixed; -1: up to a zero byte; 0: neither */
 } FmsColumn;
 
 struct FmsKeys
@@ -113,8 +95,7 @@ struct FmsKeys
 	int			undecided;		/* first column that equal keys leave open */
 	bool		prefix_decides; /* no key is longer than a prefix */
 	bool		are_integers;	/* ... and all columns are integers */
-	AttrNumber	offset_attno;	/* attno of column `undecided` if records have
-								 * its offset; else 0 */
+	AttrNumber	offset_attno;	/* whose offset records have, or 0 */
 	FmsWordType *words;			/* NULL: rows are not words */
 	struct FmsGroupFilter *filter;	/* or NULL */
 	MemoryContext context;		/* current at creation */

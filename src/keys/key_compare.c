@@ -27,10 +27,7 @@ heap_view(const char *tuple, Size tuple_bytes)
 	return view;
 }
 
-/*
- * If the slot holds this very tuple, the column's value points into it.
- * Otherwise the column is searched, here and not in every comparison.
- */
+/* If the slot holds this very tuple, the column's value points into it. */
 uint16
 fms_keys_column_flags(FmsKeys *keys, TupleTableSlot *slot, const char *tuple,
 					  Size tuple_bytes)

@@ -63,10 +63,7 @@ count_same(const char *a, const char *b, Size n)
 	return same;
 }
 
-/*
- * Counts the leading bytes that all texts share in *shared; *equal: they share
- * all their bytes.  Returns false if a text cannot be read.
- */
+/* The leading bytes that all texts share; false if a text cannot be read. */
 static bool
 count_shared(const FmsEntriesSort *sort, const FmsEntry *entries, Size count,
 			 Size *shared, bool *equal)

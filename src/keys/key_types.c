@@ -30,8 +30,7 @@ name(FmsKeyWriter *writer, Datum value, const FmsSortKeys *sort_keys) \
 }
 
 /*
- * Defines an encoder of values of variable length, which writes from `bytes`
- * and `length`.  If most_bytes is not 0, they are enough for the key, and no
+ * Defines an encoder of `length` bytes at `bytes`.  If most_bytes is not 0, no
  * more of a toasted value is detoasted.
  */
 #define DEFINE_VARLENA_ENCODER(name, most_bytes, write) \

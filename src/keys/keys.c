@@ -3,18 +3,15 @@
  * keys.c
  *	  The columns of a sort, and the normalized keys of its tuples.
  *
- * A key has the leading columns whose comparison functions are in the table
- * of key_types.c; the first column without an encoding ends it.  Equal keys
- * are decided by the types' comparators (key_compare.c).  A sort without an
- * encodable column has empty keys and works the same way.
+ * A key has the leading columns that key_types.c can encode.  Equal keys are
+ * decided by the types' comparators (key_compare.c).
  *
  *	  key		| 01 80 00 07 d1 | 01 'C' 'l' 'e' ... |	  at most 34 bytes
  *				  ^  column 0		 ^  column 1
  *				  null byte: 01 for a value, 00 or 02 for a null
  *
- * Text is encoded as its bytes if the collation compares bytes (C, POSIX,
- * glibc's C.UTF-8), as ICU's sort key under an ICU collation (collation.c),
- * and not at all under other collations.
+ * Text is encoded as its bytes if the collation compares bytes, as ICU's sort
+ * key under an ICU collation (collation.c), and not at all under others.
  *
  * is current at creation and need no clean-up.
  *
@@ -31,10 +28,7 @@
 #include "keys/key_columns.h"
 #include "keys/keys.h"
 
-/*
- * The type of sort column i, or NULL.  The server's type cache knows the usual
- * operators.
- */
+/* The type of sort column i, or NULL: usual ones are in the type cache. */
 static const FmsKeyType *
 find_type(TupleDesc desc, const FmsKeySpec *spec, int i, bool *descending)
 {
@@ -221,10 +215,7 @@ column_value(const FmsKeys *keys, int i, TupleTableSlot *slot, bool *isnull)
 	return slot_getattr(slot, attno, isnull);
 }
 
-/*
- * Makes the key of integers within a prefix.  It never leaves the registers:
- * the processor would wait for bytes that are written one at a time.
- */
+/* Keeps the key in registers: a load would wait for stores of single bytes. */
 static void
 encode_integers(const FmsKeys *keys, TupleTableSlot *slot, FmsKeyImage *image)
 {

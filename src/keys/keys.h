@@ -8,8 +8,6 @@
 #ifndef FMS_KEYS_H
 #define FMS_KEYS_H
 
-#include "postgres.h"
-
 #include "executor/tuptable.h"
 
 #include "keys/word.h"
@@ -52,10 +50,7 @@ typedef struct FmsKeyImage
 	uint8		bytes[FMS_KEY_MAX_WORDS * sizeof(uint64)];
 } FmsKeyImage;
 
-/*
- * Looks the columns up.  The result and the comparators' caches live in the
- * current memory context.  May ERROR (no such operator).
- */
+/* Looks the columns up, in the current context.  May ERROR (no operator). */
 extern FmsKeys *fms_keys_create(TupleDesc desc, const FmsKeySpec *spec);
 
 /* Do the first FMS_PREFIX_BYTES of every key decide alone? */
@@ -126,10 +121,7 @@ extern int	fms_keys_compare_columns(FmsKeys *keys, const FmsRecord *a,
 extern int	fms_keys_compare_column(FmsKeys *keys, const FmsRecord *a,
 									const FmsRecord *b, int i);
 
-/*
- * The first key of a block that starts with the record: its key and, if that
- * is not exact, the key columns.  Valid until the next call.
- */
+/* The first key of a block that starts with record; until the next call. */
 extern const FmsRecord *fms_keys_make_first_key(FmsKeys *keys,
 											const FmsRecord *record);
 

@@ -16,11 +16,10 @@
  *	  rank 255	the end of a run (fms_losertree_end())
  *
  * No key is less than the base, so the record that shares more words with it
- * is smaller; with equally many shared words, the smaller next word decides.
- * A record that loses by its code differs from the winner where it differed
- * from the base, so its code stays valid.  Two equal codes are compared from
- * the next word on, and the loser gets a code relative to the winner.  Each
- * word of a key is compared about once, however many matches it plays.
+ * is smaller.  A record that loses by its code differs from the winner where
+ * it differed from the base, so its code stays valid.  Two equal codes are
+ * compared from the next word on, and the loser gets a code relative to the
+ * winner.
  *
  *-------------------------------------------------------------------------
  */

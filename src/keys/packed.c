@@ -3,9 +3,8 @@
  * packed.c
  *	  Entries packed into one word each and sorted by radix.
  *
- * An entry has 80 bits of the key and 48 bits of the record's offset, few of
- * which vary in a set of entries.  A word holds those, in up to PARTS_MAX
- * parts of the key.  A date and an integer:
+ * A word holds the bits of the key, in up to PARTS_MAX parts, and of the
+ * record's offset that vary in a set of entries.  A date and an integer:
  *
  *	  entry     | 01 800011A4 01 8000B3C2 | 000000A2F3C8 |	128 bits
  *	  varying   |       ^^^^        ^^^^^ |
@@ -48,7 +47,7 @@ typedef struct FmsKeyPart
 	uint64		mask;			/* `bits` ones */
 } FmsKeyPart;
 
-/* How a set of entries is packed; valid for that set only. */
+/* How a set of entries is packed. */
 typedef struct FmsPacking
 {
 	uint128		same;			/* the bits of all keys that are in no part */

@@ -16,8 +16,8 @@
  * the next entry does (0).  If there are too many outliers, the sort restores
  * the order of arrival, and the caller sorts in another way.
  *
- * Memory: 16 bytes for each OUTLIERS_FRACTION entries, palloc'd for the call;
- * if that fails, the caller sorts in another way, too.
+ * Memory: for the outliers, palloc'd for the call; if that fails, the caller
+ * sorts in another way, too.
  *
  *-------------------------------------------------------------------------
  */
@@ -26,17 +26,10 @@
 #include "base/interrupts.h"
 #include "keys/entry.h"
 
-/* Outliers allowed: a few, and one of this number of entries seen. */
-#define OUTLIERS_FIRST		8
-#define OUTLIERS_FRACTION	128
+/* Outliers allowed: a few, and one of 128 entries seen. */
+#define ALLOWED_OUTLIERS(seen)	(8 + (seen) / 128)
 /* Kept entries that one smaller entry can turn into outliers. */
 #define OUTLIERS_AT_ONCE	8
-
-static inline Size
-allowed_outliers(Size seen)
-{
-	return OUTLIERS_FIRST + seen / OUTLIERS_FRACTION;
-}
 
 /* Number of the last kept entries that are greater, cut off if too many. */
 static inline Size
@@ -52,10 +45,7 @@ count_greater(const FmsEntriesSort *sort, const FmsEntry *kept, Size nkept,
 	return greater;
 }
 
-/*
- * Sorts the outliers and merges them with the kept entries, from the last one
- * on: by key or, if sort is NULL, by arrival.
- */
+/* Merges the outliers with the kept entries; sort NULL: by arrival. */
 static void
 put_back(const FmsEntriesSort *sort, FmsEntry *entries, Size nkept,
 		 FmsEntry *outliers, Size noutliers)
@@ -81,7 +71,7 @@ bool
 fms_entries_sort_presorted(const FmsEntriesSort *sort, FmsEntry *entries,
 						   Size count)
 {
-	Size		most = allowed_outliers(count) + OUTLIERS_AT_ONCE;
+	Size		most = ALLOWED_OUTLIERS(count) + OUTLIERS_AT_ONCE;
 	FmsEntry   *outliers = palloc_extended(most * sizeof(FmsEntry),
 										   MCXT_ALLOC_HUGE |
 										   MCXT_ALLOC_NO_OOM);
@@ -99,7 +89,7 @@ fms_entries_sort_presorted(const FmsEntriesSort *sort, FmsEntry *entries,
 		fms_interrupts_after(&touched_bytes, FMS_INTERRUPT_RECORD_BYTES);
 		nkept++;
 	}
-	for (i = nkept; i < count && noutliers <= allowed_outliers(i); i++)
+	for (i = nkept; i < count && noutliers <= ALLOWED_OUTLIERS(i); i++)
 	{
 		FmsEntry	entry = entries[i];
 		Size		greater = count_greater(sort, entries, nkept, &entry);

@@ -37,8 +37,7 @@ typedef struct FmsWordRange
 
 /*
  * Deals words by one digit, stably.  next: set to the end of each bucket.
- * False, with nothing moved, if the digit is the same in all words, unless it
- * is the last one.
+ * False, with nothing moved, if all have the same digit, but the last one.
  */
 static bool
 deal_words(const uint64 *from, uint64 *to, Size count, uint64 low, int shift,

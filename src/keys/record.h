@@ -27,8 +27,6 @@
 #ifndef FMS_RECORD_H
 #define FMS_RECORD_H
 
-#include "postgres.h"
-
 #include "access/htup_details.h"
 #include "port/pg_bswap.h"
 #include "utils/memutils.h"
@@ -45,10 +43,7 @@ StaticAssertDecl(FMS_KEY_MAX_BYTES ==
 /* First byte of a column that is not null, in a key. */
 #define FMS_VALUE_BYTE		1
 
-/*
- * Bytes of the key in an entry or a node of the loser tree.  They hold the
- * whole key of a bigint, or of two integers, with the null bytes.
- */
+/* Bytes of the key in an entry or a tree's node: a bigint, or two integers. */
 #define FMS_PREFIX_BYTES	10
 
 /* FmsRecord.flags */

@@ -18,8 +18,6 @@
 #ifndef FMS_WORD_H
 #define FMS_WORD_H
 
-#include "postgres.h"
-
 #include "access/tupmacs.h"
 
 #include "keys/record.h"
@@ -41,8 +39,7 @@ StaticAssertDecl(sizeof(Datum) == sizeof(uint64),
 /* How the rows of a sort become words and records. */
 typedef struct FmsWordType
 {
-	uint64		flip;			/* bits of the value that the word inverts: the
-								 * sign, and then all if descending */
+	uint64		flip;			/* inverted: the sign, all if descending */
 	int			shift;			/* zero bits at the end of every word */
 	int			bytes;			/* length of a value */
 	bool		nulls_first;
@@ -72,9 +69,8 @@ fms_word_type_init(FmsWordType *type, int bytes, bool is_signed,
 }
 
 /*
- * Sorts words by nbits bits of (word - low) from first_bit on into the room,
- * which is as large; nbits > 0.  Words with equal bits must ascend.  `words`
- * is undefined then, and so is the room after an ERROR (interrupt).
+ * Sorts words by nbits > 0 bits of (word - low) from first_bit on into the
+ * room, which is as large; words with equal bits must ascend.
  */
 extern void fms_radix_deal(uint64 *words, uint64 *room, Size count,
 						   uint64 low, int first_bit, int nbits);

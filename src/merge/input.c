@@ -231,9 +231,8 @@ give_up_newest(FmsInput *input)
 }
 
 /*
- * Returns the run's next block, though the queue's oldest block is another
- * run's: comparisons contradict each other.  If it is not in the queue, it is
- * read now, if need be into the frame of the queue's newest block.
+ * Returns the run's next block if comparisons contradict each other.  If it is
+ * not in the queue, it is read now, perhaps into the newest block's frame.
  */
 static pg_noinline FmsFrame *
 find_out_of_order(FmsInput *input, int run)

@@ -9,8 +9,6 @@
 #ifndef FMS_INPUT_H
 #define FMS_INPUT_H
 
-#include "postgres.h"
-
 #include "formation/formation.h"
 #include "formation/run.h"
 #include "order/read_order.h"
@@ -27,12 +25,10 @@ typedef struct FmsFrame FmsFrame;
 typedef struct FmsMode
 {
 	/*
-	 * Block read order of the mode.  With FMS_ORDER_BY_FIRST_KEYS, the first
-	 * key of a run's next block stands in the tree, and the merge calls
-	 * next() when that key wins; otherwise as soon as the run's block is
-	 * exhausted.  That is in exactly this order, unless comparisons contradict
-	 * each other.  Then next() must return a block that the mode may not have
-	 * read yet.
+	 * With FMS_ORDER_BY_FIRST_KEYS, the first key of a run's next block stands
+	 * in the tree, and the merge calls next() when it wins; otherwise as soon
+	 * as the run's block is exhausted.  If comparisons contradict each other,
+	 * next() must return a block that the mode may not have read yet.
 	 */
 	FmsOrderBy	order;
 
@@ -48,10 +44,7 @@ typedef struct FmsMode
 	/* Starts the reads that precede the merge.  NULL: there are none. */
 	void		(*begin) (FmsInput *input);
 
-	/*
-	 * Waits for the run's next block and returns it as a sort block.  Called
-	 * only while the run has blocks left.
-	 */
+	/* Waits for the run's next block, which exists: now a sort block. */
 	FmsFrame   *(*next) (FmsInput *input, int run);
 
 	/* Takes back a sort block whose records have all left. */
@@ -144,10 +137,7 @@ struct FmsInput
 /* Memory of an input of nframes frames, in bytes. */
 extern Size fms_input_bytes(int nruns, uint32 nframes, uint32 block_bytes);
 
-/*
- * Allocates the input in the current context, with the block read order.
- * See fms_merge_begin() for the arguments.
- */
+/* Allocates the input, in the current context.  See fms_merge_begin(). */
 extern void fms_input_init(FmsInput *input, const FmsMergePlan *plan,
 						   int nruns, FmsRun **runs, const FmsPosition *from);
 
@@ -179,10 +169,7 @@ extern void fms_input_release(FmsInput *input, FmsFrame *frame);
 /* Requests the upcoming block, which must exist.  It joins the queue. */
 extern void fms_input_enqueue(FmsInput *input);
 
-/*
- * Takes the run's next block out of the queue: the oldest one, unless
- * comparisons contradict each other.
- */
+/* Takes the run's next block out of the queue: usually the oldest one. */
 extern FmsFrame *fms_input_dequeue(FmsInput *input, int run);
 
 /* The queue's frame i; 0 is the oldest one. */

@@ -26,8 +26,6 @@
 #include "base/clock.h"
 #include "merge/leaf.h"
 #include "tape/block.h"
-#include "tape/compressed_chunk.h"
-#include "tape/packed_record.h"
 
 static inline const FmsBlockHeader *
 block_header(const FmsLeaf *leaf)
@@ -160,10 +158,7 @@ fms_leaf_unpack(FmsLeaves *leaves, int run)
 	return record;
 }
 
-/*
- * Assembles the record of size_bytes that begins here and continues in the
- * next blocks.  The leaf is then behind it, in the last of these blocks.
- */
+/* Assembles a record that goes on in the next blocks, and leaves it behind. */
 const FmsRecord *
 fms_leaf_assemble(FmsLeaves *leaves, int run, uint32 size_bytes)
 {
@@ -227,9 +222,8 @@ enter_block_again(FmsLeaves *leaves, int run, uint32 nth)
 }
 
 /*
- * Sets the record of a leaf without a block.  A damaged record that has
- * consumed too few or too many blocks shows here: blocks and first keys do not
- * match.
+ * Sets the record of a leaf without a block.  If a damaged record has consumed
+ * too few or too many blocks, blocks and first keys do not match here.
  */
 static void
 stand_in(FmsLeaves *leaves, int run)

@@ -8,15 +8,12 @@
 #ifndef FMS_LEAF_H
 #define FMS_LEAF_H
 
-#include "postgres.h"
-
 #include "merge/input.h"
 
 typedef struct FmsLeaf
 {
 	const FmsRecord *record;	/* head or first key; NULL: end of the run */
-	bool		is_first_key;	/* record is the first key of the next block,
-								 * which has not been asked for */
+	bool		is_first_key;	/* of the next block, not asked for yet */
 
 	FmsFrame   *frame;			/* the sort block; NULL: none */
 	char	   *bytes;			/* the block, its packed records, or a chunk */

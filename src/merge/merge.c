@@ -32,13 +32,10 @@
 #include "merge/leaf.h"
 #include "merge/merge.h"
 #include "tape/block.h"
-#include "tape/compressed_chunk.h"
-#include "tape/packed_record.h"
 
 /*
  * Wins in a row after which the merge looks for the runner-up.  While the
- * winner's records go before it, each costs one comparison: with many ties, or
- * with runs that hardly overlap.
+ * winner's records go before it, each costs one comparison.
  */
 #define WINS_IN_A_ROW		3
 

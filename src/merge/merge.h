@@ -8,16 +8,11 @@
 #ifndef FMS_MERGE_H
 #define FMS_MERGE_H
 
-#include "postgres.h"
-
 #include "merge/input.h"
 
 typedef struct FmsMerge FmsMerge;
 
-/*
- * Memory of a merge of nruns runs, in bytes; their records have up to
- * largest_bytes.
- */
+/* Memory of a merge in bytes; records have up to largest_bytes. */
 extern Size fms_merge_bytes(const FmsMode *mode,
 							const FmsFirstKeyMemory *first_keys, int nruns,
 							uint32 assist_blocks, uint32 block_bytes,
@@ -32,9 +27,8 @@ extern FmsMerge *fms_merge_begin(const FmsMergePlan *plan, int nruns,
 								 FmsRun **runs, const FmsPosition *from);
 
 /*
- * Stores the merge's positions, one of each run and one of the in-memory run.
- * A merge that begins there goes on like this one.  Invalidates the record
- * returned last.
+ * Stores the merge's positions, one of each run and one of the in-memory run,
+ * for a merge that goes on there.  Invalidates the record returned last.
  */
 extern void fms_merge_tell(FmsMerge *merge, FmsPosition *positions);
 

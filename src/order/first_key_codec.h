@@ -25,8 +25,6 @@
 #ifndef FMS_FIRST_KEY_CODEC_H
 #define FMS_FIRST_KEY_CODEC_H
 
-#include "postgres.h"
-
 #include "port/pg_bitutils.h"
 #include "port/pg_bswap.h"
 
@@ -39,8 +37,7 @@ typedef struct FmsFirstKey
 	uint32		key_bytes;
 	uint32		tuple_bytes;	/* as in FmsRecord; 0: the key decides */
 	const char *tuple;			/* its data, behind the skipped bytes */
-	uint32		rows_before;	/* that begin between the first key before and
-								 * this one */
+	uint32		rows_before;	/* that begin since the first key before */
 } FmsFirstKey;
 
 #define FMS_FIRST_KEY_WORDS		(FMS_KEY_MAX_WORDS + 1)

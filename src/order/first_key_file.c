@@ -11,8 +11,6 @@
  * is a BufFile of the server's, which limits, counts, logs and deletes it.  It
  * always has checksums: it is small beside the blocks.
  *
- * Memory is palloc'd in the context of creation.
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
@@ -27,16 +25,6 @@
 
 /* Kind of a file in a set (base/shared_files.h). */
 #define KEYS_NAME			"keys"
-
-struct FmsFirstKeyFile
-{
-	BufFile    *file;
-	FmsCounters *counters;
-	uint32		salt;			/* of all checksums */
-	uint32		nchunks;
-	uint64		end_bytes;
-	Size		largest_bytes;	/* memory of the largest chunk */
-};
 
 FmsFirstKeyFile *
 fms_first_key_file_open(const FmsSharedFiles *shared, FmsCounters *counters)
@@ -68,22 +56,10 @@ fms_first_key_file_adopt(const FmsSharedFiles *shared, Size largest_bytes,
 }
 
 void
-fms_first_key_file_finish(FmsFirstKeyFile *file)
-{
-	BufFileExportFileSet(file->file);
-}
-
-void
 fms_first_key_file_close(FmsFirstKeyFile *file)
 {
 	BufFileClose(file->file);
 	pfree(file);
-}
-
-Size
-fms_first_key_file_largest(const FmsFirstKeyFile *file)
-{
-	return file->largest_bytes;
 }
 
 static void

@@ -12,10 +12,8 @@
 
 #include "order/first_key_store.h"
 
-/* Size of a processor's cache line. */
-#define LINE_BYTES			64
-/* Longest room for a tuple, in bytes, that is kept for short ones. */
-#define WHOLE_LONG_BYTES	((Size) 256)
+#define LINE_BYTES			64	/* of a processor's cache */
+#define WHOLE_LONG_BYTES	((Size) 256)	/* room kept for short tuples */
 
 /* The record of a key that decides comparisons alone. */
 typedef struct FmsKeyRecord
@@ -92,7 +90,7 @@ fms_first_key_reader_open(FmsFirstKeyFile *file,
 						  const FmsFirstKeys *first_keys)
 {
 	Size		buffer_bytes = first_keys->extent.nchunks == 0 ? 0 :
-		fms_first_key_file_largest(file);
+		file->largest_bytes;
 	void	   *memory = palloc_extended(READER_BYTES + buffer_bytes,
 										 MCXT_ALLOC_HUGE);
 	FmsFirstKeyReader *reader =
@@ -144,7 +142,7 @@ make_record(FmsFirstKeyReader *reader, const FmsFirstKey *first_key)
 	return record;
 }
 
-/* Loaded at the width of the stores, for which the load would wait else. */
+/* Loads at the width of the stores: otherwise it would wait for them. */
 static inline uint64
 load_word(const char *key, int i)
 {

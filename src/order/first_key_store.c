@@ -50,18 +50,16 @@ void
 fms_first_keys_hand_over(FmsFirstKeyStore *store)
 {
 	if (store->file)
-		fms_first_key_file_finish(store->file);
+		BufFileExportFileSet(store->file->file);
 }
 
 FmsFirstKeyMemory
 fms_first_keys_memory(const FmsFirstKeyStore *store)
 {
-	const FmsFirstKeyFile *file = store->file;
-
 	return (FmsFirstKeyMemory) {
 		.share_bytes = store->share_bytes,
 		.memory_bytes = store->memory_bytes,
-		.largest_bytes = file ? fms_first_key_file_largest(file) : 0
+		.largest_bytes = store->file ? store->file->largest_bytes : 0
 	};
 }
 

@@ -9,8 +9,6 @@
 #ifndef FMS_FIRST_KEY_STORE_H
 #define FMS_FIRST_KEY_STORE_H
 
-#include "postgres.h"
-
 #include "storage/buffile.h"
 
 #include "base/checksum.h"
@@ -56,7 +54,15 @@ typedef struct FmsFirstKeys
 	uint32		nblocks;		/* keys behind those of them do not count */
 } FmsFirstKeys;
 
-typedef struct FmsFirstKeyFile FmsFirstKeyFile;
+typedef struct FmsFirstKeyFile
+{
+	BufFile    *file;
+	FmsCounters *counters;
+	uint32		salt;			/* of all checksums */
+	uint32		nchunks;
+	uint64		end_bytes;
+	Size		largest_bytes;	/* memory of the largest chunk */
+} FmsFirstKeyFile;
 
 /* The fields are for order/ to read. */
 typedef struct FmsFirstKeyStore
@@ -70,8 +76,7 @@ typedef struct FmsFirstKeyStore
 	FmsFirstKeyFile *file;		/* NULL until a chunk goes there */
 	FmsFirstKeyChunk *open;		/* being filled; NULL: the run has none */
 	bool		to_file;		/* it and the run's further ones go there */
-	FmsKeyWords noted[2];		/* the open chunk's last key, and room for the
-								 * next */
+	FmsKeyWords noted[2];		/* the open chunk's last key, and the next */
 	int			last_noted;		/* index of the last key */
 } FmsFirstKeyStore;
 
@@ -124,10 +129,7 @@ extern void fms_first_keys_forget(FmsFirstKeyStore *store,
 
 /* ---- first_key_file.c ---- */
 
-/*
- * Opens a temporary file under the current resource owner, with memory of the
- * current context.  shared: where the leader will find it, or NULL.
- */
+/* Opens a temporary file.  shared: where the leader will find it, or NULL. */
 extern FmsFirstKeyFile *fms_first_key_file_open(const FmsSharedFiles *shared,
 												FmsCounters *counters);
 
@@ -136,14 +138,8 @@ extern FmsFirstKeyFile *fms_first_key_file_adopt(const FmsSharedFiles *shared,
 												 Size largest_bytes,
 												 FmsCounters *counters);
 
-/* A shared file is complete. */
-extern void fms_first_key_file_finish(FmsFirstKeyFile *file);
-
 /* Closes the file.  It is deleted, or if it is shared, its set does that. */
 extern void fms_first_key_file_close(FmsFirstKeyFile *file);
-
-/* Memory of the largest chunk in the file, in bytes. */
-extern Size fms_first_key_file_largest(const FmsFirstKeyFile *file);
 
 /* Writes the chunk.  No other extent may have grown since this one began. */
 extern void fms_first_key_file_append(FmsFirstKeyFile *file,
@@ -168,9 +164,8 @@ extern Size fms_first_key_reader_bytes(const FmsFirstKeyMemory *memory);
 extern Size fms_first_keys_run_bytes(void);
 
 /*
- * Opens a reader in the current context, at the run's first key.  The run must
- * be complete, and first_keys must stay unchanged.  file: the store's, or
- * NULL.
+ * Opens a reader at a complete run's first key, in the current context.
+ * first_keys must stay unchanged.  file: the store's, or NULL.
  */
 extern FmsFirstKeyReader *
 fms_first_key_reader_open(FmsFirstKeyFile *file,
@@ -179,10 +174,8 @@ fms_first_key_reader_open(FmsFirstKeyFile *file,
 extern void fms_first_key_reader_close(FmsFirstKeyReader *reader);
 
 /*
- * Returns a record of the next first key, or NULL after the last one; valid
- * until the next call.  Sets nblocks to the number of blocks in the chain that
- * the key's record begins, rows_before to that of the records since the key
- * before.
+ * Returns a record of the next first key, valid until the next call, with the
+ * values that it was noted with; or NULL after the last one.
  */
 extern const FmsRecord *fms_first_key_reader_next(FmsFirstKeyReader *reader,
 												  uint32 *nblocks,

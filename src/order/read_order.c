@@ -16,10 +16,9 @@
  * leaves (Lee, Roh, Jung, Park: Flash mergesort).  Every run's first block
  * comes before all others.
  *
- * Each run's keys are sorted already, so a tree of losers computes the order
- * step by step as the reads advance.  One reader of a run's first keys goes
- * ahead of the reads.  The other one returns the key of the run's next block
- * to the merge (merge.c).
+ * A tree of losers computes the order step by step as the reads advance.  One
+ * reader of a run's first keys goes ahead of the reads.  The other one returns
+ * the key of the run's next block to the merge.
  *
  *-------------------------------------------------------------------------
  */
@@ -28,7 +27,6 @@
 #include "base/clock.h"
 #include "base/interrupts.h"
 #include "base/losertree.h"
-#include "order/first_key_store.h"
 #include "order/read_order.h"
 
 /* The tree names this many blocks a run together, within these bounds. */
@@ -46,8 +44,7 @@ typedef struct OrderRun
 	uint32		upcoming_nblocks;	/* of its chain that have not been named */
 	uint32		upcoming_rows;	/* between it and the key before */
 
-	uint32		first_blocks;	/* number of blocks that come before all first
-								 * keys and have not been named */
+	uint32		first_blocks;	/* to be named before all first keys */
 	FmsFirstKeyReader *ahead;	/* stands behind the upcoming key */
 	FmsFirstKeyReader *behind;	/* NULL: by last keys */
 } OrderRun;
@@ -125,10 +122,7 @@ skip_first_keys(FmsFirstKeyReader *reader, const FmsPosition *from)
 	}
 }
 
-/*
- * Number of the run's blocks that come first: one in whose middle the merge
- * is, or by last keys the next chain.
- */
+/* Number of the run's blocks that come before all first keys. */
 static uint32
 take_first_blocks(const FmsReadOrder *order, FmsFirstKeyReader *reader,
 				  const FmsPosition *from)

@@ -8,8 +8,6 @@
 #ifndef FMS_READ_ORDER_H
 #define FMS_READ_ORDER_H
 
-#include "postgres.h"
-
 #include "keys/keys.h"
 #include "order/first_key_store.h"
 
@@ -17,15 +15,11 @@
 typedef enum FmsOrderBy
 {
 	FMS_ORDER_BY_FIRST_KEYS,	/* a block is due when its first tuple is */
-	FMS_ORDER_BY_LAST_KEYS,		/* when the last tuple of the block before it
-								 * has left */
+	FMS_ORDER_BY_LAST_KEYS,		/* when the block before it has been used up */
 	FMS_ORDER_NONE				/* the merge follows no read order */
 } FmsOrderBy;
 
-/*
- * The block read order of some runs (Algorithm 1, line 13): names run after
- * run, each time meaning that run's next block.
- */
+/* Names run after run, meaning the run's next block (Algorithm 1, line 13). */
 typedef struct FmsReadOrder FmsReadOrder;
 
 /* Where a merge goes on in a run, or in the in-memory run. */
@@ -43,10 +37,8 @@ typedef union FmsPosition
 /*
  * Begins the order at the runs' first blocks, or at from[nruns] if not NULL.
  * first_keys[nruns] are in the order of the runs that breaks ties, and must
- * stay unchanged.  Memory comes from the current context.
- *
- * A merge that goes on in the middle of blocks needs these again.  They come
- * first, in the order of the runs, and have no first key.
+ * stay unchanged.  Memory comes from the current context.  Blocks in whose
+ * middle a merge goes on come first, and have no first key.
  */
 extern FmsReadOrder *
 fms_read_order_begin(FmsFirstKeyStore *store, FmsOrderBy by, int nruns,

@@ -7,10 +7,9 @@
  * asynchronously: its wrapper can, the option async_capable of the table or
  * its server is on, and so is enable_async_append.
  *
- * A Merge Append stays if it prunes partitions when it runs, or if the
- * statement locks rows: asking for rows ahead would lock more of them.  It
- * also stays below a cursor that can go back: there, the server does not tell
- * nodes that a FETCH has ended (shutdown_node() of merge.c).
+ * A Merge Append stays if it prunes partitions when it runs, if the statement
+ * locks rows, as asking ahead would lock more, and below a cursor that can go
+ * back, where nodes do not learn that a FETCH has ended.
  *
  *-------------------------------------------------------------------------
  */

@@ -14,11 +14,10 @@
  * under way.  A shard that has rows does not ask again, so the connection is
  * free for the others.
  *
- * The asynchronous interface is made for Append: the requestor of a row must
- * be an AppendState.  Ours never runs.  The server and postgres_fdw use
- * as_eventset, the sockets to wait for; as_needrequest, which must be empty
- * when we wait, as a wrapper puts off requests while an Append has rows to
- * return; and as_asyncresults, which are in the requests, too.
+ * The requestor of a row must be an AppendState.  Ours never runs.  The server
+ * and postgres_fdw use as_eventset, the sockets to wait for; as_needrequest,
+ * which must be empty when we wait, as a wrapper puts off requests while an
+ * Append has rows to return; and as_asyncresults.
  *
  * Another node that needs the connection may receive our batch, and end our
  * request.  So the state of a request is always read from the request.
@@ -39,7 +38,7 @@
 #include "base/compat.h"
 #include "shards/shards.h"
 
-/* Number of events that one wait returns; the next wait returns the others. */
+/* That one wait returns; the next one returns the others. */
 #define MAX_EVENTS	16
 
 FmsShards *
@@ -103,10 +102,7 @@ fms_shard_ask(FmsShards *all, FmsShard *shard)
 		shard->batches = Min(shard->batches + 1, 2);
 }
 
-/*
- * Waits for one event or more.  Returns their number, which may be 0: adding
- * its socket may complete a request instead.
- */
+/* Waits for events; for none if adding its socket completes a request. */
 static int
 wait_for_events(FmsShards *all, WaitEvent *events)
 {

@@ -11,8 +11,6 @@
 #ifndef FMS_SHARDS_H
 #define FMS_SHARDS_H
 
-#include "postgres.h"
-
 #include "nodes/execnodes.h"
 #include "nodes/plannodes.h"
 
@@ -21,10 +19,7 @@
 
 /* ---- async.c: which Merge Appends become FMSort Merge nodes ---- */
 
-/*
- * The children that such a node has, in place of these ones of a Merge Append
- * of the statement; NIL if the Merge Append stays.  eflags: the executor's.
- */
+/* The node's children, in place of a Merge Append's; NIL if that stays. */
 extern List *fms_async_children(const MergeAppend *merge, List *children,
 								const PlannedStmt *statement, int eflags);
 
@@ -70,10 +65,7 @@ extern FmsShards *fms_shards_create(PlanState *parent, PlanState **scans,
 /* Asks an asynchronous shard for rows, unless it has been asked. */
 extern void fms_shard_ask(FmsShards *all, FmsShard *shard);
 
-/*
- * Moves the shard to its next row, and waits for it if need be.  The row
- * stays valid until the next call for this shard.
- */
+/* Moves the shard to its next row, which is valid until the next call. */
 extern void fms_shard_next(FmsShards *all, FmsShard *shard);
 
 /* Waits until no request is under way. */

@@ -14,13 +14,10 @@
  * A position before the window is reached by merging again from the last
  * checkpoint before it, through the window.  A merge is deterministic.
  *
- * When the array of checkpoints is full, every second checkpoint is dropped,
- * so their distance grows with the number of tuples.  A merge that starts
- * again at a checkpoint may use half of the array.  Thus going back through n
- * tuples with c checkpoints merges each about twice, if n / c^2 is less than a
- * window.
- *
- * All memory is in a context of the history's own.
+ * When the array of checkpoints is full, every second one is dropped, so their
+ * distance grows with the number of tuples.  A merge that starts again at a
+ * checkpoint may use half of the array.  Thus going back through n tuples with
+ * c checkpoints merges each about twice, if n / c^2 is less than a window.
  *
  *-------------------------------------------------------------------------
  */
@@ -30,7 +27,7 @@
 #include "utils/memutils.h"
 
 #include "formation/arena.h"
-#include "sort/history.h"
+#include "sort/spill.h"
 
 /* Checkpoints take this part of the memory, in these numbers. */
 #define CHECKPOINT_FRACTION		8
@@ -41,58 +38,49 @@ typedef struct FmsGeneration
 {
 	FmsArena	arena;			/* index: offsets of tuples; data: tuples */
 	uint64		first;			/* position of its first tuple */
-	uint64		count;			/* tuples */
-	Size		tuples_bytes;
 } FmsGeneration;
 
 typedef struct FmsCheckpoint
 {
 	uint64		position;		/* of the next tuple */
-	FmsPosition *runs;			/* [npositions], or NULL: never used */
+	FmsPosition runs[FLEXIBLE_ARRAY_MEMBER];
 } FmsCheckpoint;
 
 struct FmsHistory
 {
-	MemoryContext context;		/* all of it */
 	FmsSpill   *spill;
-	int			npositions;		/* of a checkpoint */
-	uint64		next;			/* position of the merge's next tuple */
 	Size		generation_bytes;	/* of a full one */
 	FmsGeneration generations[2];
 	FmsGeneration *newer;
 	FmsGeneration *older;
-	FmsCheckpoint *checkpoints; /* ascending; position 0 needs none */
+	char	   *checkpoints;	/* ascending; position 0 needs none */
+	Size		checkpoint_bytes;	/* of each */
 	int			ncheckpoints;
 	int			max_checkpoints;
 	int			coarse;			/* the first ones, which are not thinned out */
-	FmsCheckpoint mark;			/* the last one before the mark; position 0:
+	FmsCheckpoint *mark;		/* the last one before the mark; position 0:
 								 * none */
 };
 
 FmsHistory *
-fms_history_create(FmsSpill *spill, Size memory_bytes, bool backward)
+fms_history_create(FmsSpill *spill, Size memory_bytes)
 {
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+	MemoryContext context = AllocSetContextCreate(spill->context,
 												  "fmsort history",
 												  ALLOCSET_SMALL_SIZES);
 	MemoryContext caller = MemoryContextSwitchTo(context);
 	FmsHistory *history = palloc0(sizeof(FmsHistory));
-	int			npositions = fms_spill_positions(spill);
-	Size		positions_bytes = npositions * sizeof(FmsPosition);
-	Size		one_bytes = sizeof(FmsCheckpoint) + positions_bytes;
+	Size		bytes = sizeof(FmsCheckpoint) +
+		(spill->nruns + 1) * sizeof(FmsPosition);
 
-	history->context = context;
 	history->spill = spill;
-	history->npositions = npositions;
+	history->checkpoint_bytes = bytes;
 	history->max_checkpoints =
 		Max(CHECKPOINTS_MIN, Min(CHECKPOINTS_MAX, memory_bytes /
-								 CHECKPOINT_FRACTION / one_bytes));
-	/* marks need those where the two generations began */
-	if (!backward)
-		history->max_checkpoints = 2;
-	history->checkpoints = palloc0(history->max_checkpoints *
-								   sizeof(FmsCheckpoint));
-	history->mark.runs = palloc(positions_bytes);
+								 CHECKPOINT_FRACTION / bytes));
+	history->checkpoints =
+		MemoryContextAllocHuge(context, history->max_checkpoints * bytes);
+	history->mark = palloc0(bytes);
 	history->generation_bytes =
 		(memory_bytes - memory_bytes / CHECKPOINT_FRACTION) / 2;
 	fms_arena_init(&history->generations[0].arena);
@@ -103,18 +91,13 @@ fms_history_create(FmsSpill *spill, Size memory_bytes, bool backward)
 	return history;
 }
 
-void
-fms_history_destroy(FmsHistory *history)
-{
-	MemoryContextDelete(history->context);
-}
-
 /* ---- the window ---- */
 
-static inline Size
-generation_size(const FmsGeneration *generation)
+/* Number of tuples. */
+static inline uint64
+generation_count(const FmsGeneration *generation)
 {
-	return generation->tuples_bytes + generation->count * sizeof(Size);
+	return generation->arena.index.used_bytes / sizeof(Size);
 }
 
 /* The tuple at a position; NULL if it is not in the generation. */
@@ -124,7 +107,7 @@ generation_get(const FmsGeneration *generation, uint64 position)
 	const Size *offset;
 
 	if (position < generation->first ||
-		position - generation->first >= generation->count)
+		position - generation->first >= generation_count(generation))
 		return NULL;
 	offset = (Size *) generation->arena.index.base +
 		(position - generation->first);
@@ -135,106 +118,8 @@ static void
 generation_begin(FmsGeneration *generation, uint64 first)
 {
 	generation->first = first;
-	generation->count = 0;
-	generation->tuples_bytes = 0;
+	fms_arena_clear(&generation->arena);
 }
-
-/* Copies a tuple into the generation; false if the system has no memory. */
-static bool
-generation_add(FmsGeneration *generation, MinimalTuple tuple,
-			   Size limit_bytes)
-{
-	FmsArenaBytes used = {.index = generation->count * sizeof(Size),
-	.data = generation->tuples_bytes};
-	FmsArenaBytes more = {.index = sizeof(Size),
-	.data = MAXALIGN(tuple->t_len)};
-	Size		needed = used.index + used.data + more.index + more.data;
-
-	if (!fms_arena_extend(&generation->arena, used, more,
-						  Max(limit_bytes, needed)))
-		return false;
-	((Size *) generation->arena.index.base)[generation->count++] = used.data;
-	memcpy(generation->arena.data.base + used.data, tuple, tuple->t_len);
-	generation->tuples_bytes += more.data;
-	return true;
-}
-
-/* ---- checkpoints ---- */
-
-/* Gives up every second one behind the first `first`; keeps the last. */
-static void
-thin_out(FmsHistory *history, int first)
-{
-	int			kept = first;
-	int			i;
-
-	for (i = first + (history->ncheckpoints - first + 1) % 2;
-		 i < history->ncheckpoints; i += 2)
-	{
-		FmsCheckpoint given_up = history->checkpoints[kept];
-
-		history->checkpoints[kept++] = history->checkpoints[i];
-		history->checkpoints[i] = given_up;
-	}
-	history->ncheckpoints = kept;
-}
-
-/* Number of checkpoints at or before a position. */
-static int
-checkpoints_until(const FmsHistory *history, uint64 position)
-{
-	int			n = history->ncheckpoints;
-
-	while (n > 0 && history->checkpoints[n - 1].position > position)
-		n--;
-	return n;
-}
-
-/* The last checkpoint at or before a position, or NULL: the beginning. */
-static const FmsCheckpoint *
-checkpoint_before(const FmsHistory *history, uint64 position)
-{
-	int			n = checkpoints_until(history, position);
-
-	return n > 0 ? &history->checkpoints[n - 1] : NULL;
-}
-
-/* The merge stands at the beginning of a generation. */
-static void
-add_checkpoint(FmsHistory *history)
-{
-	FmsCheckpoint *checkpoint;
-
-	Assert(history->ncheckpoints == 0 ||
-		   history->checkpoints[history->ncheckpoints - 1].position <
-		   history->next);
-	if (history->ncheckpoints == history->max_checkpoints)
-		thin_out(history, history->coarse);
-	checkpoint = &history->checkpoints[history->ncheckpoints++];
-	if (checkpoint->runs == NULL)
-		checkpoint->runs =
-			MemoryContextAlloc(history->context,
-							   history->npositions * sizeof(FmsPosition));
-	checkpoint->position = history->next;
-	fms_spill_tell(history->spill, checkpoint->runs);
-}
-
-void
-fms_history_mark(FmsHistory *history, uint64 position)
-{
-	const FmsCheckpoint *best = checkpoint_before(history, position);
-
-	if (history->mark.position > position)
-		history->mark.position = 0;
-	if (best && best->position > history->mark.position)
-	{
-		history->mark.position = best->position;
-		memcpy(history->mark.runs, best->runs,
-			   history->npositions * sizeof(FmsPosition));
-	}
-}
-
-/* ---- moving ---- */
 
 /* The newer generation is complete: the next one replaces the older one. */
 static void
@@ -244,8 +129,100 @@ next_generation(FmsHistory *history)
 
 	history->older = history->newer;
 	history->newer = oldest;
-	generation_begin(history->newer, history->next);
+	generation_begin(oldest, history->older->first +
+					 generation_count(history->older));
 }
+
+/* The window begins at the merge's next tuple. */
+static void
+begin_window(FmsHistory *history)
+{
+	generation_begin(history->older, history->spill->next);
+	generation_begin(history->newer, history->spill->next);
+}
+
+/* Copies a tuple into the generation; false if the system has no memory. */
+static bool
+generation_add(FmsGeneration *generation, MinimalTuple tuple,
+			   Size limit_bytes)
+{
+	FmsPiece   *index = &generation->arena.index;
+	FmsPiece   *data = &generation->arena.data;
+	Size		bytes = MAXALIGN(tuple->t_len);
+	Size		needed = fms_arena_used(&generation->arena) +
+		sizeof(Size) + bytes;
+
+	if (!fms_arena_extend(&generation->arena, sizeof(Size), bytes,
+						  Max(limit_bytes, needed)))
+		return false;
+	*(Size *) (index->base + index->used_bytes) = data->used_bytes;
+	memcpy(data->base + data->used_bytes, tuple, tuple->t_len);
+	index->used_bytes += sizeof(Size);
+	data->used_bytes += bytes;
+	return true;
+}
+
+/* ---- checkpoints ---- */
+
+static inline FmsCheckpoint *
+checkpoint_at(const FmsHistory *history, int i)
+{
+	return (FmsCheckpoint *) (history->checkpoints +
+							  i * history->checkpoint_bytes);
+}
+
+/* Gives up every second one behind the first `first`; keeps the last. */
+static void
+thin_out(FmsHistory *history, int first)
+{
+	int			kept = first;
+
+	for (int i = first + (history->ncheckpoints - first + 1) % 2;
+		 i < history->ncheckpoints; i += 2)
+		memmove(checkpoint_at(history, kept++), checkpoint_at(history, i),
+				history->checkpoint_bytes);
+	history->ncheckpoints = kept;
+}
+
+/* Number of checkpoints at or before a position. */
+static int
+checkpoints_until(const FmsHistory *history, uint64 position)
+{
+	int			n = history->ncheckpoints;
+
+	while (n > 0 && checkpoint_at(history, n - 1)->position > position)
+		n--;
+	return n;
+}
+
+/* The merge stands at the beginning of a generation. */
+static void
+add_checkpoint(FmsHistory *history)
+{
+	FmsCheckpoint *checkpoint;
+
+	Assert(checkpoints_until(history, history->spill->next - 1) ==
+		   history->ncheckpoints);
+	if (history->ncheckpoints == history->max_checkpoints)
+		thin_out(history, history->coarse);
+	checkpoint = checkpoint_at(history, history->ncheckpoints++);
+	checkpoint->position = history->spill->next;
+	fms_spill_tell(history->spill, checkpoint->runs);
+}
+
+void
+fms_history_mark(FmsHistory *history, uint64 position)
+{
+	FmsCheckpoint *mark = history->mark;
+	int			n = checkpoints_until(history, position);
+
+	if (mark->position > position)
+		mark->position = 0;
+	if (n > 0 && checkpoint_at(history, n - 1)->position > mark->position)
+		memcpy(mark, checkpoint_at(history, n - 1), history->checkpoint_bytes);
+}
+
+/* ---- moving ---- */
 
 /*
  * Keeps a tuple in the window.  If the system refuses memory, the window stays
@@ -258,7 +235,7 @@ keep(FmsHistory *history, MinimalTuple tuple)
 
 	if (generation_add(newer, tuple, history->generation_bytes))
 		return;
-	history->generation_bytes = generation_size(newer);
+	history->generation_bytes = fms_arena_used(&newer->arena);
 	next_generation(history);
 	if (generation_add(history->newer, tuple, history->generation_bytes))
 		return;
@@ -273,7 +250,7 @@ read_on(FmsHistory *history)
 {
 	MinimalTuple tuple;
 
-	if (generation_size(history->newer) >= history->generation_bytes)
+	if (fms_arena_used(&history->newer->arena) >= history->generation_bytes)
 	{
 		add_checkpoint(history);
 		next_generation(history);
@@ -281,17 +258,9 @@ read_on(FmsHistory *history)
 	tuple = fms_spill_next(history->spill);
 	if (tuple == NULL)
 		elog(ERROR, "the merge ended before tuple " UINT64_FORMAT,
-			 history->next);
+			 history->spill->next);
 	keep(history, tuple);
-	return generation_get(history->newer, history->next++);
-}
-
-/* The window begins at the merge's next tuple. */
-static void
-begin_window(FmsHistory *history)
-{
-	generation_begin(history->older, history->next);
-	generation_begin(history->newer, history->next);
+	return generation_get(history->newer, history->spill->next - 1);
 }
 
 void
@@ -299,13 +268,12 @@ fms_history_skip(FmsHistory *history, uint64 position)
 {
 	const FmsGeneration *newer = history->newer;
 	/* about as many tuples as a full generation has, to go back through */
-	uint64		kept = (double) history->generation_bytes * newer->count /
-		Max(generation_size(newer), 1);
+	uint64		kept = (double) history->generation_bytes *
+		generation_count(newer) / Max(fms_arena_used(&newer->arena), 1);
 
-	if (position <= history->next + kept)
+	if (position <= history->spill->next + kept)
 		return;
-	fms_spill_move(history->spill, history->next, position - kept);
-	history->next = position - kept;
+	fms_spill_move(history->spill, position - kept);
 	begin_window(history);
 	add_checkpoint(history);
 }
@@ -314,22 +282,22 @@ fms_history_skip(FmsHistory *history, uint64 position)
 static void
 start_again(FmsHistory *history, uint64 position)
 {
-	const FmsCheckpoint *best;
+	const FmsCheckpoint *best = NULL;
+	const FmsCheckpoint *mark = history->mark;
 
 	history->ncheckpoints = checkpoints_until(history, position);
 	/* half of the room is for checkpoints on the way to the position */
 	while (history->ncheckpoints > history->max_checkpoints / 2)
 		thin_out(history, 0);
-	/* of very few all are thinned out */
-	history->coarse = history->max_checkpoints < CHECKPOINTS_MIN ? 0 :
-		history->ncheckpoints;
+	history->coarse = history->ncheckpoints;
 
-	best = checkpoint_before(history, position);
-	if (history->mark.position > 0 && history->mark.position <= position &&
-		(best == NULL || best->position < history->mark.position))
-		best = &history->mark;
-	history->next = best ? best->position : 0;
-	fms_spill_start(history->spill, best ? best->runs : NULL);
+	if (history->ncheckpoints > 0)
+		best = checkpoint_at(history, history->ncheckpoints - 1);
+	if (mark->position > (best ? best->position : 0) &&
+		mark->position <= position)
+		best = mark;
+	fms_spill_start(history->spill, best ? best->runs : NULL,
+					best ? best->position : 0);
 	begin_window(history);
 }
 
@@ -342,9 +310,9 @@ fms_history_fetch(FmsHistory *history, uint64 position)
 		tuple = generation_get(history->older, position);
 	if (tuple)
 		return tuple;
-	if (position < history->next)
+	if (position < history->spill->next)
 		start_again(history, position);
-	while (history->next <= position)
+	while (history->spill->next <= position)
 	{
 		CHECK_FOR_INTERRUPTS();
 		tuple = read_on(history);

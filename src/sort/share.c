@@ -15,8 +15,8 @@
  * loads, it has a share of its own, and the files go when the last process has
  * left.  The server detaches from the segment on an error.
  *
- * A part is written by its worker.  The leader reads it when the server has
- * waited for the worker's end, so there is no lock.
+ * A part is written by its worker.  The leader reads it when the worker has
+ * ended, so there is no lock.
  *
  *-------------------------------------------------------------------------
  */
@@ -45,9 +45,10 @@ open_share(dsm_segment *segment, int participant)
 }
 
 FmsShare *
-fms_share_create(const FmsOptions *options, int nworkers)
+fms_share_create(const FmsOptions *options)
 {
-	Size		size = offsetof(FmsShared, parts) + nworkers * sizeof(FmsPart);
+	Size		size = offsetof(FmsShared, parts) +
+		options->workers * sizeof(FmsPart);
 	dsm_segment *segment = dsm_create(size, DSM_CREATE_NULL_IF_MAXSEGMENTS);
 	FmsShared  *shared;
 
@@ -60,7 +61,6 @@ fms_share_create(const FmsOptions *options, int nworkers)
 	shared->options = *options;
 	shared->options.device = NULL;
 	shared->options.files = NULL;
-	shared->nworkers = nworkers;
 	return open_share(segment, FMS_LEADER);
 }
 
@@ -75,7 +75,7 @@ fms_share_join(dsm_handle handle, int worker)
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("could not map the shared memory of a parallel sort")));
 	share = open_share(segment, 1 + worker);
-	Assert(worker < share->shared->nworkers);
+	Assert(worker < share->shared->options.workers);
 	SharedFileSetAttach(&share->shared->set, segment);
 	return share;
 }
@@ -105,9 +105,8 @@ fms_share_put_runs(const FmsSharedFiles *files, FmsRun *const *runs,
 	BufFile    *file =
 		BufFileCreateFileSet(files->set,
 							 fms_shared_file_name(files, RUNS_NAME, name));
-	int			i;
 
-	for (i = 0; i < nruns; i++)
+	for (int i = 0; i < nruns; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
 		BufFileWrite(file, runs[i], sizeof(FmsRun));
@@ -134,11 +133,10 @@ fms_share_get_runs(const FmsSharedFiles *files, int nruns)
 	char		name[FMS_SHARED_NAME_BYTES];
 	FmsRun	  **runs = palloc(nruns * sizeof(FmsRun *));
 	BufFile    *file;
-	int			i;
 
 	(void) fms_shared_file_name(files, RUNS_NAME, name);
 	file = BufFileOpenFileSet(files->set, name, O_RDONLY, false);
-	for (i = 0; i < nruns; i++)
+	for (int i = 0; i < nruns; i++)
 	{
 		FmsRun	   *run = palloc(sizeof(FmsRun));
 

@@ -15,7 +15,7 @@
 
 #include "base/counters.h"
 #include "formation/run.h"
-#include "tape/temp_file.h"
+#include "tape/tape.h"
 
 /* What a worker hands over when its input has ended.  Starts zeroed. */
 typedef struct FmsPart
@@ -38,9 +38,7 @@ typedef struct FmsShared
 	SharedFileSet set;
 	uint32		salt;			/* of all checksums */
 	FmsOptions	options;		/* the leader's, without its pointers */
-	FmsCounters *leader;		/* the leader's counters if they are in the
-								 * server's shared memory, or NULL */
-	int			nworkers;
+	FmsCounters *leader;		/* its counters in shared memory, or NULL */
 	FmsPart		parts[FLEXIBLE_ARRAY_MEMBER];	/* by worker number */
 } FmsShared;
 
@@ -52,19 +50,15 @@ typedef struct FmsShare
 } FmsShare;
 
 /*
- * The leader creates what it shares with nworkers other processes, in the
- * current context; the current resource owner has the segment.  NULL if the
- * server has no segment left.
+ * The leader creates what it shares with the options' workers.  palloc'd; the
+ * current resource owner has the segment.  NULL if the server has none left.
  */
-extern FmsShare *fms_share_create(const FmsOptions *options, int nworkers);
+extern FmsShare *fms_share_create(const FmsOptions *options);
 
-/* A worker of that number joins: in the current context, likewise. */
+/* A worker of that number joins, likewise. */
 extern FmsShare *fms_share_join(dsm_handle handle, int worker);
 
-/*
- * Leaves and frees the share.  All files have been closed; they are deleted
- * when the last process has left.
- */
+/* Leaves and frees the share, whose files this process has closed. */
 extern void fms_share_leave(FmsShare *share);
 
 /* Where a worker's files are. */

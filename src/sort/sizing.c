@@ -37,8 +37,7 @@
 
 /*
  * A block of half the size is as good if the device reads it at this part of
- * the rate, and if it has at least CHEAP_BLOCK_BYTES: smaller blocks cost too
- * much processor time a byte.
+ * the rate.  Blocks below CHEAP_BLOCK_BYTES cost processor time.
  */
 #define NEARLY_AS_FAST			0.95
 #define CHEAP_BLOCK_BYTES		((uint32) 32 * 1024)
@@ -60,10 +59,7 @@
 /* Runs to expect without an estimate of the input. */
 #define RUNS_UNKNOWN			32
 
-/*
- * Runs to be prepared for, as a multiple of those expected.  More are merged
- * first, but smaller blocks would slow down the whole merge.
- */
+/* Runs to be prepared for, as a multiple of those expected. */
 #define RUNS_SPARE				1.1
 
 /* The first runs are 1/8, 1/8, 1/4, 1/2 of memory: the input may end soon. */
@@ -195,10 +191,10 @@ assist_floor(const FmsSizing *sizing)
 		AUTO_ASSIST_MIN;
 }
 
-/* Bytes that a merge needs. */
-static Size
-merge_bytes(const FmsSizing *sizing, const FmsMergeInput *input, int nruns,
-			uint32 assist, bool writes)
+/* Does memory hold what a merge needs? */
+static bool
+fits(const FmsSizing *sizing, const FmsMergeInput *input, int nruns,
+	 uint32 assist, bool writes)
 {
 	Size		needed = fms_merge_bytes(sizing->mode, &input->first_keys,
 										 nruns, assist, sizing->block_bytes,
@@ -217,15 +213,7 @@ merge_bytes(const FmsSizing *sizing, const FmsMergeInput *input, int nruns,
 		needed += input->first_keys.memory_bytes;
 	/* descriptions of runs that this merge does not take */
 	needed += Max(input->runs - nruns, 0) * FMS_RUN_BYTES;
-	return needed;
-}
-
-static bool
-fits(const FmsSizing *sizing, const FmsMergeInput *input, int nruns,
-	 uint32 assist, bool writes)
-{
-	return merge_bytes(sizing, input, nruns, assist, writes) <=
-		sizing->memory_bytes;
+	return needed <= sizing->memory_bytes;
 }
 
 FmsSizing
@@ -262,8 +250,8 @@ fms_sizing_choose(const FmsMode *mode, const FmsOptions *options)
 }
 
 /*
- * The most runs, if nruns is 0, or else assist blocks that fit beside the
- * other number: from `low`, which need not fit, to `high` - 1.
+ * The most runs, if nruns is 0, or else assist blocks that fit: from `low`,
+ * which need not fit, to `high` - 1.
  */
 static uint32
 most_that_fit(const FmsSizing *sizing, const FmsMergeInput *input, int nruns,
@@ -289,45 +277,29 @@ fms_sizing_fan_in(const FmsSizing *sizing, const FmsMergeInput *input,
 	return most_that_fit(sizing, input, 0, writes, FAN_IN_MIN, FAN_IN_MAX);
 }
 
-/* Assist blocks of a merge. */
-static uint32
-assist_blocks(const FmsSizing *sizing, const FmsMergeInput *input, int nruns,
-			  bool writes)
-{
-	uint32		most = AUTO_ASSIST_MAX;
-
-	if (!sizing->mode->assists)
-		return 0;
-	if (sizing->assist_wanted > 0)
-		return sizing->assist_wanted;
-	if (sizing->mode->fills_memory)
-		most = Max(most, Min(sizing->memory_bytes / sizing->block_bytes,
-							 FILL_ASSIST_MAX));
-	return most_that_fit(sizing, input, nruns, writes, 1, most + 1);
-}
-
 FmsMergeSize
 fms_sizing_merge(const FmsSizing *sizing, const FmsMergeInput *input,
 				 int nruns, bool writes)
 {
-	uint32		assist = assist_blocks(sizing, input, nruns, writes);
+	uint32		most = AUTO_ASSIST_MAX;
 	uint32		first = Max(AUTO_ASSIST_FEW,
 							FIRST_READ_AHEAD_BYTES / sizing->block_bytes);
-	FmsMergeSize size = {
-		.assist_blocks = assist,
-		.assist_first = sizing->assist_wanted > 0 ? assist :
-		Min(assist, first)
-	};
+	uint32		assist;
 
-	return size;
+	if (!sizing->mode->assists)
+		return (FmsMergeSize) {0};
+	if (sizing->assist_wanted > 0)
+		return (FmsMergeSize) {sizing->assist_wanted, sizing->assist_wanted};
+	if (sizing->mode->fills_memory)
+		most = Max(most, Min(sizing->memory_bytes / sizing->block_bytes,
+							 FILL_ASSIST_MAX));
+	assist = most_that_fit(sizing, input, nruns, writes, 1, most + 1);
+	return (FmsMergeSize) {assist, Min(assist, first)};
 }
 
 /* ---- the in-memory run ---- */
 
-/*
- * Bytes that first keys need after one run more, which may send them to their
- * file.
- */
+/* Bytes of first keys after one run more, which may send them to the file. */
 static Size
 first_keys_to_come(const FmsSizing *sizing,
 				   const FmsFirstKeyMemory *first_keys, int nruns)
@@ -342,27 +314,22 @@ first_keys_to_come(const FmsSizing *sizing,
 		(nruns + 1) * fms_first_keys_run_bytes();
 }
 
-/* Automatic l beside an in-memory run. */
-static uint32
-assist_beside_tuples(const FmsSizing *sizing)
-{
-	uint32		most = sizing->memory_bytes / READ_AHEAD_FRACTION /
-		sizing->block_bytes;
-
-	return Max(AUTO_ASSIST_MIN,
-			   Min(useful_assist(sizing->device_depth), most));
-}
-
-Size
-fms_sizing_in_memory_run(const FmsSizing *sizing, const FmsMergeInput *input,
-						 int nruns)
+/* Bytes that tuples may keep beside a merge of `nruns` runs. */
+static Size
+room_for_tuples(const FmsSizing *sizing, const FmsMergeInput *input,
+				int nruns)
 {
 	Size		memory = sizing->memory_bytes;
+	uint32		most_assist = memory / READ_AHEAD_FRACTION /
+		sizing->block_bytes;
 	uint32		assist = sizing->assist_wanted > 0 ? sizing->assist_wanted :
-		assist_beside_tuples(sizing);
+		Max(AUTO_ASSIST_MIN, Min(useful_assist(sizing->device_depth),
+								 most_assist));
 	Size		taken;
 
-	if (sizing->block_was_set)
+	/* several passes need all memory */
+	if (sizing->block_was_set ||
+		nruns >= fms_sizing_fan_in(sizing, input, false))
 		return 0;
 	/* writing the other tuples makes one run more */
 	taken = fms_merge_bytes(sizing->mode, &input->first_keys, nruns + 1,
@@ -375,6 +342,17 @@ fms_sizing_in_memory_run(const FmsSizing *sizing, const FmsMergeInput *input,
 	return taken < memory ? memory - taken : 0;
 }
 
+Size
+fms_sizing_keep_bytes(const FmsSizing *sizing, const FmsMergeInput *input,
+					  int nruns, Size used_bytes)
+{
+	Size		room = room_for_tuples(sizing, input, nruns);
+
+	if (used_bytes <= room)
+		return used_bytes;
+	return room < used_bytes / KEEP_FRACTION ? 0 : room;
+}
+
 /* ---- runs to come ---- */
 
 Size
@@ -383,14 +361,6 @@ fms_sizing_run_bytes(const FmsSizing *sizing, uint64 runs, Size used_bytes)
 	if (sizing->block_was_set || runs >= FIRST_RUNS)
 		return used_bytes;
 	return used_bytes >> (FIRST_RUNS - Max(runs, 1));
-}
-
-Size
-fms_sizing_keep_bytes(Size used_bytes, Size room_bytes)
-{
-	if (used_bytes <= room_bytes)
-		return used_bytes;
-	return room_bytes < used_bytes / KEEP_FRACTION ? 0 : room_bytes;
 }
 
 FmsForecast
@@ -402,7 +372,6 @@ fms_sizing_forecast(const FmsSizing *sizing, const FmsMergeInput *input,
 	double		left = input_bytes - memory;
 	double		part = 0;
 	Size		held;
-	Size		room = 0;
 
 	if (left <= 0)
 		return forecast;
@@ -427,9 +396,8 @@ fms_sizing_forecast(const FmsSizing *sizing, const FmsMergeInput *input,
 	}
 	/* the input ends in the room that the last of these made */
 	held = memory + Max(left, -part);
-	if (forecast.runs < fms_sizing_fan_in(sizing, input, false))
-		room = fms_sizing_in_memory_run(sizing, input, (int) forecast.runs);
-	forecast.in_memory_run_bytes = fms_sizing_keep_bytes(held, room);
+	forecast.in_memory_run_bytes =
+		fms_sizing_keep_bytes(sizing, input, (int) forecast.runs, held);
 	if (forecast.in_memory_run_bytes < held)
 		forecast.runs++;
 	return forecast;

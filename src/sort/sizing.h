@@ -81,9 +81,8 @@ fms_sizing_formation_bytes(const FmsSizing *sizing, int runs)
 #define FMS_MOST_RUNS_MIN			4
 
 /*
- * The most runs during run formation: 85 at 64 kB, divided among the
- * participants of a parallel sort.  If there are more, they are merged to half
- * of that before the input has ended.
+ * The most runs during run formation, divided among the participants of a
+ * parallel sort.  If there are more, they are merged to half of that.
  */
 static inline int
 fms_sizing_most_runs(const FmsSizing *sizing)
@@ -92,30 +91,19 @@ fms_sizing_most_runs(const FmsSizing *sizing)
 			   FMS_RUN_BYTES / (1 + sizing->workers), FMS_MOST_RUNS_MIN);
 }
 
-/*
- * Run formation has filled its memory with used_bytes: the bytes of the next
- * run, the one after `runs` others.
- */
+/* Memory is full with used_bytes.  Bytes of the run after `runs` others. */
 extern Size fms_sizing_run_bytes(const FmsSizing *sizing, uint64 runs,
 								 Size used_bytes);
 
 /*
- * The input has ended with used_bytes of tuples in memory, of which the last
- * merge has room for room_bytes: the bytes to keep.
+ * Of used_bytes in memory at the end, those to keep for the last merge, beside
+ * `nruns` runs.  0 if it needs all memory, or the block size was set.
  */
-extern Size fms_sizing_keep_bytes(Size used_bytes, Size room_bytes);
+extern Size fms_sizing_keep_bytes(const FmsSizing *sizing,
+								  const FmsMergeInput *input, int nruns,
+								  Size used_bytes);
 
-/*
- * Bytes that tuples may keep that a merge with `nruns` runs takes from memory.
- * 0: the merge needs all of it, or the block size was set.
- */
-extern Size fms_sizing_in_memory_run(const FmsSizing *sizing,
-									 const FmsMergeInput *input, int nruns);
-
-/*
- * The number of runs that one merge can take; writes: its result is written.
- * At least 2, even if two records and their blocks need more memory.
- */
+/* Number of runs, at least 2, that a merge can take; writes: into a run. */
 extern int	fms_sizing_fan_in(const FmsSizing *sizing,
 							  const FmsMergeInput *input, bool writes);
 

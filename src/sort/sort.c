@@ -13,14 +13,8 @@
  *	                                                   get: from the merge
  *
  * A sort stands between two positions of tuples, 0 to count - 1.  Stepping,
- * marking and restoring are arithmetic on positions.  The tuple at a position:
- *
- *	  in memory				the entry of that number
- *	  merging, forwards		the next one of the merge, which may begin again,
- *							or near a tuple whose predecessors are skipped
- *	  merging, anywhere		from history.c
- *
- * Nulls of words are only counted.  They stand before or behind all others:
+ * marking and restoring are arithmetic on positions.  Nulls of words are only
+ * counted.  They stand before or behind all others:
  *
  *	  position  0          nulls_at               nulls_at + nulls
  *	            |  values  |         nulls         |  values  |
@@ -42,7 +36,6 @@
 #include "base/clock.h"
 #include "device/profile.h"
 #include "formation/formation.h"
-#include "sort/history.h"
 #include "sort/sizing.h"
 #include "sort/sort.h"
 #include "sort/spill.h"
@@ -54,11 +47,17 @@
 #define MEMORY_MIN_BYTES	((Size) 64 * 1024)
 
 /*
- * Bytes by which the writer of the first run may exceed work_mem.  If the
- * least work_mem had to hold the writer, sorts would spill that PostgreSQL
- * keeps in memory.
+ * Bytes by which the writer of the first run may exceed work_mem: else sorts
+ * in the least work_mem would spill that PostgreSQL keeps in memory.
  */
 #define WRITER_EXTRA_BYTES	((Size) 64 * 1024)
+
+/* A place between two tuples. */
+typedef struct FmsPlace
+{
+	uint64		next;			/* position of the next tuple forwards */
+	bool		at_end;			/* behind the last one, having said so */
+} FmsPlace;
 
 struct FmsSort
 {
@@ -74,7 +73,6 @@ struct FmsSort
 	Size		budget_bytes;	/* for tuples and entries */
 	TimestampTz started;
 	FmsPhase	phase;
-	FmsKeys    *keys;
 	FmsSizing	sizing;			/* mode NULL: not chosen yet */
 
 	FmsSampler	putting;		/* divides loading between us and the input */
@@ -91,47 +89,26 @@ struct FmsSort
 	uint64		nulls;			/* of words; its own are not counted before the
 								 * end of the input */
 	uint64		nulls_at;		/* position of the first one */
-	uint64		position;		/* of the next tuple forwards */
-	bool		at_end;			/* behind the last one, having said so */
-	uint64		merged;			/* taken from the merge, without a history */
-	uint64		mark_position;
-	bool		mark_at_end;
+	FmsPlace	place;			/* where the sort stands */
+	FmsPlace	mark;			/* where it was marked */
 };
 
-static const FmsMode *
-mode_of(FmsModeChoice choice)
-{
-	switch (choice)
-	{
-		case FMS_MODE_FMSORT:
-			return &fms_mode_fmsort;
-		case FMS_MODE_DOUBLE_BUFFERING:
-			return &fms_mode_double_buffering;
-		case FMS_MODE_TRADITIONAL:
-			return &fms_mode_traditional;
-		case FMS_MODE_MULTI_BLOCK:
-			return &fms_mode_multi_block;
-		case FMS_MODE_FLASH:
-			return &fms_mode_flash;
-		case FMS_MODE_OFF:
-			break;
-	}
-	elog(ERROR, "invalid merge mode %d", (int) choice);
-	return NULL;				/* keep compiler quiet */
-}
+static const FmsMode *const modes[] = {
+	[FMS_MODE_FMSORT] = &fms_mode_fmsort,
+	[FMS_MODE_DOUBLE_BUFFERING] = &fms_mode_double_buffering,
+	[FMS_MODE_TRADITIONAL] = &fms_mode_traditional,
+	[FMS_MODE_MULTI_BLOCK] = &fms_mode_multi_block,
+	[FMS_MODE_FLASH] = &fms_mode_flash
+};
 
-static void
-set_phase(FmsSort *sort, FmsPhase phase)
-{
-	sort->phase = phase;
-	fms_count_set(sort->counters, FMS_COUNT_PHASE, phase);
-}
+StaticAssertDecl(lengthof(modes) == FMS_MODE_OFF, "each mode has its table");
 
 /* Measured time of putting tuples, see clock.h. */
 static double
 measured_us(const FmsSort *sort)
 {
-	return sort->writing_us + fms_formation_rare_us(sort->formation);
+	return sort->writing_us + sort->formation->arena.make_room_us +
+		sort->formation->shrink_us;
 }
 
 /* Sets the counters of a sort that begins: the settings in force. */
@@ -179,12 +156,8 @@ start(FmsSort *sort)
 	sort->input_bytes = 0;
 	sort->count = 0;
 	sort->nulls = 0;
-	sort->position = 0;
-	sort->at_end = false;
-	sort->merged = 0;
-	sort->mark_position = 0;
-	sort->mark_at_end = false;
-	fms_formation_set_bound(sort->formation, sort->options.bound);
+	sort->place = sort->mark = (FmsPlace) {0};
+	fms_formation_reset(sort->formation, sort->options.bound);
 	/* a small sort needs no sizing: make_room() chooses it */
 	sort->sizing.mode = NULL;
 	sort->budget_bytes = sort->options.memory_bytes / 2;
@@ -205,8 +178,8 @@ fms_sort_begin(TupleDesc desc, const FmsKeySpec *spec,
 	sort->context = context;
 	sort->options = *options;
 	sort->counters = counters;
-	sort->keys = fms_keys_create(desc, spec);
-	sort->formation = fms_formation_create(sort->keys, scratch);
+	sort->formation = fms_formation_create(fms_keys_create(desc, spec),
+										   scratch);
 	start(sort);
 	MemoryContextSwitchTo(caller);
 	return sort;
@@ -226,22 +199,14 @@ leave_share(FmsSort *sort)
 void
 fms_sort_reset(FmsSort *sort, uint64 bound, uint64 earlier_tuples)
 {
-	MemoryContext caller = MemoryContextSwitchTo(sort->context);
-
 	if (sort->spill)
-	{
-		if (sort->history)
-			fms_history_destroy(sort->history);
-		sort->history = NULL;
 		fms_spill_end(sort->spill);
-		sort->spill = NULL;
-	}
+	sort->spill = NULL;
+	sort->history = NULL;
 	leave_share(sort);
-	fms_formation_clear(sort->formation);
 	sort->options.bound = bound;
 	sort->options.earlier_tuples = earlier_tuples;
 	start(sort);
-	MemoryContextSwitchTo(caller);
 }
 
 /*
@@ -251,18 +216,21 @@ fms_sort_reset(FmsSort *sort, uint64 bound, uint64 earlier_tuples)
 static void
 begin_spill(FmsSort *sort)
 {
+	MemoryContext caller = MemoryContextSwitchTo(sort->context);
 	FmsOptions	options = sort->options;
-	Size		refused_at = fms_formation_refused_at(sort->formation);
+	const FmsArena *arena = &sort->formation->arena;
 
-	if (refused_at > 0)
+	if (arena->refused)
 		options.memory_bytes = Min(options.memory_bytes,
-								   Max(refused_at, MEMORY_MIN_BYTES));
+								   Max(fms_arena_size(arena),
+									   MEMORY_MIN_BYTES));
 	fms_profile_device(&sort->device);
 	options.device = &sort->device;
-	if (sort->sizing.mode == NULL || sort->device.known || refused_at > 0)
-		sort->sizing = fms_sizing_choose(mode_of(options.mode), &options);
-	sort->spill = fms_spill_begin(sort->keys, &options, &sort->sizing,
-								  sort->counters);
+	if (sort->sizing.mode == NULL || sort->device.known || arena->refused)
+		sort->sizing = fms_sizing_choose(modes[options.mode], &options);
+	sort->spill = fms_spill_begin(sort->formation->keys, &options,
+								  &sort->sizing, sort->counters);
+	MemoryContextSwitchTo(caller);
 }
 
 static void
@@ -296,11 +264,10 @@ static void
 make_room(FmsSort *sort)
 {
 	instr_time	start = fms_clock_now();
-	MemoryContext caller;
 
 	if (sort->sizing.mode == NULL)
 	{
-		sort->sizing = fms_sizing_choose(mode_of(sort->options.mode),
+		sort->sizing = fms_sizing_choose(modes[sort->options.mode],
 										 &sort->options);
 		sort->budget_bytes = Min(sort->options.memory_bytes,
 								 fms_sizing_formation_bytes(&sort->sizing, 0) +
@@ -308,20 +275,19 @@ make_room(FmsSort *sort)
 		fms_formation_filter_again(sort->formation);
 		return;
 	}
-	caller = MemoryContextSwitchTo(sort->context);
 	write_run(sort, fms_sizing_run_bytes(
 				  &sort->sizing, sort->runs,
 				  fms_formation_memory_bytes(sort->formation)));
-	if (fms_spill_is_crowded(sort->spill))
+	if (sort->spill->nruns > fms_sizing_most_runs(&sort->sizing))
 	{
+		/* merging them needs the memory of the tuples */
 		if (fms_formation_count(sort->formation) > 0)
 			write_run(sort, fms_formation_memory_bytes(sort->formation));
-		fms_formation_give_back(sort->formation);
+		fms_arena_free(&sort->formation->arena);
 		fms_spill_merge_early(sort->spill);
 	}
 	sort->budget_bytes =
-		fms_sizing_formation_bytes(&sort->sizing, fms_spill_runs(sort->spill));
-	MemoryContextSwitchTo(caller);
+		fms_sizing_formation_bytes(&sort->sizing, sort->spill->nruns);
 	sort->writing_us += fms_clock_since_us(start);
 }
 
@@ -354,9 +320,8 @@ fms_sort_put(FmsSort *sort, TupleTableSlot *slot)
 		put_timed(sort, slot);
 }
 
-/* loading_us: since the sort has begun. */
 static void
-finish_in_memory(FmsSort *sort, double loading_us)
+finish_in_memory(FmsSort *sort)
 {
 	uint64		held = fms_formation_count(sort->formation);
 	uint64		bound = sort->options.bound;
@@ -366,77 +331,51 @@ finish_in_memory(FmsSort *sort, double loading_us)
 	sort->input_bytes = fms_formation_memory_bytes(sort->formation);
 	if (held > 0 && held < put)
 		sort->input_bytes *= (double) put / held;
-	fms_formation_finish(sort->formation);
+	fms_formation_sort(sort->formation);
 	/* sorting few takes no longer than reading the clock */
 	if (held > FMS_SAMPLER_FIRST)
-		loading_us = fms_clock_since_us(sort->putting.begun);
+		fms_count_set_us(sort->counters, FMS_COUNT_FORMATION_NS,
+						 fms_clock_since_us(sort->putting.begun));
 	sort->count = fms_formation_count(sort->formation);
 	fms_count_set(sort->counters, FMS_COUNT_METHOD,
 				  bound > 0 && bound < sort->tuples ? FMS_METHOD_TOP_N :
 				  FMS_METHOD_IN_MEMORY);
-	fms_count_set_us(sort->counters, FMS_COUNT_FORMATION_NS, loading_us);
-	set_phase(sort, FMS_PHASE_IN_MEMORY);
 }
 
-/*
- * Writes the tuples that the last merge cannot keep in memory.  Returns the
- * in-memory run, or NULL.
- */
-static const FmsFormation *
-write_last_run(FmsSort *sort)
-{
-	Size		used = fms_formation_memory_bytes(sort->formation);
-	Size		keep =
-		fms_sizing_keep_bytes(used,
-							  fms_spill_in_memory_run_bytes(sort->spill));
-
-	if (keep < used)
-		write_run(sort, used - keep);
-	if (fms_formation_count(sort->formation) == 0)
-	{
-		fms_formation_give_back(sort->formation);
-		return NULL;
-	}
-	sort->count += fms_formation_count(sort->formation);
-	keep = fms_formation_memory_bytes(sort->formation);
-	fms_count_set(sort->counters, FMS_COUNT_KEPT_BYTES, keep);
-	sort->input_bytes += keep;
-	fms_formation_sort(sort->formation);
-	fms_formation_trim(sort->formation);
-	return sort->formation;
-}
-
-/* Writes the last run, reduces the runs, begins the last merge. */
+/* Writes what the last merge cannot keep, reduces the runs. */
 static void
 finish_spilling(FmsSort *sort)
 {
-	const FmsFormation *in_memory_run = write_last_run(sort);
+	FmsFormation *formation = sort->formation;
+	FmsSpill   *spill = sort->spill;
+	Size		used = fms_formation_memory_bytes(formation);
+	Size		keep = fms_spill_keep_bytes(spill, used);
 
-	fms_spill_flush(sort->spill);
+	if (keep < used)
+		write_run(sort, used - keep);
+	keep = fms_formation_memory_bytes(formation);
+	if (keep > 0)
+	{
+		fms_count_set(sort->counters, FMS_COUNT_KEPT_BYTES, keep);
+		sort->input_bytes += keep;
+		fms_formation_sort(formation);
+		sort->count += fms_formation_count(formation);
+		fms_arena_trim(&formation->arena);
+	}
+	else
+		fms_arena_free(&formation->arena);
+	fms_spill_reduce(spill, keep > 0 ? formation : NULL, sort->input_bytes);
 	fms_count_set_us(sort->counters, FMS_COUNT_FORMATION_NS,
 					 fms_clock_since_us(sort->putting.begun) -
-					 fms_spill_early_us(sort->spill));
-	fms_spill_reduce(sort->spill, in_memory_run, sort->input_bytes);
+					 spill->merges_us);
 	if (sort->options.backward || sort->options.marks)
-		sort->history = fms_history_create(sort->spill,
-										   sort->sizing.history_bytes,
-										   sort->options.backward);
+		sort->history = fms_history_create(spill, sort->sizing.history_bytes);
 	fms_count_set(sort->counters, FMS_COUNT_METHOD,
 				  FMS_METHOD_EXTERNAL_MERGE);
-	set_phase(sort, FMS_PHASE_MERGING);
 }
 
+/* Counts what has come in. */
 static void
-place_nulls(FmsSort *sort)
-{
-	const FmsWordType *type = fms_keys_word_type(sort->keys);
-
-	sort->nulls_at = type && type->nulls_first ? 0 : sort->count;
-	sort->count += sort->nulls;
-}
-
-/* Counts what has come in.  Returns the microseconds since the sort began. */
-static double
 count_input(FmsSort *sort)
 {
 	double		loading_us = fms_clock_since_us(sort->putting.begun);
@@ -448,28 +387,29 @@ count_input(FmsSort *sort)
 	publish(sort);
 	fms_count_set(sort->counters, FMS_COUNT_MEMORY_BYTES,
 				  fms_formation_memory_bytes(sort->formation));
-	return loading_us;
 }
 
-/* The input has ended.  Returns likewise. */
-static double
+/* The input has ended. */
+static void
 finish_input(FmsSort *sort)
 {
 	Assert(sort->phase == FMS_PHASE_LOADING);
-	sort->nulls += fms_formation_nulls(sort->formation);
-	return count_input(sort);
+	sort->nulls += sort->formation->nulls;
+	count_input(sort);
 }
 
 void
 fms_sort_perform(FmsSort *sort)
 {
-	MemoryContext caller = MemoryContextSwitchTo(sort->context);
-	double		loading_us = finish_input(sort);
+	const FmsWordType *words = sort->formation->words;
 
+	finish_input(sort);
 	if (sort->spill)
 		finish_spilling(sort);
 	else
-		finish_in_memory(sort, loading_us);
+		finish_in_memory(sort);
+	sort->phase = sort->spill ? FMS_PHASE_MERGING : FMS_PHASE_IN_MEMORY;
+	fms_count_set(sort->counters, FMS_COUNT_PHASE, sort->phase);
 	if (sort->options.bound > 0)
 	{
 		fms_count_set(sort->counters, FMS_COUNT_ROWS_REFUSED, sort->tuples -
@@ -477,35 +417,9 @@ fms_sort_perform(FmsSort *sort)
 		/* runs may have more */
 		sort->count = Min(sort->count, sort->options.bound);
 	}
-	place_nulls(sort);
+	sort->nulls_at = words && words->nulls_first ? 0 : sort->count;
+	sort->count += sort->nulls;
 	fms_count_set(sort->counters, FMS_COUNT_INPUT_BYTES, sort->input_bytes);
-	MemoryContextSwitchTo(caller);
-}
-
-/* The next tuple of a merge that only goes forwards, or begins again. */
-static MinimalTuple
-next_merged(FmsSort *sort, uint64 position)
-{
-	MinimalTuple tuple;
-
-	if (position != sort->merged)
-		fms_spill_move(sort->spill, sort->merged, position);
-	tuple = fms_spill_next(sort->spill);
-	if (tuple == NULL && fms_keys_group_filter(sort->keys) == NULL &&
-		!fms_spill_is_cut(sort->spill))
-		elog(ERROR, "the merge ended before tuple " UINT64_FORMAT, position);
-	sort->merged = position + 1;
-	return tuple;
-}
-
-/* The record stays open: no key is compared any more. */
-static MinimalTuple
-tuple_in_memory(FmsSort *sort, uint64 position)
-{
-	const FmsRecord *record = fms_formation_get(sort->formation, position);
-
-	(void) fms_record_open(record);
-	return fms_record_tuple(record);
 }
 
 /* Number of tuples before a position that are not among the nulls. */
@@ -516,28 +430,30 @@ values_before(const FmsSort *sort, uint64 position)
 		position - Min(position - sort->nulls_at, sort->nulls);
 }
 
-/* NULL: the filter has dropped all values from there on. */
+/* NULL: all values from there on were dropped, see fms_spill_next(). */
 static MinimalTuple
 tuple_at(FmsSort *sort, uint64 position)
 {
-	MemoryContext caller;
-	MinimalTuple tuple;
-
 	Assert(position < sort->count);
 	if (position >= sort->nulls_at && position - sort->nulls_at < sort->nulls)
-		return fms_keys_word_type(sort->keys)->null_tuple;
+		return sort->formation->words->null_tuple;
 
 	position = values_before(sort, position);
 	if (sort->phase == FMS_PHASE_IN_MEMORY)
-		return tuple_in_memory(sort, position);
+	{
+		const FmsRecord *record = fms_formation_get(sort->formation, position);
+
+		/* it stays open: no key is compared any more */
+		(void) fms_record_open(record);
+		return fms_record_tuple(record);
+	}
 
 	Assert(sort->phase == FMS_PHASE_MERGING);
-	if (sort->history == NULL)
-		return next_merged(sort, position);
-	caller = MemoryContextSwitchTo(sort->context);
-	tuple = fms_history_fetch(sort->history, position);
-	MemoryContextSwitchTo(caller);
-	return tuple;
+	if (sort->history)
+		return fms_history_fetch(sort->history, position);
+	if (position != sort->spill->next)
+		fms_spill_move(sort->spill, position);
+	return fms_spill_next(sort->spill);
 }
 
 static MinimalTuple
@@ -546,11 +462,11 @@ get_backward(FmsSort *sort)
 	Assert(sort->options.backward || sort->phase == FMS_PHASE_IN_MEMORY);
 
 	/* from behind the last one to the last one: the position stays */
-	if (sort->at_end)
-		sort->at_end = false;
-	else if (sort->position > 0)
-		sort->position--;
-	return sort->position > 0 ? tuple_at(sort, sort->position - 1) : NULL;
+	if (sort->place.at_end)
+		sort->place.at_end = false;
+	else if (sort->place.next > 0)
+		sort->place.next--;
+	return sort->place.next > 0 ? tuple_at(sort, sort->place.next - 1) : NULL;
 }
 
 MinimalTuple
@@ -558,42 +474,36 @@ fms_sort_get(FmsSort *sort, bool forward)
 {
 	if (unlikely(!forward))
 		return get_backward(sort);
-	while (sort->position < sort->count)
+	while (sort->place.next < sort->count)
 	{
-		MinimalTuple tuple = tuple_at(sort, sort->position);
+		MinimalTuple tuple = tuple_at(sort, sort->place.next);
 
 		if (likely(tuple))
 		{
-			sort->position++;
+			sort->place.next++;
 			return tuple;
 		}
-		sort->nulls_at = Min(sort->nulls_at, sort->position);
-		sort->count = values_before(sort, sort->position) + sort->nulls;
+		sort->nulls_at = Min(sort->nulls_at, sort->place.next);
+		sort->count = values_before(sort, sort->place.next) + sort->nulls;
 	}
-	sort->at_end = true;
+	sort->place.at_end = true;
 	return NULL;
 }
 
 uint64
 fms_sort_skip(FmsSort *sort, uint64 rows)
 {
-	MemoryContext caller = MemoryContextSwitchTo(sort->context);
-	uint64		skipped = Min(rows, sort->count - sort->position);
+	uint64		left = sort->count - sort->place.next;
+	uint64		skipped = sort->options.skips ? Min(rows, left) : 0;
 	uint64		values;
 
-	if (!sort->options.skips)
-		skipped = 0;
-	sort->position += skipped;
-	values = values_before(sort, sort->position);
+	sort->place.next += skipped;
+	values = values_before(sort, sort->place.next);
 	if (sort->history)
 		fms_history_skip(sort->history, values);
 	else if (sort->phase == FMS_PHASE_MERGING)
-	{
-		fms_spill_move(sort->spill, sort->merged, values);
-		sort->merged = values;
-	}
+		fms_spill_move(sort->spill, values);
 	fms_count(sort->counters, FMS_COUNT_ROWS_SKIPPED, skipped);
-	MemoryContextSwitchTo(caller);
 	return skipped;
 }
 
@@ -601,28 +511,23 @@ void
 fms_sort_rewind(FmsSort *sort)
 {
 	Assert(sort->phase != FMS_PHASE_LOADING);
-	sort->position = 0;
-	sort->at_end = false;
-	sort->mark_position = 0;
-	sort->mark_at_end = false;
+	sort->place = sort->mark = (FmsPlace) {0};
 }
 
 void
 fms_sort_mark(FmsSort *sort)
 {
 	Assert(sort->options.marks);
-	sort->mark_position = sort->position;
-	sort->mark_at_end = sort->at_end;
+	sort->mark = sort->place;
 	if (sort->history)
-		fms_history_mark(sort->history, values_before(sort, sort->position));
+		fms_history_mark(sort->history, values_before(sort, sort->place.next));
 }
 
 void
 fms_sort_restore(FmsSort *sort)
 {
 	Assert(sort->options.marks);
-	sort->position = sort->mark_position;
-	sort->at_end = sort->mark_at_end;
+	sort->place = sort->mark;
 }
 
 void
@@ -633,7 +538,7 @@ fms_sort_end(FmsSort *sort)
 	if (spilled)
 		fms_spill_end(sort->spill);
 	leave_share(sort);
-	fms_formation_end(sort->formation);
+	fms_arena_end(&sort->formation->arena);
 	MemoryContextDelete(sort->context);
 #ifdef __GLIBC__
 	/* malloc() would keep it for as long as the session lives */
@@ -645,7 +550,7 @@ fms_sort_end(FmsSort *sort)
 static void
 count_dropped(FmsSort *sort)
 {
-	FmsGroupFilter *filter = fms_keys_group_filter(sort->keys);
+	FmsGroupFilter *filter = fms_keys_group_filter(sort->formation->keys);
 
 	if (filter)
 		fms_count(sort->counters, FMS_COUNT_DUPLICATES_DROPPED,
@@ -656,26 +561,16 @@ void
 fms_sort_count(FmsSort *sort)
 {
 	if (sort->phase == FMS_PHASE_LOADING)
-		(void) count_input(sort);
+		count_input(sort);
 	count_dropped(sort);
 	if (sort->spill)
-		fms_spill_count(sort->spill);
+		fms_count_set_us(sort->counters, FMS_COUNT_MERGING_NS,
+						 fms_spill_merging_us(sort->spill));
 }
 
 /* ---- parallel sorts ---- */
 
-/* Takes part in what is shared. */
-static void
-take_part(FmsSort *sort, FmsShare *share)
-{
-	sort->share = share;
-	sort->options.files = &share->files;
-}
-
-/*
- * The blocks of all participants have one size, so it is chosen before any of
- * them spills.
- */
+/* All blocks have one size, so it is chosen before any participant spills. */
 dsm_handle
 fms_sort_share(FmsSort *sort, FmsCounters *progress)
 {
@@ -687,13 +582,14 @@ fms_sort_share(FmsSort *sort, FmsCounters *progress)
 	fms_profile_device(&sort->device);
 	options.device = &sort->device;
 	options.agreed_block_bytes =
-		fms_sizing_choose(mode_of(options.mode), &options).block_bytes;
-	share = fms_share_create(&options, options.workers);
+		fms_sizing_choose(modes[options.mode], &options).block_bytes;
+	share = fms_share_create(&options);
 	if (share)
 	{
 		share->shared->leader = progress;
+		sort->share = share;
+		sort->options.files = &share->files;
 		sort->options.agreed_block_bytes = options.agreed_block_bytes;
-		take_part(sort, share);
 	}
 	MemoryContextSwitchTo(caller);
 	return share ? dsm_segment_handle(share->segment) : DSM_HANDLE_INVALID;
@@ -713,23 +609,23 @@ fms_sort_join(TupleDesc desc, const FmsKeySpec *spec, dsm_handle handle,
 	/* all participants make the same keys */
 	keys.tuples = options.expected_tuples;
 	sort = fms_sort_begin(desc, &keys, &options, counters, scratch);
-	take_part(sort, share);
+	sort->share = share;
+	sort->options.files = &share->files;
 	return sort;
 }
 
 void
 fms_sort_hand_over(FmsSort *sort)
 {
-	MemoryContext caller = MemoryContextSwitchTo(sort->context);
 	FmsPart    *part =
 		&sort->share->shared->parts[sort->share->files.participant - 1];
 
-	(void) finish_input(sort);
+	finish_input(sort);
 	if (sort->options.bound > 0)
-		fms_formation_finish(sort->formation);
+		fms_formation_sort(sort->formation);
 	if (fms_formation_count(sort->formation) > 0)
 		write_run(sort, fms_formation_memory_bytes(sort->formation));
-	fms_formation_give_back(sort->formation);
+	fms_arena_free(&sort->formation->arena);
 	if (sort->spill)
 		fms_spill_reduce(sort->spill, NULL, sort->input_bytes);
 	fms_count_set_us(sort->counters, FMS_COUNT_FORMATION_NS,
@@ -745,26 +641,11 @@ fms_sort_hand_over(FmsSort *sort)
 	if (sort->spill)
 		fms_spill_hand_over(sort->spill, part);
 	memcpy(part->counters, sort->counters, FMS_COUNTERS_BYTES);
-	MemoryContextSwitchTo(caller);
-}
-
-/* Writes the tuples whose memory the descriptions of n more runs need. */
-static void
-make_room_for_runs(FmsSort *sort, int n)
-{
-	Size		used = fms_formation_memory_bytes(sort->formation);
-	Size		room =
-		fms_sizing_formation_bytes(&sort->sizing,
-								   fms_spill_runs(sort->spill) + n);
-
-	if (used > room)
-		write_run(sort, used - room);
 }
 
 const FmsCounters *
 fms_sort_adopt(FmsSort *sort, int worker)
 {
-	MemoryContext caller = MemoryContextSwitchTo(sort->context);
 	const FmsPart *part = &sort->share->shared->parts[worker];
 
 	sort->tuples += part->tuples;
@@ -774,12 +655,17 @@ fms_sort_adopt(FmsSort *sort, int worker)
 	if (part->nruns > 0)
 	{
 		FmsSharedFiles files = fms_share_files(sort->share, worker);
+		Size		used = fms_formation_memory_bytes(sort->formation);
+		Size		room;
 
 		if (sort->spill == NULL)
 			begin_spill(sort);
-		make_room_for_runs(sort, part->nruns);
+		/* the descriptions of the runs need memory */
+		room = fms_sizing_formation_bytes(&sort->sizing,
+										  sort->spill->nruns + part->nruns);
+		if (used > room)
+			write_run(sort, used - room);
 		fms_spill_adopt(sort->spill, part, &files);
 	}
-	MemoryContextSwitchTo(caller);
 	return (const FmsCounters *) part->counters;
 }

@@ -22,36 +22,29 @@ typedef struct FmsSort FmsSort;
 
 /*
  * Begins a sort.  Its memory is a child of the current context; its files
- * belong to the current resource owner.  The options need not have the device,
- * which is looked up before the first run is written.  counters: set to zero,
- * and must stay until the sort ends.  scratch: a context for values in
- * progress, which the sort resets; it must stay, too.
+ * belong to the current resource owner.  The options need not have the device.
+ * counters: set to zero.  scratch: a context for values in progress, which the
+ * sort resets.  Both must stay until the sort ends.
  */
 extern FmsSort *fms_sort_begin(TupleDesc desc, const FmsKeySpec *spec,
 							   const FmsOptions *options,
 							   FmsCounters *counters,
 							   MemoryContext scratch);
 
-/*
- * Forgets all tuples and counters, for another sort of the same columns under
- * the same options but for these two.
- */
+/* Forgets tuples and counters, for a sort with the same other options. */
 extern void fms_sort_reset(FmsSort *sort, uint64 bound,
 						   uint64 earlier_tuples);
 
 /* Adds a tuple; may write a run. */
 extern void fms_sort_put(FmsSort *sort, TupleTableSlot *slot);
 
-/*
- * After the last tuple: sorts the tuples in memory, or writes the last run,
- * merges runs until one merge can take all, and begins that merge.
- */
+/* After the last tuple: sorts, or merges runs until one merge takes all. */
 extern void fms_sort_perform(FmsSort *sort);
 
 /*
- * The next tuple, or NULL after the last one.  Backwards, if the options allow
- * it: the tuple before the one returned last (after the end: the last tuple),
- * or NULL.  Belongs to the sort, and is valid until the next call.
+ * The next tuple, or NULL after the last one; valid until the next call.
+ * Backwards, if the options allow it: the tuple before the one returned last
+ * (after the end: the last tuple), or NULL.
  */
 extern MinimalTuple fms_sort_get(FmsSort *sort, bool forward);
 
@@ -61,10 +54,7 @@ extern uint64 fms_sort_skip(FmsSort *sort, uint64 rows);
 /* Back to the first tuple. */
 extern void fms_sort_rewind(FmsSort *sort);
 
-/*
- * Remembers where it stands, and returns there: any number of times.  Only
- * if the options said so.
- */
+/* Remembers where it stands, and returns there.  If the options say so. */
 extern void fms_sort_mark(FmsSort *sort);
 extern void fms_sort_restore(FmsSort *sort);
 
@@ -75,10 +65,9 @@ extern void fms_sort_end(FmsSort *sort);
 
 /*
  * Before the leader's first tuple: lets as many workers take part as the
- * options say.  progress: NULL, or counters in the server's shared memory
- * where workers count their tuples while they put them.  Returns the handle
- * with which they join, or DSM_HANDLE_INVALID: the server has no segment left,
- * and the leader sorts alone.
+ * options say.  progress: NULL, or shared counters where workers count their
+ * tuples.  Returns the handle with which they join, or DSM_HANDLE_INVALID: the
+ * server has no segment left, and the leader sorts alone.
  */
 extern dsm_handle fms_sort_share(FmsSort *sort, FmsCounters *progress);
 
@@ -87,16 +76,13 @@ extern FmsSort *fms_sort_join(TupleDesc desc, const FmsKeySpec *spec,
 							  dsm_handle handle, int worker,
 							  FmsCounters *counters, MemoryContext scratch);
 
-/*
- * After a worker's last tuple, in place of fms_sort_perform(): leaves its runs
- * and its counters to the leader.
- */
+/* In place of fms_sort_perform(): leaves runs and counters to the leader. */
 extern void fms_sort_hand_over(FmsSort *sort);
 
 /*
  * In the leader, after the end of the worker of that number: adds its tuples.
- * Returns the counters that it left, which stay until the sort is reset, or
- * ends; not performed: the worker did not start.
+ * Returns its counters, which stay until the sort is reset or ends; not
+ * performed: the worker did not start.
  */
 extern const FmsCounters *fms_sort_adopt(FmsSort *sort, int worker);
 

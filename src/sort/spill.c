@@ -8,18 +8,11 @@
  *	     \      |      /
  *	      last merge ----> tuples	never written
  *
- * Passes.  The last merge feeds the parent and is never written.  If it cannot
- * take all runs, earlier merges turn some into one: as few runs as necessary,
- * the smallest, and only neighbours.  The result takes their position, because
- * ties leave in the order of the runs, which is the order of arrival.
- *
- *	  runs   0  1  2  3  4  5  6		the last merge takes 5
- *	         0  1 [2  3  4] 5  6		merge 3 neighbours
- *	         0  1     7     5  6
- *
- * Early merges.  Descriptions of runs take memory, too.  If they would take
- * more than their part of it, the smallest runs are merged while the input is
- * still coming.
+ * If the last merge cannot take all runs, earlier merges turn some into one:
+ * as few runs as necessary, the smallest, and only neighbours.  The result
+ * takes their position, because ties leave in the order of the runs, which is
+ * the order of arrival.  The descriptions of runs take memory, too: if it is
+ * too much, the smallest runs are merged while the input is still coming.
  *
  * The in-memory run: tuples still in memory when the input ends.  If the last
  * merge can spare their memory, it takes them from there, as its last run.
@@ -35,49 +28,11 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
-#include "base/clock.h"
-#include "device/spill_policy.h"
 #include "order/first_key_store.h"
 #include "sort/spill.h"
 
 /* Bits of a run's id that number the runs of one participant. */
 #define RUN_ID_BITS			20
-
-struct FmsSpill
-{
-	MemoryContext context;
-	MemoryContextCallback on_reset;
-	FmsKeys    *keys;
-	const FmsSizing *sizing;
-	FmsOptions	options;
-	FmsCounters *counters;		/* written only */
-
-	FmsIo		io;
-	FmsTape    *tape;
-	FmsFirstKeyStore *first_keys;
-	FmsRunWriter *writer;		/* NULL once all is written */
-	FmsCutoff  *cutoff;			/* of the tuples in runs, or NULL */
-	FmsRun	  **runs;			/* in order of arrival */
-	int			nruns;
-	int			runs_to_cut;	/* number of runs at which they are cut */
-	int			runs_size;
-	uint32		largest_bytes;	/* of any record in them */
-	uint64		rows;			/* written by run formation, in blocks */
-	uint64		blocks;
-	bool		compressed;		/* some have compressed chunks */
-	uint32		next_run_id;
-	FmsSpillFacts facts;		/* until the last run */
-	FmsSpillChoice choice;		/* for the next run */
-	instr_time	run_began;		/* when that choice was made */
-	double		run_blocked_us; /* waiting for writes until then */
-
-	const FmsFormation *in_memory_run;	/* or NULL */
-	FmsMergePlan plan;			/* of the merge going on */
-	FmsMerge   *merge;			/* NULL: none */
-	FmsSampler	stepping;		/* divides the last merge's time between it
-								 * and the parent */
-	double		merges_us;		/* earlier merges, and beginning this one */
-};
 
 static void
 close_io(void *arg)
@@ -90,7 +45,7 @@ static FmsMergeInput
 merge_input(const FmsSpill *spill)
 {
 	FmsMergeInput input = {
-		.first_keys = fms_first_keys_memory(spill->first_keys),
+		.first_keys = fms_first_keys_memory(spill->plan.first_keys),
 		.in_memory_run_bytes = spill->in_memory_run ?
 		fms_formation_memory_bytes(spill->in_memory_run) : 0,
 		.runs = spill->nruns,
@@ -115,7 +70,7 @@ static void
 note_facts(FmsSpill *spill)
 {
 	FmsSpillFacts *facts = &spill->facts;
-	const FmsTape *tape = spill->tape;
+	const FmsTape *tape = spill->plan.tape;
 	uint64		run_bytes = tape->written_bytes - facts->written_bytes;
 	/* after an early merge, a run may lie in free extents of the page cache */
 	bool		direct = spill->choice.direct &&
@@ -138,14 +93,14 @@ static void
 choose_for_run(FmsSpill *spill)
 {
 	FmsSpillFacts *facts = &spill->facts;
-	FmsCounters *counters = spill->counters;
+	FmsCounters *counters = spill->plan.counters;
 	FmsSpillChoice choice = fms_spill_policy_choose(facts, &spill->choice);
 
 	if (choice.direct != spill->choice.direct)
 	{
 		/* the run's buffers are mapped for its kind of transfers */
-		fms_run_writer_rest(spill->writer);
-		if (!fms_tape_set_direct(spill->tape, choice.direct,
+		fms_run_flush(spill->writer);
+		if (!fms_tape_set_direct(spill->plan.tape, choice.direct,
 								 facts->direct_io == FMS_DIRECT_ON))
 		{
 			facts->direct_fixed = true;
@@ -159,49 +114,50 @@ choose_for_run(FmsSpill *spill)
 	fms_count_set(counters, FMS_COUNT_DEVICE_KB, choice.device_mb * 1000);
 	fms_count_set(counters, FMS_COUNT_DEVICE_SEEN, facts->device_seen);
 	fms_count_set(counters, FMS_COUNT_DIRECT_IO,
-				  fms_tape_is_direct(spill->tape) ? FMS_YES : FMS_NO);
+				  fms_tape_is_direct(spill->plan.tape) ? FMS_YES : FMS_NO);
 	spill->run_began = fms_clock_now();
-	spill->run_blocked_us = spill->tape->write_blocked_us;
+	spill->run_blocked_us = spill->plan.tape->write_blocked_us;
 }
 
 /* Begins writing a run. */
-static void
-begin_run(FmsSpill *spill, FmsRun *run, uint32 level, FmsCutoff *cutoff)
+static FmsRun *
+begin_run(FmsSpill *spill, FmsCutoff *cutoff)
 {
+	FmsRun	   *run = palloc(sizeof(FmsRun));
 	bool		compressed = spill->choice.compressed;
 
 	spill->compressed |= compressed;
-	fms_run_begin(spill->writer, run, spill->next_run_id++, level, compressed,
+	fms_run_begin(spill->writer, run, spill->next_run_id++, compressed,
 				  cutoff);
+	return run;
 }
 
 static void
-open_files(FmsSpill *spill, const FmsOptions *options)
+open_files(FmsSpill *spill)
 {
+	const FmsOptions *options = &spill->options;
 	const FmsSizing *sizing = spill->sizing;
-	FmsCounters *counters = spill->counters;
+	FmsMergePlan *plan = &spill->plan;
 	uint32		block_bytes = sizing->block_bytes;
 	/* comparisons by mode or block size are of plain blocks */
 	bool		packs = options->mode == FMS_MODE_FMSORT &&
-		!sizing->block_was_set && fms_keys_are_cheap(spill->keys);
+		!sizing->block_was_set && fms_keys_are_cheap(plan->keys);
 
 	fms_io_open(&spill->io, options->io_method);
 	fms_spill_policy_begin(&spill->facts, options, block_bytes,
 						   !spill->io.method->submit_blocks);
-	spill->tape = fms_tape_open(&spill->io, block_bytes, options->checksums,
-								options->files, counters);
-	spill->first_keys = fms_first_keys_create(spill->keys, counters,
-											  sizing->first_keys_bytes,
-											  options->files);
+	plan->tape = fms_tape_open(&spill->io, block_bytes, options->checksums,
+							   options->files, plan->counters);
+	plan->first_keys = fms_first_keys_create(plan->keys, plan->counters,
+											 sizing->first_keys_bytes,
+											 options->files);
 	if (options->files)
 		spill->next_run_id = options->files->participant << RUN_ID_BITS;
-	spill->writer = fms_run_writer_create(&spill->io, spill->tape,
-										  spill->first_keys,
-										  sizing->mode->order, counters,
-										  packs, block_bytes,
+	spill->writer = fms_run_writer_create(plan->tape, plan->first_keys,
+										  sizing->mode->order, packs,
 										  sizing->output_bytes);
-	fms_count_set(counters, FMS_COUNT_BLOCK_BYTES, block_bytes);
-	fms_count_set(counters, FMS_COUNT_IO_METHOD,
+	fms_count_set(plan->counters, FMS_COUNT_BLOCK_BYTES, block_bytes);
+	fms_count_set(plan->counters, FMS_COUNT_IO_METHOD,
 				  spill->io.method == &fms_io_uring_method ? FMS_IO_URING :
 				  FMS_IO_SYNC);
 	choose_for_run(spill);
@@ -227,36 +183,37 @@ fms_spill_begin(FmsKeys *keys, const FmsOptions *options,
 	spill->on_reset.func = close_io;
 	spill->on_reset.arg = spill;
 	MemoryContextRegisterResetCallback(context, &spill->on_reset);
-	spill->keys = keys;
 	spill->sizing = sizing;
 	spill->options = *options;
+	spill->plan = (FmsMergePlan) {
+		.mode = sizing->mode,
+		.keys = keys,
+		.io = &spill->io,
+		.counters = counters,
+		.block_bytes = sizing->block_bytes
+	};
 	spill->compressed = options->compression == FMS_COMPRESS_ON;
-	spill->counters = counters;
-	open_files(spill, options);
+	spill->runs_size = 64;
+	spill->runs = palloc(spill->runs_size * sizeof(FmsRun *));
+	open_files(spill);
 	if (options->bound > 0 && options->cutoff)
 		spill->cutoff = fms_cutoff_create(keys, options->bound);
 	MemoryContextSwitchTo(caller);
 	return spill;
 }
 
-/* Puts a run into the list at that position. */
 static void
-insert_run(FmsSpill *spill, FmsRun *run, int at)
+add_run(FmsSpill *spill, FmsRun *run)
 {
-	if (spill->nruns >= spill->runs_size)
+	if (spill->nruns == spill->runs_size)
 	{
-		spill->runs_size = Max(64, spill->runs_size * 2);
-		if (spill->runs == NULL)
-			spill->runs = palloc(spill->runs_size * sizeof(FmsRun *));
-		else
-			spill->runs = repalloc_huge(spill->runs, spill->runs_size *
-										sizeof(FmsRun *));
+		spill->runs_size *= 2;
+		spill->runs = repalloc_huge(spill->runs,
+									spill->runs_size * sizeof(FmsRun *));
 	}
-	memmove(&spill->runs[at + 1], &spill->runs[at],
-			(spill->nruns - at) * sizeof(FmsRun *));
-	spill->runs[at] = run;
-	spill->nruns++;
+	spill->runs[spill->nruns++] = run;
 	spill->largest_bytes = Max(spill->largest_bytes, run->largest_bytes);
+	spill->level = Max(spill->level, run->level);
 }
 
 /* Frees a run that is not in the list any more. */
@@ -264,44 +221,9 @@ static void
 forget_run(FmsSpill *spill, FmsRun *run)
 {
 	CHECK_FOR_INTERRUPTS();
-	fms_first_keys_forget(spill->first_keys, &run->first_keys);
+	fms_first_keys_forget(spill->plan.first_keys, &run->first_keys);
 	fms_run_forget(run);
 	pfree(run);
-}
-
-/* Frees the run's blocks beyond the cutoff.  Are others left? */
-static bool
-cut_run(FmsSpill *spill, FmsRun *run, const FmsRecord *cutoff)
-{
-	FmsFirstKeyReader *reader =
-		fms_first_key_reader_open(spill->first_keys->file, &run->first_keys);
-	uint32		block_bytes = spill->sizing->block_bytes;
-	uint32		kept = 0;
-	const FmsRecord *key;
-	uint32		rows_before;
-	uint32		at;
-	uint32		n;
-
-	while ((key = fms_first_key_reader_next(reader, &n,
-											&rows_before)) != NULL)
-	{
-		CHECK_FOR_INTERRUPTS();
-		if (fms_keys_compare(spill->keys, key, cutoff) > 0)
-		{
-			run->last_rows = rows_before;
-			break;
-		}
-		kept += n;
-	}
-	fms_first_key_reader_close(reader);
-	for (at = kept; at < run->nblocks; at += n)
-	{
-		n = fms_run_contiguous_blocks(run, at);
-		fms_tape_free(spill->tape, fms_run_block_address(run, at, block_bytes),
-					  (Size) n * block_bytes);
-	}
-	run->nblocks = run->first_keys.nblocks = kept;
-	return kept > 0;
 }
 
 /* Number of runs at which they are cut, if n are left of the last time. */
@@ -318,18 +240,22 @@ next_cut(int n)
 static void
 cut_runs(FmsSpill *spill, const FmsRecord *cutoff)
 {
+	const FmsMergePlan *plan = &spill->plan;
 	int			n = 0;
-	int			i;
 
 	if (spill->nruns < spill->runs_to_cut)
 		return;
 	fms_run_flush(spill->writer);
-	for (i = 0; i < spill->nruns; i++)
+	for (int i = 0; i < spill->nruns; i++)
 	{
-		if (i == spill->nruns - 1 || cut_run(spill, spill->runs[i], cutoff))
-			spill->runs[n++] = spill->runs[i];
+		FmsRun	   *run = spill->runs[i];
+
+		if (i < spill->nruns - 1)
+			fms_run_cut(run, plan->first_keys, plan->tape, cutoff);
+		if (run->nblocks > 0)
+			spill->runs[n++] = run;
 		else
-			forget_run(spill, spill->runs[i]);
+			forget_run(spill, run);
 	}
 	spill->nruns = n;
 	spill->runs_to_cut = next_cut(n);
@@ -339,19 +265,18 @@ uint64
 fms_spill_run(FmsSpill *spill, FmsFormation *formation, Size bytes)
 {
 	MemoryContext caller = MemoryContextSwitchTo(spill->context);
-	FmsRun	   *run = palloc0(sizeof(FmsRun));
+	FmsRun	   *run = begin_run(spill, spill->cutoff);
 	const FmsRecord *cutoff;
 	uint64		written;
 
-	begin_run(spill, run, 0, spill->cutoff);
 	fms_formation_spill(formation, spill->writer, bytes);
 	written = fms_run_finish(spill->writer);
 	spill->rows += written;
 	cutoff = spill->cutoff ? fms_cutoff_record(spill->cutoff) : NULL;
-	insert_run(spill, run, spill->nruns);
-	fms_count(spill->counters, FMS_COUNT_RUNS, 1);
+	add_run(spill, run);
+	fms_count(spill->plan.counters, FMS_COUNT_RUNS, 1);
 	spill->blocks += run->nblocks;
-	fms_count(spill->counters, FMS_COUNT_BLOCKS, run->nblocks);
+	fms_count(spill->plan.counters, FMS_COUNT_BLOCKS, run->nblocks);
 	note_facts(spill);
 	if (cutoff)
 	{
@@ -363,29 +288,16 @@ fms_spill_run(FmsSpill *spill, FmsFormation *formation, Size bytes)
 	return written;
 }
 
-/* How many passes the tuples of n runs have been through, at most. */
-static uint32
-highest_level(FmsRun *const *runs, int n)
-{
-	uint32		level = 0;
-	int			i;
-
-	for (i = 0; i < n; i++)
-		level = Max(level, runs[i]->level);
-	return level;
-}
-
 /* Publishes the merge that begins, for fmsort_progress. */
 static void
 announce_merge(FmsSpill *spill, int first, int n, bool writes,
 			   const FmsPosition *from)
 {
-	FmsCounters *counters = spill->counters;
+	FmsCounters *counters = spill->plan.counters;
 	uint64		blocks = 0;
 	uint64		done = 0;
-	int			i;
 
-	for (i = 0; i < n; i++)
+	for (int i = 0; i < n; i++)
 	{
 		blocks += spill->runs[first + i]->nblocks;
 		done += from ? from[i].block : 0;
@@ -409,42 +321,27 @@ begin_merge(FmsSpill *spill, int first, int n, bool writes,
 	FmsMergeInput input = merge_input(spill);
 	FmsMergeSize size = fms_sizing_merge(spill->sizing, &input, n, writes);
 
-	plan->mode = spill->sizing->mode;
-	plan->keys = spill->keys;
-	plan->io = &spill->io;
-	plan->tape = spill->tape;
-	plan->first_keys = spill->first_keys;
-	plan->counters = spill->counters;
-	plan->block_bytes = spill->sizing->block_bytes;
 	plan->in_memory_run = writes ? NULL : spill->in_memory_run;
 	plan->frees = writes;
 	plan->assist_blocks = size.assist_blocks;
 	plan->assist_first = size.assist_first;
-	fms_count_set(spill->counters, FMS_COUNT_ASSIST_BLOCKS,
+	fms_count_set(plan->counters, FMS_COUNT_ASSIST_BLOCKS,
 				  plan->assist_blocks);
 	spill->merge = fms_merge_begin(plan, n, &spill->runs[first], from);
-}
-
-static void
-end_merge(FmsSpill *spill)
-{
-	fms_merge_end(spill->merge);
-	spill->merge = NULL;
 }
 
 /* Merges the n runs from `first` on into one, which takes their place. */
 static void
 merge_into_run(FmsSpill *spill, int first, int n)
 {
-	instr_time	start = fms_clock_now();
-	FmsRun	   *result = palloc0(sizeof(FmsRun));
+	FmsRun	   *result;
 	const FmsRecord *record;
-	uint32		level = highest_level(&spill->runs[first], n);
-	int			i;
+	instr_time	start;
 
 	fms_run_flush(spill->writer);
+	start = fms_clock_now();
 	begin_merge(spill, first, n, true, NULL);
-	begin_run(spill, result, level + 1, NULL);
+	result = begin_run(spill, NULL);
 	while ((record = fms_merge_next(spill->merge)) != NULL)
 	{
 		CHECK_FOR_INTERRUPTS();
@@ -452,14 +349,19 @@ merge_into_run(FmsSpill *spill, int first, int n)
 	}
 	(void) fms_run_finish(spill->writer);
 	fms_run_flush(spill->writer);
-	end_merge(spill);
+	fms_merge_end(spill->merge);
+	spill->merge = NULL;
 
-	for (i = first; i < first + n; i++)
+	for (int i = first; i < first + n; i++)
+	{
+		result->level = Max(result->level, spill->runs[i]->level + 1);
 		forget_run(spill, spill->runs[i]);
-	spill->nruns -= n;
-	memmove(&spill->runs[first], &spill->runs[first + n],
-			(spill->nruns - first) * sizeof(FmsRun *));
-	insert_run(spill, result, first);
+	}
+	spill->level = Max(spill->level, result->level);
+	spill->runs[first] = result;
+	spill->nruns -= n - 1;
+	memmove(&spill->runs[first + 1], &spill->runs[first + n],
+			(spill->nruns - first - 1) * sizeof(FmsRun *));
 	spill->runs_to_cut = Min(spill->runs_to_cut, next_cut(spill->nruns));
 	spill->merges_us += fms_clock_since_us(start);
 }
@@ -468,19 +370,16 @@ merge_into_run(FmsSpill *spill, int first, int n)
 static int
 smallest_neighbours(const FmsSpill *spill, int n)
 {
+	uint64		smallest = PG_UINT64_MAX;
 	uint64		sum = 0;
-	uint64		smallest;
 	int			best = 0;
-	int			i;
 
-	for (i = 0; i < n; i++)
-		sum += spill->runs[i]->nblocks;
-	smallest = sum;
-	for (i = n; i < spill->nruns; i++)
+	for (int i = 0; i < spill->nruns; i++)
 	{
 		sum += spill->runs[i]->nblocks;
-		sum -= spill->runs[i - n]->nblocks;
-		if (sum < smallest)
+		if (i >= n)
+			sum -= spill->runs[i - n]->nblocks;
+		if (i >= n - 1 && sum < smallest)
 		{
 			smallest = sum;
 			best = i - n + 1;
@@ -504,24 +403,6 @@ merge_smallest(FmsSpill *spill, int leave, bool announce)
 	merge_into_run(spill, first, n);
 }
 
-int
-fms_spill_runs(const FmsSpill *spill)
-{
-	return spill->nruns;
-}
-
-bool
-fms_spill_is_cut(const FmsSpill *spill)
-{
-	return spill->cutoff != NULL;
-}
-
-bool
-fms_spill_is_crowded(const FmsSpill *spill)
-{
-	return spill->nruns > fms_sizing_most_runs(spill->sizing);
-}
-
 void
 fms_spill_merge_early(FmsSpill *spill)
 {
@@ -533,44 +414,13 @@ fms_spill_merge_early(FmsSpill *spill)
 	MemoryContextSwitchTo(caller);
 }
 
-double
-fms_spill_early_us(const FmsSpill *spill)
-{
-	Assert(spill->merge == NULL);
-	return spill->merges_us;
-}
-
-void
-fms_spill_flush(FmsSpill *spill)
-{
-	fms_run_flush(spill->writer);
-}
-
 Size
-fms_spill_in_memory_run_bytes(const FmsSpill *spill)
+fms_spill_keep_bytes(const FmsSpill *spill, Size used_bytes)
 {
 	FmsMergeInput input = merge_input(spill);
 
-	/* several passes need all memory */
-	if (spill->options.materialize ||
-		spill->nruns >= fms_sizing_fan_in(spill->sizing, &input, false))
-		return 0;
-	return fms_sizing_in_memory_run(spill->sizing, &input, spill->nruns);
-}
-
-/* With which memory would it have been easier? */
-static void
-advise(FmsSpill *spill, uint64 input_bytes)
-{
-	FmsMergeInput input = merge_input(spill);
-	FmsAdvice	advice = fms_sizing_advise(spill->sizing->mode,
-										   &spill->options, &input,
-										   input_bytes);
-
-	fms_count_set(spill->counters, FMS_COUNT_ONE_PASS_BYTES,
-				  advice.one_pass_bytes);
-	fms_count_set(spill->counters, FMS_COUNT_IN_MEMORY_BYTES,
-				  advice.in_memory_bytes);
+	return spill->options.materialize ? 0 :
+		fms_sizing_keep_bytes(spill->sizing, &input, spill->nruns, used_bytes);
 }
 
 /*
@@ -589,37 +439,38 @@ runs_to_leave(const FmsSpill *spill)
 	return materialize && spill->nruns <= most ? 1 : most;
 }
 
-static void
-announce_merges(FmsSpill *spill)
-{
-	int			last = spill->options.materialize ? 1 : fan_in(spill, false);
-
-	fms_counters_begin_change(spill->counters);
-	fms_count_set(spill->counters, FMS_COUNT_RUNS_AT_FIRST, spill->nruns);
-	fms_count_set(spill->counters, FMS_COUNT_RUNS_TOO_MANY,
-				  Max(spill->nruns, last) - last);
-	fms_counters_end_change(spill->counters);
-}
-
 void
 fms_spill_reduce(FmsSpill *spill, const FmsFormation *in_memory_run,
 				 uint64 input_bytes)
 {
 	MemoryContext caller = MemoryContextSwitchTo(spill->context);
+	FmsCounters *counters = spill->plan.counters;
+	FmsMergeInput input;
+	FmsAdvice	advice;
 	int			last;
 
 	spill->in_memory_run = in_memory_run;
-	announce_merges(spill);
+	last = spill->options.materialize ? 1 : fan_in(spill, false);
+	fms_counters_begin_change(counters);
+	fms_count_set(counters, FMS_COUNT_RUNS_AT_FIRST, spill->nruns);
+	fms_count_set(counters, FMS_COUNT_RUNS_TOO_MANY,
+				  Max(spill->nruns, last) - last);
+	fms_counters_end_change(counters);
+
 	while (spill->nruns > (last = runs_to_leave(spill)))
 		merge_smallest(spill, last, true);
 	fms_run_writer_destroy(spill->writer);
 	spill->writer = NULL;
-	fms_tape_trim(spill->tape);
-	fms_count(spill->counters, FMS_COUNT_SPILLED_BYTES,
-			  spill->tape->end_bytes);
-	fms_count_set(spill->counters, FMS_COUNT_MERGE_PASSES,
-				  highest_level(spill->runs, spill->nruns) + 1);
-	advise(spill, input_bytes);
+	fms_tape_trim(spill->plan.tape);
+	fms_count(counters, FMS_COUNT_SPILLED_BYTES, spill->plan.tape->end_bytes);
+	fms_count_set(counters, FMS_COUNT_MERGE_PASSES, spill->level + 1);
+	/* with which memory would it have been easier? */
+	input = merge_input(spill);
+	advice = fms_sizing_advise(spill->sizing->mode, &spill->options, &input,
+							   input_bytes);
+	fms_count_set(counters, FMS_COUNT_ONE_PASS_BYTES, advice.one_pass_bytes);
+	fms_count_set(counters, FMS_COUNT_IN_MEMORY_BYTES,
+				  advice.in_memory_bytes);
 	MemoryContextSwitchTo(caller);
 }
 
@@ -627,11 +478,11 @@ void
 fms_spill_hand_over(FmsSpill *spill, FmsPart *part)
 {
 	Assert(spill->writer == NULL);
-	fms_first_keys_hand_over(spill->first_keys);
+	fms_first_keys_hand_over(spill->plan.first_keys);
 	fms_share_put_runs(spill->options.files, spill->runs, spill->nruns);
-	part->tape = *spill->tape->files[0];
+	part->tape = spill->plan.tape->files[0];
 	part->first_keys_largest_bytes =
-		fms_first_keys_memory(spill->first_keys).largest_bytes;
+		fms_first_keys_memory(spill->plan.first_keys).largest_bytes;
 	part->compressed = spill->compressed;
 	part->nruns = spill->nruns;
 }
@@ -641,20 +492,20 @@ fms_spill_adopt(FmsSpill *spill, const FmsPart *part,
 				const FmsSharedFiles *files)
 {
 	MemoryContext caller = MemoryContextSwitchTo(spill->context);
-	uint64		distance = fms_tape_adopt(spill->tape, &part->tape, files);
+	const FmsMergePlan *plan = &spill->plan;
+	uint64		distance = fms_tape_adopt(plan->tape, &part->tape, files);
 	FmsFirstKeyFile *first_keys =
 		fms_first_key_file_adopt(files, part->first_keys_largest_bytes,
-								 spill->counters);
+								 plan->counters);
 	FmsRun	  **runs = fms_share_get_runs(files, part->nruns);
-	int			i;
 
-	for (i = 0; i < part->nruns; i++)
+	for (int i = 0; i < part->nruns; i++)
 	{
 		fms_run_move(runs[i], distance);
-		fms_first_keys_adopt(spill->first_keys, first_keys,
+		fms_first_keys_adopt(plan->first_keys, first_keys,
 							 &runs[i]->first_keys);
 		spill->blocks += runs[i]->nblocks;
-		insert_run(spill, runs[i], spill->nruns);
+		add_run(spill, runs[i]);
 	}
 	spill->rows += part->count;
 	spill->compressed |= part->compressed;
@@ -663,15 +514,8 @@ fms_spill_adopt(FmsSpill *spill, const FmsPart *part,
 	MemoryContextSwitchTo(caller);
 }
 
-int
-fms_spill_positions(const FmsSpill *spill)
-{
-	return spill->nruns + 1;
-}
-
-/* All merges so far, without their parent's time. */
-static double
-merging_us(const FmsSpill *spill)
+double
+fms_spill_merging_us(const FmsSpill *spill)
 {
 	const FmsSampler *stepping = &spill->stepping;
 
@@ -686,13 +530,15 @@ merging_us(const FmsSpill *spill)
 static void
 stop(FmsSpill *spill)
 {
-	spill->merges_us = merging_us(spill);
+	spill->merges_us = fms_spill_merging_us(spill);
 	if (spill->merge)
-		end_merge(spill);
+		fms_merge_end(spill->merge);
+	spill->merge = NULL;
+	spill->next = 0;
 }
 
 void
-fms_spill_start(FmsSpill *spill, const FmsPosition *from)
+fms_spill_start(FmsSpill *spill, const FmsPosition *from, uint64 next)
 {
 	MemoryContext caller = MemoryContextSwitchTo(spill->context);
 	instr_time	start;
@@ -702,6 +548,7 @@ fms_spill_start(FmsSpill *spill, const FmsPosition *from)
 	start = fms_clock_now();
 	announce_merge(spill, 0, spill->nruns, false, from);
 	begin_merge(spill, 0, spill->nruns, false, from);
+	spill->next = next;
 	spill->merges_us += fms_clock_since_us(start);
 	fms_sampler_begin(&spill->stepping, fms_merge_load_us(spill->merge));
 	MemoryContextSwitchTo(caller);
@@ -721,6 +568,19 @@ next_timed(FmsSpill *spill)
 	return tuple;
 }
 
+/*
+ * The merge has ended.  Comparisons that contradict each other may have cut
+ * off more tuples than were counted, and the filter drops some.
+ */
+static void
+check_end(const FmsSpill *spill)
+{
+	if (spill->cutoff == NULL &&
+		fms_keys_group_filter(spill->plan.keys) == NULL)
+		elog(ERROR, "the merge ended before tuple " UINT64_FORMAT,
+			 spill->next);
+}
+
 MinimalTuple
 fms_spill_next(FmsSpill *spill)
 {
@@ -728,12 +588,16 @@ fms_spill_next(FmsSpill *spill)
 	MinimalTuple tuple;
 
 	if (unlikely(spill->merge == NULL))
-		fms_spill_start(spill, NULL);
+		fms_spill_start(spill, NULL, 0);
 	if (likely(!fms_sampler_due(&spill->stepping)))
 		tuple = fms_merge_next_tuple(spill->merge);
 	else
 		tuple = next_timed(spill);
 	MemoryContextSwitchTo(caller);
+	if (likely(tuple))
+		spill->next++;
+	else
+		check_end(spill);
 	return tuple;
 }
 
@@ -747,9 +611,9 @@ fms_spill_tell(FmsSpill *spill, FmsPosition *positions)
 }
 
 /*
- * Is it worth while to begin the merge again near its record number `to`?  It
- * then reads up to two blocks of each run in vain, and passing over a first
- * key takes about as long as merging a row.
+ * Is it worth while to begin the merge again near tuple number `to` instead of
+ * merging on from `at`?  It then reads up to two blocks of each run in vain,
+ * and passing over a first key takes about as long as merging a row.
  */
 static bool
 can_skip(const FmsSpill *spill, uint64 at, uint64 to)
@@ -761,76 +625,54 @@ can_skip(const FmsSpill *spill, uint64 at, uint64 to)
 		to - at >= to / rows_a_block;
 }
 
-/*
- * After `at` records, begins the merge again without records of the runs that
- * are among the first `rows`.  Returns their number.
- */
-static uint64
-start_near(FmsSpill *spill, uint64 at, uint64 rows)
+/* Begins the merge again without records that are among the first `rows`. */
+static void
+start_near(FmsSpill *spill, uint64 rows)
 {
 	int			n = spill->nruns;
 	FmsPosition *from = palloc0((n + 1) * sizeof(FmsPosition));
 	const FmsFirstKeys **first_keys = palloc(n * sizeof(FmsFirstKeys *));
 	uint32	   *last_rows = palloc(n * sizeof(uint32));
+	uint64		at = spill->next;
 	uint64		blocks = 0;
 	uint64		skipped;
-	int			i;
 
-	for (i = 0; i < n; i++)
+	for (int i = 0; i < n; i++)
 	{
 		first_keys[i] = &spill->runs[i]->first_keys;
 		last_rows[i] = spill->runs[i]->last_rows;
 	}
 	/* the readers of first keys take its memory */
 	stop(spill);
-	skipped = fms_read_order_skip(spill->first_keys,
+	skipped = fms_read_order_skip(spill->plan.first_keys,
 								  spill->sizing->mode->order, n, first_keys,
 								  last_rows, rows, from);
-	fms_spill_start(spill, from);
-	for (i = 0; i < n; i++)
+	fms_spill_start(spill, from, skipped);
+	for (int i = 0; i < n; i++)
 		blocks += from[i].block;
 	/* after a merge up to `at`, about as large a part as of the rows */
-	fms_count(spill->counters, FMS_COUNT_BLOCKS_SKIPPED, (double) blocks *
+	fms_count(spill->plan.counters, FMS_COUNT_BLOCKS_SKIPPED, (double) blocks *
 			  (Max(skipped, at) - at) / Max(skipped, 1));
 	pfree(last_rows);
 	pfree(first_keys);
 	pfree(from);
-	return skipped;
 }
 
 void
-fms_spill_move(FmsSpill *spill, uint64 at, uint64 to)
+fms_spill_move(FmsSpill *spill, uint64 to)
 {
 	MemoryContext caller = MemoryContextSwitchTo(spill->context);
 	/* rows in memory count as if all came first */
 	uint64		in_memory = spill->in_memory_run ?
 		fms_formation_count(spill->in_memory_run) : 0;
 
-	if (to < at)
-	{
+	if (to < spill->next)
 		stop(spill);
-		at = 0;
-	}
-	if (can_skip(spill, at + in_memory, to))
-		at = start_near(spill, at, to - in_memory);
-	for (; at < to; at++)
-	{
+	if (can_skip(spill, spill->next + in_memory, to))
+		start_near(spill, to - in_memory);
+	while (spill->next < to && fms_spill_next(spill) != NULL)
 		CHECK_FOR_INTERRUPTS();
-		if (fms_spill_next(spill) == NULL)
-		{
-			if (spill->cutoff == NULL)
-				elog(ERROR, "the merge ended before tuple " UINT64_FORMAT, at);
-			break;
-		}
-	}
 	MemoryContextSwitchTo(caller);
-}
-
-void
-fms_spill_count(FmsSpill *spill)
-{
-	fms_count_set_us(spill->counters, FMS_COUNT_MERGING_NS,
-					 merging_us(spill));
 }
 
 void
@@ -838,9 +680,9 @@ fms_spill_end(FmsSpill *spill)
 {
 	/* nothing may be in flight when the files go */
 	fms_io_close(&spill->io);
-	if (spill->first_keys)
-		fms_first_keys_destroy(spill->first_keys);
-	if (spill->tape)
-		fms_tape_close(spill->tape);
+	if (spill->plan.first_keys)
+		fms_first_keys_destroy(spill->plan.first_keys);
+	if (spill->plan.tape)
+		fms_tape_close(spill->plan.tape);
 	MemoryContextDelete(spill->context);
 }

@@ -12,10 +12,8 @@
  * reads are aligned; they hold more records instead.  The merge has blocks in
  * memory as they are on disk, and unpacks one chunk of each run at a time.
  *
- * A chunk that does not become smaller is stored as it is.
- *
- * Memory: a compressor is one allocation; LZ4 allocates nothing.  Nothing here
- * fails but palloc().
+ * A chunk that does not become smaller is stored as it is.  LZ4 allocates
+ * nothing.
  *
  *-------------------------------------------------------------------------
  */
@@ -23,12 +21,11 @@
 
 #include <lz4.h>
 
-#include "tape/compressed_chunk.h"
+#include "tape/block.h"
 
 /*
- * Largest size of a chunk's records: in bytes, and as a part of the block.
- * Chunks of 8 kB compress nearly as well as 32 kB.  The part bounds the memory
- * for unpacking, and the unused space at a block's end.
+ * Largest size of a chunk's records: in bytes, and as a part of the block,
+ * which bounds the memory for unpacking and the unused space at its end.
  */
 #define CHUNK_MAX_BYTES		((uint32) 8192)
 #define CHUNK_MAX_FRACTION	4
@@ -43,9 +40,15 @@ struct FmsCompressor
 	uint32		record_bytes;	/* filled */
 	uint32		records;
 	uint32		last_at;		/* where the last record begins */
-	FmsCompressedChunk *chunk;	/* packed; room for the worst case */
-	char	   *bytes;			/* [capacity] records as they are */
+	FmsCompressedChunk chunk;	/* with the next: as it goes to disk */
+	char		stored[CHUNK_MAX_BYTES];
+	char		bytes[CHUNK_MAX_BYTES]; /* records as they are */
 };
+
+StaticAssertDecl(offsetof(FmsCompressor, bytes) % MAXIMUM_ALIGNOF == 0 &&
+				 offsetof(FmsCompressor, stored) ==
+				 offsetof(FmsCompressor, chunk) + sizeof(FmsCompressedChunk),
+				 "records are aligned, and a chunk's bytes follow its header");
 
 uint32
 fms_compressed_chunk_capacity(uint32 block_bytes)
@@ -57,18 +60,12 @@ fms_compressed_chunk_capacity(uint32 block_bytes)
 FmsCompressor *
 fms_compressor_create(uint32 capacity)
 {
-	Size		head_bytes = MAXALIGN(sizeof(FmsCompressor));
-	char	   *memory = palloc(head_bytes + sizeof(FmsCompressedChunk) +
-								2 * capacity);
-	FmsCompressor *compressor = (FmsCompressor *) memory;
+	FmsCompressor *compressor = palloc0(sizeof(FmsCompressor));
 
 	Assert(capacity == MAXALIGN(capacity));
 	Assert(capacity <= CHUNK_MAX_BYTES);
-	memset(compressor, 0, sizeof(*compressor));
 	LZ4_initStream(&compressor->lz4, sizeof(compressor->lz4));
 	compressor->capacity = capacity;
-	compressor->bytes = memory + head_bytes;
-	compressor->chunk = (FmsCompressedChunk *) (compressor->bytes + capacity);
 	return compressor;
 }
 
@@ -90,8 +87,8 @@ const FmsCompressedChunk *
 fms_compressor_close(FmsCompressor *compressor, const FmsRecord **first,
 					 const FmsRecord **last)
 {
-	FmsCompressedChunk *chunk = compressor->chunk;
-	char	   *stored = (char *) (chunk + 1);
+	FmsCompressedChunk *chunk = &compressor->chunk;
+	char	   *stored = compressor->stored;
 	uint32		record_bytes = compressor->record_bytes;
 	int			bytes;
 

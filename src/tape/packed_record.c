@@ -20,7 +20,7 @@
 
 #include "port/pg_bitutils.h"
 
-#include "tape/packed_record.h"
+#include "tape/block.h"
 
 #define HEAD_BYTES			6
 #define HEAD_MASK			(PG_UINT64_MAX >> 16)	/* head_number() */
@@ -50,10 +50,9 @@
 #define COLUMN_BYTES		(FMS_KEY_MAX_BYTES - 1)
 
 /*
- * The key is stored if the tuple has at least the first number of bytes, or if
- * it shares at least the second number with the block's prefix: then the
- * record is hardly larger than PostgreSQL's.  In small blocks, short tuples
- * make up for unused space in runs' last blocks.
+ * The key is stored if the tuple has that many bytes, or if it shares that
+ * many with the block's prefix: then the record is hardly larger than
+ * PostgreSQL's.  In small blocks, short tuples make up for unused space.
  */
 #define LONG_TUPLE_BYTES	48
 #define SHARED_MIN			2

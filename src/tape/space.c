@@ -12,17 +12,14 @@
  * So several passes need little more space than the spill.  Extents that touch
  * are joined.  They are in bytes, since blocks may be smaller than a page, but
  * whole pages are taken.  The largest extent is taken first, so the result
- * has few extents.  A pass reads few runs, each of which has one extent or
- * two, so an array holds them.
- *
- * Memory: one array, palloc'd.
+ * has few extents.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "io/io.h"
-#include "tape/space.h"
+#include "tape/tape.h"
 
 void
 fms_space_clear(FmsSpace *space)
@@ -40,45 +37,39 @@ remove_at(FmsSpace *space, int at)
 			(space->count - at) * sizeof(FmsFreeExtent));
 }
 
-/* Joins the extent at that index to the next one if they touch. */
-static void
-join_next(FmsSpace *space, int at)
-{
-	FmsFreeExtent *extent;
-
-	if (at < 0 || at + 1 == space->count)
-		return;
-	extent = &space->extents[at];
-	Assert(extent[0].upto_bytes <= extent[1].from_bytes);
-	if (extent[0].upto_bytes == extent[1].from_bytes)
-	{
-		extent[0].upto_bytes = extent[1].upto_bytes;
-		remove_at(space, at + 1);
-	}
-}
-
 void
 fms_space_add(FmsSpace *space, FmsFreeExtent extent)
 {
+	FmsFreeExtent *extents = space->extents;
 	int			at = space->count;
 
 	Assert(extent.from_bytes < extent.upto_bytes);
+	while (at > 0 && extents[at - 1].from_bytes > extent.from_bytes)
+		at--;
+	Assert(at == 0 || extents[at - 1].upto_bytes <= extent.from_bytes);
+	Assert(at == space->count || extent.upto_bytes <= extents[at].from_bytes);
+	if (at < space->count && extent.upto_bytes == extents[at].from_bytes)
+	{
+		extent.upto_bytes = extents[at].upto_bytes;
+		remove_at(space, at);
+	}
+	if (at > 0 && extents[at - 1].upto_bytes == extent.from_bytes)
+	{
+		extents[at - 1].upto_bytes = extent.upto_bytes;
+		return;
+	}
 	if (space->count == space->size)
 	{
 		space->size = Max(16, 2 * space->size);
-		space->extents = space->extents == NULL ?
+		extents = extents == NULL ?
 			palloc(space->size * sizeof(FmsFreeExtent)) :
-			repalloc(space->extents, space->size * sizeof(FmsFreeExtent));
+			repalloc(extents, space->size * sizeof(FmsFreeExtent));
+		space->extents = extents;
 	}
-	while (at > 0 && space->extents[at - 1].from_bytes > extent.from_bytes)
-	{
-		space->extents[at] = space->extents[at - 1];
-		at--;
-	}
-	space->extents[at] = extent;
+	memmove(&extents[at + 1], &extents[at],
+			(space->count - at) * sizeof(FmsFreeExtent));
+	extents[at] = extent;
 	space->count++;
-	join_next(space, at);
-	join_next(space, at - 1);
 }
 
 /* The whole pages of an extent; if it has none, upto_bytes <= from_bytes. */
@@ -96,9 +87,8 @@ find_largest(const FmsSpace *space, Size bytes)
 {
 	uint64		largest_bytes = 0;
 	int			largest = -1;
-	int			i;
 
-	for (i = 0; i < space->count; i++)
+	for (int i = 0; i < space->count; i++)
 	{
 		FmsFreeExtent pages = whole_pages(space->extents[i]);
 

@@ -39,15 +39,13 @@
 
 /*
  * Size of a write to the page cache, in bytes.  Larger writes get larger
- * folios, which are slow to allocate in some virtual machines; smaller ones
- * cost more calls.
+ * folios, which are slow to allocate in some virtual machines.
  */
 #define CACHED_WRITE_BYTES	32768
 
 /*
- * Up to this size of the tape, in bytes, writes to the page cache are copied
- * by the backend.  From there on the kernel's workers copy, which needs a free
- * core; not in parallel plans, which use several already.
+ * From this size of the tape on, in bytes, the kernel's workers copy writes to
+ * the page cache, which needs a free core: not in parallel plans.
  */
 #define WORKERS_FROM_BYTES	((uint64) 16 * 1024 * 1024)
 
@@ -69,12 +67,12 @@ fms_tape_open(FmsIo *io, uint32 block_bytes, bool checksums,
 {
 	FmsTape    *tape = palloc0(sizeof(FmsTape));
 	Oid			tablespaces[FMS_TAPE_STRIPES_MAX];
-	int			i;
 
 	Assert(block_bytes % FMS_BLOCK_QUANTUM_BYTES == 0);
 
 	tape->io = io;
 	tape->counters = counters;
+	tape->block_bytes = block_bytes;
 	tape->salt = shared ? shared->salt : fms_checksum_new_salt();
 	tape->checksums = checksums;
 	tape->here = EXTENT_FROM(0);
@@ -90,14 +88,11 @@ fms_tape_open(FmsIo *io, uint32 block_bytes, bool checksums,
 	if (tape->nstriped > 1)
 		tape->stripe_bytes = (STRIPE_MIN_BYTES + block_bytes - 1) /
 			block_bytes * block_bytes;
-	tape->files = palloc(tape->nstriped * sizeof(FmsTempFile *));
-	for (i = 0; i < tape->nstriped; i++)
-	{
-		tape->files[i] = palloc0(sizeof(FmsTempFile));
-		/* fd.c takes the tablespaces in turn */
-		fms_temp_file_open(tape->files[i], block_bytes, shared);
-		tape->nfiles++;
-	}
+	tape->files = palloc(tape->nstriped * sizeof(FmsTempFile));
+	/* fd.c takes the tablespaces in turn */
+	for (int i = 0; i < tape->nstriped; i++)
+		fms_temp_file_open(&tape->files[i], block_bytes, shared);
+	tape->nfiles = tape->nstriped;
 	return tape;
 }
 
@@ -106,25 +101,19 @@ fms_tape_adopt(FmsTape *tape, const FmsTempFile *written,
 			   const FmsSharedFiles *shared)
 {
 	int			number = tape->nfiles;
-	FmsTempFile *file = palloc0(sizeof(FmsTempFile));
 
-	fms_temp_file_adopt(file, written, shared);
-	tape->files = repalloc(tape->files, (number + 1) * sizeof(FmsTempFile *));
-	tape->files[tape->nfiles++] = file;
+	tape->files = repalloc(tape->files, (number + 1) * sizeof(FmsTempFile));
+	fms_temp_file_adopt(&tape->files[number], written, shared);
+	tape->nfiles++;
 	return (uint64) number << FMS_TAPE_OFFSET_BITS;
 }
 
 void
 fms_tape_close(FmsTape *tape)
 {
-	int			i;
-
 	Assert(tape->io->in_flight == 0);
-	for (i = 0; i < tape->nfiles; i++)
-	{
-		fms_temp_file_close(tape->files[i]);
-		pfree(tape->files[i]);
-	}
+	for (int i = 0; i < tape->nfiles; i++)
+		fms_temp_file_close(&tape->files[i]);
 	fms_space_clear(&tape->free);
 	pfree(tape->files);
 	pfree(tape);
@@ -148,11 +137,9 @@ end_of_file(const FmsTape *tape, int file)
 bool
 fms_tape_set_direct(FmsTape *tape, bool direct, bool required)
 {
-	int			i;
-
-	for (i = 0; i < tape->nstriped; i++)
+	for (int i = 0; i < tape->nstriped; i++)
 	{
-		FmsTempFile *file = tape->files[i];
+		FmsTempFile *file = &tape->files[i];
 
 		if (fms_temp_file_set_direct(file, end_of_file(tape, i), direct))
 			continue;
@@ -160,10 +147,10 @@ fms_tape_set_direct(FmsTape *tape, bool direct, bool required)
 			fms_temp_file_report_no_direct(file);
 		ereport(DEBUG1,
 				(errmsg_internal("fmsort: no direct I/O for \"%s\" with blocks of %u bytes: %m",
-								 fms_tape_path(tape, i), file->block_bytes)));
+								 fms_tape_path(tape, i), tape->block_bytes)));
 		/* the others stay with it */
 		while (--i >= 0)
-			(void) fms_temp_file_set_direct(tape->files[i],
+			(void) fms_temp_file_set_direct(&tape->files[i],
 											end_of_file(tape, i), !direct);
 		return false;
 	}
@@ -173,12 +160,10 @@ fms_tape_set_direct(FmsTape *tape, bool direct, bool required)
 bool
 fms_tape_is_direct(const FmsTape *tape)
 {
-	int			i;
-
-	for (i = 0; i < tape->nfiles; i++)
+	for (int i = 0; i < tape->nfiles; i++)
 	{
-		if (tape->files[i]->direct_from_bytes <
-			tape->files[i]->direct_upto_bytes)
+		if (tape->files[i].direct_from_bytes <
+			tape->files[i].direct_upto_bytes)
 			return true;
 	}
 	return false;
@@ -187,7 +172,7 @@ fms_tape_is_direct(const FmsTape *tape)
 const char *
 fms_tape_path(const FmsTape *tape, int file)
 {
-	return FilePathName(tape->files[file]->file);
+	return FilePathName(tape->files[file].file);
 }
 
 bool
@@ -206,30 +191,24 @@ fms_tape_move_on(FmsTape *tape, Size bytes)
 	if (!fms_space_take(&tape->free, Max(bytes, fms_tape_free_bytes(tape)),
 						&tape->here))
 		tape->here = EXTENT_FROM(tape->end_bytes);
-	Assert(fms_tape_holds(tape, tape->files[0]->block_bytes));
+	Assert(fms_tape_holds(tape, tape->block_bytes));
 }
 
 void
 fms_tape_free(FmsTape *tape, uint64 address, Size length_bytes)
 {
-	FmsFreeExtent extent = {address, address + length_bytes};
-
-	fms_space_add(&tape->free, extent);
+	fms_space_add(&tape->free,
+				  (FmsFreeExtent) {address, address + length_bytes});
 }
 
 void
 fms_tape_trim(FmsTape *tape)
 {
-	int			i;
-
-	for (i = 0; i < tape->nstriped; i++)
-		fms_temp_file_trim(tape->files[i], end_of_file(tape, i));
+	for (int i = 0; i < tape->nstriped; i++)
+		fms_temp_file_trim(&tape->files[i], end_of_file(tape, i));
 }
 
-/*
- * Adds the time since start to the server's I/O timing, as of a read or a
- * write.  blocked: it was spent waiting for the device.
- */
+/* blocked: the time since start was spent waiting for the device. */
 static void
 count_time(FmsTape *tape, bool is_write, bool blocked, instr_time start)
 {
@@ -265,12 +244,12 @@ resolve(FmsTape *tape, FmsIoRequest **requests, int n)
 		int			i;
 
 		for (i = 0; i < n; i++)
-			fms_temp_file_reopen(tape->files[requests[i]->file],
+			fms_temp_file_reopen(&tape->files[requests[i]->file],
 								 requests[i]->offset_bytes);
 		for (i = 0; i < n; i++)
 		{
 			requests[i]->fd =
-				fms_temp_file_fd(tape->files[requests[i]->file],
+				fms_temp_file_fd(&tape->files[requests[i]->file],
 								 requests[i]->offset_bytes);
 			if (requests[i]->fd < 0)
 				break;
@@ -300,7 +279,7 @@ submit(FmsTape *tape, FmsIoRequest **requests, int n)
 static bool
 is_direct(const FmsTape *tape, const FmsIoRequest *request)
 {
-	return fms_temp_file_is_direct_at(tape->files[request->file],
+	return fms_temp_file_is_direct_at(&tape->files[request->file],
 									  request->offset_bytes);
 }
 
@@ -333,7 +312,7 @@ fms_tape_append(FmsTape *tape, FmsIoRequest *request, char *buffer,
 	direct = make_write(tape, request);
 	if (is_at_end(tape))
 	{
-		fms_temp_file_reserve(tape->files[request->file],
+		fms_temp_file_reserve(&tape->files[request->file],
 							  request->offset_bytes + length_bytes);
 		tape->end_bytes += length_bytes;
 	}
@@ -393,9 +372,7 @@ fms_tape_read(FmsTape *tape, FmsIoRequest **requests, int n)
 void
 fms_tape_overwrite(FmsTape *tape, FmsIoRequest **requests, int n)
 {
-	int			i;
-
-	for (i = 0; i < n; i++)
+	for (int i = 0; i < n; i++)
 	{
 		Assert(requests[i]->file == 0);
 		Assert(requests[i]->offset_bytes + requests[i]->length_bytes <=
@@ -433,10 +410,7 @@ report_failure(const FmsTape *tape, const FmsIoRequest *request, int result)
 					   (unsigned long long) request->offset_bytes)));
 }
 
-/*
- * Counts the transfer for EXPLAIN (BUFFERS), in blocks of BLCKSZ: each counts
- * with its last byte.
- */
+/* For EXPLAIN (BUFFERS): a block of BLCKSZ counts with its last byte. */
 static void
 count_blocks(const FmsIoRequest *request)
 {
@@ -477,10 +451,7 @@ wait_for_kernel(FmsTape *tape, FmsIoRequest *request)
 	count_time(tape, request->is_write, true, start);
 }
 
-/*
- * Did the kernel refuse to carry out the request?  A ring may be refused what
- * a plain call is not: its workers count as processes of the user, say.
- */
+/* Was a ring refused what a plain call is not, for its workers, say? */
 static bool
 was_refused(int result)
 {

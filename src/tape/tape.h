@@ -11,16 +11,105 @@
 
 #include "postgres.h"
 
+#include "storage/fd.h"
+
 #include "base/counters.h"
-#include "tape/space.h"
-#include "tape/temp_file.h"
+#include "base/shared_files.h"
+#include "io/io.h"
+
+/* ---- a temporary file of PostgreSQL's: temp_file.c ---- */
+
+/* Fields are temp_file.c's own. */
+typedef struct FmsTempFile
+{
+	File		file;			/* accounting, and buffered transfers */
+	File		direct_file;	/* O_DIRECT on the same path, or 0 */
+	uint64		direct_from_bytes;	/* offsets where direct I/O begins and */
+	uint64		direct_upto_bytes;	/* ends; PG_UINT64_MAX: not yet */
+	uint32		block_bytes;
+	uint32		direct_alignment;	/* 0: not asked, or no direct I/O */
+	uint64		charged_bytes;	/* the file's size, as fd.c knows it */
+} FmsTempFile;
+
+/* Fills in the session's temporary tablespaces.  Their number, 1 to `most`. */
+extern int	fms_temp_file_tablespaces(Oid *tablespaces, int most);
 
 /*
- * Smallest extent to free or to write again: bytes, and a fraction of the
- * tape, which bounds the number of extents.
+ * Opens a file of the current resource owner's, in the session's next
+ * temporary tablespace.  Transfers are of multiples of block_bytes.  shared:
+ * where other processes will find the file, or NULL.
  */
-#define FMS_TAPE_FREE_BYTES		((Size) 32 * 1024)
-#define FMS_TAPE_FREE_FRACTION	4096
+extern void fms_temp_file_open(FmsTempFile *file, uint32 block_bytes,
+							   const FmsSharedFiles *shared);
+
+/* Opens a file of another process, which has closed it; written: as then. */
+extern void fms_temp_file_adopt(FmsTempFile *file, const FmsTempFile *written,
+								const FmsSharedFiles *shared);
+
+/* Closes the file, and deletes it unless it is shared: its set does that. */
+extern void fms_temp_file_close(FmsTempFile *file);
+
+/*
+ * Transfers from end_bytes on use direct I/O from now on, or the page cache.
+ * False, with nothing changed, if the file system has no direct I/O for these
+ * blocks (errno says why), or if direct I/O has ended before.
+ */
+extern bool fms_temp_file_set_direct(FmsTempFile *file, uint64 end_bytes,
+									 bool direct);
+
+/* Raises the error for set_direct() having failed. */
+extern void fms_temp_file_report_no_direct(const FmsTempFile *file)
+			__attribute__((noreturn));
+
+/* Do transfers at that offset use direct I/O? */
+static inline bool
+fms_temp_file_is_direct_at(const FmsTempFile *file, uint64 offset_bytes)
+{
+	return offset_bytes >= file->direct_from_bytes &&
+		offset_bytes < file->direct_upto_bytes;
+}
+
+/* The descriptor for that offset, or -1.  Valid until fd.c is called again. */
+extern int	fms_temp_file_fd(const FmsTempFile *file, uint64 offset_bytes);
+
+/* Reopens it, if necessary; fd.c may close another one for that. */
+extern void fms_temp_file_reopen(FmsTempFile *file, uint64 offset_bytes);
+
+/* Charges the file up to upto_bytes; raises temp_file_limit's error. */
+extern void fms_temp_file_reserve(FmsTempFile *file, uint64 upto_bytes);
+
+/* Gives up what is reserved behind end_bytes.  Nothing may be in flight. */
+extern void fms_temp_file_trim(FmsTempFile *file, uint64 end_bytes);
+
+/* ---- free extents, which may be written again: space.c ---- */
+
+typedef struct FmsFreeExtent
+{
+	uint64		from_bytes;
+	uint64		upto_bytes;		/* first byte behind it; > from_bytes */
+} FmsFreeExtent;
+
+typedef struct FmsSpace
+{
+	FmsFreeExtent *extents;		/* by offset, none touches the next; or NULL */
+	int			count;
+	int			size;			/* allocated */
+} FmsSpace;
+
+/* Empties the space and frees its memory.  A zeroed space is empty. */
+extern void fms_space_clear(FmsSpace *space);
+
+/* Adds an extent, which was not free.  palloc'd. */
+extern void fms_space_add(FmsSpace *space, FmsFreeExtent extent);
+
+/*
+ * Takes the whole pages of the largest extent, if these hold that many bytes;
+ * else returns false.  If extent is NULL, it only asks.
+ */
+extern bool fms_space_take(FmsSpace *space, Size bytes,
+						   FmsFreeExtent *extent);
+
+/* ---- the tape: tape.c ---- */
 
 /*
  * An address on the tape: the number of a file, and the offset in it, which
@@ -42,11 +131,11 @@ typedef struct FmsTape
 {
 	FmsIo	   *io;
 	FmsCounters *counters;		/* written only */
-	FmsTempFile **files;
+	FmsTempFile *files;
 	int			nfiles;
-	int			nstriped;		/* the first files, which are file 0 of
-								 * addresses */
+	int			nstriped;		/* of them, file 0 of addresses */
 	uint64		stripe_bytes;
+	uint32		block_bytes;
 	uint32		salt;			/* of all checksums */
 	bool		checksums;
 	uint64		end_bytes;		/* of file 0: written or being written */
@@ -62,20 +151,17 @@ typedef struct FmsTape
 
 /*
  * Opens a tape of blocks of block_bytes: a temporary file in each of the
- * session's temporary tablespaces, under the current resource owner, which
- * counts, limits, logs and deletes them.  Transfers go through the page cache
- * until fms_tape_set_direct().  shared: NULL, or where other processes will
- * find the tape, which is one file then.
+ * session's temporary tablespaces, under the current resource owner.
+ * Transfers go through the page cache until fms_tape_set_direct().  shared:
+ * NULL, or where other processes will find the tape, which is one file then.
  */
 extern FmsTape *fms_tape_open(FmsIo *io, uint32 block_bytes, bool checksums,
 							  const FmsSharedFiles *shared,
 							  FmsCounters *counters);
 
 /*
- * Adds a file that another process has written with the tape's blocks, salt
- * and checksums.  Returns what to add to an address there to get the address
- * here.  written, shared: see fms_temp_file_adopt().  Memory comes from the
- * current context, which must be the tape's.
+ * Adds a file of another process, with the tape's blocks, salt and checksums:
+ * see fms_temp_file_adopt().  Returns what to add to its addresses.
  */
 extern uint64 fms_tape_adopt(FmsTape *tape, const FmsTempFile *written,
 							 const FmsSharedFiles *shared);
@@ -84,11 +170,10 @@ extern uint64 fms_tape_adopt(FmsTape *tape, const FmsTempFile *written,
 extern void fms_tape_close(FmsTape *tape);
 
 /*
- * Appends to the end with direct I/O from now on, or through the page cache;
- * all transfers keep to what an offset was appended with.  False, and nothing
- * changes, if the file system has no direct I/O for the tape's blocks, or if
- * direct I/O ended before; if it is required, an error.  Nothing may be in
- * flight.
+ * Appends to the end with direct I/O from now on, or through the page cache.
+ * False, and nothing changes, if the file system has no direct I/O for the
+ * tape's blocks, or if direct I/O ended before; if it is required, an error.
+ * Nothing may be in flight.
  */
 extern bool fms_tape_set_direct(FmsTape *tape, bool direct, bool required);
 
@@ -121,8 +206,8 @@ fms_tape_in_row(const FmsTape *tape, uint64 address)
 
 /*
  * Starts writing length_bytes, a multiple of FMS_IO_ALIGN_BYTES, at the tape's
- * position, and moves it on.  The position must hold them.  Raises
- * temp_file_limit's error; fms_tape_wait() raises those of the device.
+ * position, which must hold them, and moves it on.  Raises temp_file_limit's
+ * error; fms_tape_wait() raises those of the device.
  */
 extern void fms_tape_append(FmsTape *tape, FmsIoRequest *request,
 							char *buffer, uint32 length_bytes);
@@ -142,26 +227,20 @@ fms_tape_holds(const FmsTape *tape, Size bytes)
 						fms_tape_in_row(tape, tape->here.from_bytes));
 }
 
+/* Smallest extent to free or to write again, which bounds their number. */
 static inline Size
 fms_tape_free_bytes(const FmsTape *tape)
 {
-	return Max(FMS_TAPE_FREE_BYTES, tape->end_bytes / FMS_TAPE_FREE_FRACTION);
+	return Max((Size) 32 * 1024, tape->end_bytes / 4096);
 }
 
 /* Is the position at the end, though an extent of that many bytes is free? */
 extern bool fms_tape_has_free(FmsTape *tape, Size bytes);
 
-/*
- * Moves the position to the next stripe, or to a free extent of that many
- * bytes, or to the end: a block can be appended.
- */
+/* Moves on: to the next stripe, a free extent of `bytes`, or the end. */
 extern void fms_tape_move_on(FmsTape *tape, Size bytes);
 
-/*
- * Frees an extent, to be written again.  Must not be in flight.  Memory comes
- * from the current context, which must be the tape's.  Smaller extents than
- * fms_tape_free_bytes() are of little use.
- */
+/* Frees an extent, which is not in flight.  The tape's context is current. */
 extern void fms_tape_free(FmsTape *tape, uint64 address, Size length_bytes);
 
 /* Gives up space reserved past the end.  Nothing may be in flight. */
@@ -173,24 +252,53 @@ extern void fms_tape_read(FmsTape *tape, FmsIoRequest **requests, int n);
 /* Starts writes likewise, below the tape's end. */
 extern void fms_tape_overwrite(FmsTape *tape, FmsIoRequest **requests, int n);
 
-/*
- * Would waiting for the request mean to wait for the device?  If not, it is
- * DONE.
- */
+/* Would waiting mean to wait for the device?  If not, the request is DONE. */
 extern bool fms_tape_is_late(FmsTape *tape, FmsIoRequest *request);
 
-/*
- * Waits until the request is done and makes it IDLE.  Processes interrupts.
- * Raises an error if the transfer failed.
- */
+/* Waits until the request is done, which is IDLE then; raises its error. */
 extern void fms_tape_wait(FmsTape *tape, FmsIoRequest *request);
 
-/*
- * Raises ERRCODE_DATA_CORRUPTED for a block of that file that differs from
- * what was written.  The detail is a palloc'd sentence.
- */
+/* A block of that file is not as written; detail: a palloc'd sentence. */
 extern void fms_tape_report_corrupted(const FmsTape *tape, int file,
 									  const char *detail)
 			__attribute__((noreturn));
+
+/* ---- writing blocks in large asynchronous writes: write_buffer.c ---- */
+
+typedef struct FmsWriteBuffer FmsWriteBuffer;
+
+/* Size of a buffer that holds a block, whose pages need not be whole. */
+#define FMS_WRITE_BUFFER_BYTES(block_bytes) \
+	((block_bytes) % FMS_IO_ALIGN_BYTES == 0 ? (Size) (block_bytes) : \
+	 FMS_IO_ALIGN((block_bytes) + FMS_IO_ALIGN_BYTES))
+
+/* Number of buffers: one is filled while the others are written. */
+#define FMS_WRITE_BUFFERS_MIN	2
+#define FMS_WRITE_BUFFERS_MAX	4
+
+/*
+ * Creates the tape's only write buffer in the current context, whose owner
+ * drains the channel.  Each of the nbuffers buffers has buffer_bytes, at least
+ * FMS_WRITE_BUFFER_BYTES() of a block.  Once flushed, pfree() frees it.
+ */
+extern FmsWriteBuffer *fms_write_buffer_create(FmsTape *tape,
+											   Size buffer_bytes,
+											   int nbuffers);
+
+/*
+ * Memory of the next block, MAXALIGNed if its size is, and its address on the
+ * tape.  The caller fills it before fms_write_buffer_done().
+ */
+extern char *fms_write_buffer_block(FmsWriteBuffer *buffer, uint64 *address);
+extern void fms_write_buffer_done(FmsWriteBuffer *buffer);
+
+/* Starts writing all blocks; the next one starts on a new page of the tape. */
+extern void fms_write_buffer_end_page(FmsWriteBuffer *buffer);
+
+/*
+ * After that: waits for all writes, reports failed ones, and unmaps the
+ * buffers until the next block.
+ */
+extern void fms_write_buffer_flush(FmsWriteBuffer *buffer);
 
 #endif							/* FMS_TAPE_H */

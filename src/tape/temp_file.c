@@ -7,17 +7,16 @@
  * OpenTemporaryFile() gives us temp_tablespaces, temp_file_limit,
  * log_temp_files, pg_stat_database and deletion.  Two things are added here.
  *
- * Direct I/O.  fd.c reopens a file with the flags it was opened with.  So a
- * second virtual file on the same path has O_DIRECT.  A file may turn to
- * direct I/O once, and back once.  Each offset is transferred as it was
- * written.
+ * Direct I/O.  fd.c reopens a file with its first flags.  So a second virtual
+ * file on the same path has O_DIRECT.  A file may turn to direct I/O once, and
+ * back once.  Each offset is transferred as it was written.
  *
  *	  |<-- page cache -->|<-------- direct -------->|<-- page cache -->|
  *	                     ^ direct_from              ^ direct_upto
  *
  * Accounting.  fd.c charges only FileWrite().  So the file reserves space by
- * writing the last page of the space: fd.c charges all of it, and asynchronous
- * writes go below the end that fd.c knows.
+ * writing its last page, and asynchronous writes go below the end that fd.c
+ * knows.
  *
  *	  |<------- written ------->|<-- reserved -->|
  *	  |  run 0  |  run 1  | ... |          |page |
@@ -35,7 +34,7 @@
 #include "utils/wait_event.h"
 
 #include "base/compat.h"
-#include "tape/temp_file.h"
+#include "tape/tape.h"
 
 /* Bounds of a reservation, which is 1/32 of the file. */
 #define RESERVE_MIN_BYTES	((uint64) 64 * 1024)
@@ -54,10 +53,8 @@ fms_temp_file_tablespaces(Oid *tablespaces, int most)
 	if (n == 0)
 		tablespaces[n++] = InvalidOid;
 	for (int i = 0; i < n; i++)
-	{
 		if (!OidIsValid(tablespaces[i]))
 			tablespaces[i] = MyDatabaseTableSpace;
-	}
 	return n;
 }
 
@@ -67,8 +64,11 @@ fms_temp_file_open(FmsTempFile *file, uint32 block_bytes,
 {
 	char		name[FMS_SHARED_NAME_BYTES];
 
-	file->block_bytes = block_bytes;
-	file->direct_from_bytes = file->direct_upto_bytes = PG_UINT64_MAX;
+	*file = (FmsTempFile) {
+		.block_bytes = block_bytes,
+		.direct_from_bytes = PG_UINT64_MAX,
+		.direct_upto_bytes = PG_UINT64_MAX
+	};
 	PrepareTempTablespaces();
 	if (shared == NULL)
 		file->file = OpenTemporaryFile(false);

@@ -8,67 +8,49 @@
  *
  * A block may be as small as 512 bytes, while writes should be large and of
  * whole pages.  So blocks lie back to back in a slot, its whole pages are
- * written, and the part of a page at its end moves to the next slot.  Only
- * fms_write_buffer_end_page() pads.
+ * written, and the part of a page at its end moves to the next slot.
  *
  * A block is contiguous on the tape.  If the tape's position does not hold it,
  * the buffer ends the page and moves on.  At the tape's end it moves on to a
  * free extent, too, but between two slots only.
  *
- * Slots are mapped through the channel, the structs are palloc'd.  On ERROR
- * nothing is done here: see io.c.
+ * On ERROR nothing is done here: the channel drains the writes.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "tape/write_buffer.h"
-
-typedef struct Slot
-{
-	char	   *base;
-	FmsIoRequest request;		/* IDLE: the slot is free */
-} Slot;
+#include "tape/tape.h"
 
 struct FmsWriteBuffer
 {
-	FmsIo	   *io;
 	FmsTape    *tape;
 	char	   *memory;			/* mapped: all slots; NULL: not now */
-	uint32		block_bytes;
 	Size		slot_bytes;		/* of each, a multiple of a page */
 	int			nslots;
-	Slot		slots[FMS_WRITE_BUFFERS_MAX];
+	FmsIoRequest requests[FMS_WRITE_BUFFERS_MAX];	/* IDLE: a free slot */
 	int			current;		/* the slot being filled */
 	Size		filled_bytes;	/* of it, by blocks that are done */
 	bool		open;			/* a block is being filled behind them */
 };
 
-static void
-map_slots(FmsWriteBuffer *buffer)
+/* Where the next bytes of the current slot go. */
+static inline char *
+next_bytes(const FmsWriteBuffer *buffer)
 {
-	int			i;
-
-	buffer->memory = fms_io_map(buffer->io,
-								buffer->nslots * buffer->slot_bytes,
-								fms_tape_is_direct(buffer->tape));
-	for (i = 0; i < buffer->nslots; i++)
-		buffer->slots[i].base = buffer->memory + i * buffer->slot_bytes;
-	buffer->current = 0;
+	return buffer->memory + buffer->current * buffer->slot_bytes +
+		buffer->filled_bytes;
 }
 
 FmsWriteBuffer *
-fms_write_buffer_create(FmsIo *io, FmsTape *tape, uint32 block_bytes,
-						Size buffer_bytes, int nbuffers)
+fms_write_buffer_create(FmsTape *tape, Size buffer_bytes, int nbuffers)
 {
 	FmsWriteBuffer *buffer = palloc0(sizeof(FmsWriteBuffer));
 
 	Assert(nbuffers >= FMS_WRITE_BUFFERS_MIN);
 	Assert(nbuffers <= FMS_WRITE_BUFFERS_MAX);
-	Assert(buffer_bytes >= FMS_WRITE_BUFFER_BYTES(block_bytes));
-	buffer->io = io;
+	Assert(buffer_bytes >= FMS_WRITE_BUFFER_BYTES(tape->block_bytes));
 	buffer->tape = tape;
-	buffer->block_bytes = block_bytes;
 	buffer->nslots = nbuffers;
 	buffer->slot_bytes = FMS_IO_ALIGN(buffer_bytes);
 	return buffer;
@@ -77,55 +59,35 @@ fms_write_buffer_create(FmsIo *io, FmsTape *tape, uint32 block_bytes,
 void
 fms_write_buffer_flush(FmsWriteBuffer *buffer)
 {
-	int			i;
-
-	for (i = 0; i < buffer->nslots; i++)
-	{
-		if (buffer->slots[i].request.state != FMS_IO_IDLE)
-			fms_tape_wait(buffer->tape, &buffer->slots[i].request);
-	}
-}
-
-void
-fms_write_buffer_rest(FmsWriteBuffer *buffer)
-{
 	Assert(!buffer->open && buffer->filled_bytes == 0);
-	fms_write_buffer_flush(buffer);
+	for (int i = 0; i < buffer->nslots; i++)
+	{
+		if (buffer->requests[i].state != FMS_IO_IDLE)
+			fms_tape_wait(buffer->tape, &buffer->requests[i]);
+	}
 	if (buffer->memory)
-		fms_io_unmap(buffer->io, buffer->memory);
+		fms_io_unmap(buffer->tape->io, buffer->memory);
 	buffer->memory = NULL;
-}
-
-void
-fms_write_buffer_destroy(FmsWriteBuffer *buffer)
-{
-	fms_write_buffer_rest(buffer);
-	pfree(buffer);
-}
-
-uint64
-fms_write_buffer_position(const FmsWriteBuffer *buffer)
-{
-	return fms_tape_position(buffer->tape) + buffer->filled_bytes;
 }
 
 /* Starts writing the slot's whole pages; the rest moves to the next slot. */
 static void
 write_pages(FmsWriteBuffer *buffer)
 {
-	Slot	   *full = &buffer->slots[buffer->current];
-	Slot	   *next;
 	Size		whole = FMS_IO_ALIGN_DOWN(buffer->filled_bytes);
 	Size		rest = buffer->filled_bytes - whole;
+	FmsIoRequest *request = &buffer->requests[buffer->current];
+	char	   *end = next_bytes(buffer);
 
 	if (whole == 0)
 		return;
-	fms_tape_append(buffer->tape, &full->request, full->base, whole);
+	fms_tape_append(buffer->tape, request, end - buffer->filled_bytes, whole);
 	buffer->current = (buffer->current + 1) % buffer->nslots;
-	next = &buffer->slots[buffer->current];
-	if (next->request.state != FMS_IO_IDLE)
-		fms_tape_wait(buffer->tape, &next->request);
-	memcpy(next->base, full->base + whole, rest);
+	buffer->filled_bytes = 0;
+	request = &buffer->requests[buffer->current];
+	if (request->state != FMS_IO_IDLE)
+		fms_tape_wait(buffer->tape, request);
+	memcpy(next_bytes(buffer), end - rest, rest);
 	buffer->filled_bytes = rest;
 }
 
@@ -133,25 +95,28 @@ write_pages(FmsWriteBuffer *buffer)
 static inline bool
 is_full(const FmsWriteBuffer *buffer)
 {
-	return buffer->slot_bytes - buffer->filled_bytes < buffer->block_bytes;
+	return buffer->slot_bytes - buffer->filled_bytes <
+		buffer->tape->block_bytes;
 }
 
 /* Does the next block have to go elsewhere on the tape? */
 static inline bool
 has_to_move_on(const FmsWriteBuffer *buffer)
 {
-	return !fms_tape_holds(buffer->tape,
-						   buffer->filled_bytes + buffer->block_bytes) ||
+	return !fms_tape_holds(buffer->tape, buffer->filled_bytes +
+						   buffer->tape->block_bytes) ||
 		((buffer->filled_bytes == 0 || is_full(buffer)) &&
 		 fms_tape_has_free(buffer->tape, buffer->slot_bytes));
 }
 
 char *
-fms_write_buffer_block(FmsWriteBuffer *buffer)
+fms_write_buffer_block(FmsWriteBuffer *buffer, uint64 *address)
 {
 	Assert(!buffer->open);
 	if (buffer->memory == NULL)
-		map_slots(buffer);
+		buffer->memory = fms_io_map(buffer->tape->io,
+									buffer->nslots * buffer->slot_bytes,
+									fms_tape_is_direct(buffer->tape));
 	if (has_to_move_on(buffer))
 	{
 		fms_write_buffer_end_page(buffer);
@@ -160,7 +125,8 @@ fms_write_buffer_block(FmsWriteBuffer *buffer)
 	else if (is_full(buffer))
 		write_pages(buffer);
 	buffer->open = true;
-	return buffer->slots[buffer->current].base + buffer->filled_bytes;
+	*address = fms_tape_position(buffer->tape) + buffer->filled_bytes;
+	return next_bytes(buffer);
 }
 
 void
@@ -168,20 +134,19 @@ fms_write_buffer_done(FmsWriteBuffer *buffer)
 {
 	Assert(buffer->open);
 	buffer->open = false;
-	buffer->filled_bytes += buffer->block_bytes;
+	buffer->filled_bytes += buffer->tape->block_bytes;
 	Assert(buffer->filled_bytes <= buffer->slot_bytes);
 }
 
 void
 fms_write_buffer_end_page(FmsWriteBuffer *buffer)
 {
-	char	   *base = buffer->slots[buffer->current].base;
 	Size		padded = FMS_IO_ALIGN(buffer->filled_bytes);
 
 	Assert(!buffer->open);
 	if (buffer->filled_bytes == 0)
 		return;
-	memset(base + buffer->filled_bytes, 0, padded - buffer->filled_bytes);
+	memset(next_bytes(buffer), 0, padded - buffer->filled_bytes);
 	buffer->filled_bytes = padded;
 	write_pages(buffer);
 	Assert(buffer->filled_bytes == 0);

@@ -226,20 +226,6 @@ fms_keys_make_first_key(FmsKeys *keys, const FmsRecord *record)
 	return &first_key.record;
 }
 
-/* ---- no rest in memory ---- */
-
-uint64
-fms_formation_count(const FmsFormation *formation)
-{
-	abort();
-}
-
-const FmsRecord *
-fms_formation_get(const FmsFormation *formation, uint64 position)
-{
-	abort();
-}
-
 /* ---- runs ---- */
 
 static const FmsMode *const modes[] = {
@@ -272,7 +258,7 @@ write_run(FmsRunWriter *writer, FmsRun *run, int id)
 	uint64		key = 0;
 	int			i;
 
-	fms_run_begin(writer, run, id, 0, shim_below(2), NULL);
+	fms_run_begin(writer, run, id, shim_below(2), NULL);
 	for (i = 0; i < n; i++)
 	{
 		uint64		ordered;
@@ -313,10 +299,10 @@ write_runs(bool checksums, Size share_bytes)
 							  counters);
 	plan.first_keys = fms_first_keys_create(NULL, counters, share_bytes,
 											NULL);
-	writer = fms_run_writer_create(&io, plan.tape, plan.first_keys,
-								   plan.mode->order, counters,
+	writer = fms_run_writer_create(plan.tape, plan.first_keys,
+								   plan.mode->order,
 								   plan.mode->order != FMS_ORDER_BY_LAST_KEYS,
-								   plan.block_bytes, 65536);
+								   65536);
 	nruns = 1 + shim_below(MAX_RUNS);
 	nrecords = 0;
 	sum_of_keys = 0;
@@ -325,7 +311,6 @@ write_runs(bool checksums, Size share_bytes)
 		write_run(writer, &runs[i], i);
 		run_list[i] = &runs[i];
 	}
-	fms_run_flush(writer);
 	fms_run_writer_destroy(writer);
 }
 
@@ -364,7 +349,7 @@ change_block(void)
 	fms_tape_locate(plan.tape, &place,
 					fms_run_block_address(run, shim_below(run->nblocks),
 										  plan.block_bytes));
-	fd = descriptors[plan.tape->files[place.file]->file];
+	fd = descriptors[plan.tape->files[place.file].file];
 	/* the file may have been cut off before */
 	if (pread(fd, block.bytes, plan.block_bytes, place.offset_bytes) !=
 		(ssize_t) plan.block_bytes)

@@ -10,6 +10,8 @@
 # And every link to a page, a chart or a heading of the documentation leads to
 # one, those of docs/*/*.md as well.
 #
+# The messages that docs/troubleshooting.md explains are those of the reference.
+#
 # Of the examples, JSON and YAML are well-formed, the collector's queries run
 # and return what its metrics name, alerts and dashboard know only these
 # metrics, and the seccomp profile allows io_uring.
@@ -18,7 +20,8 @@
 #
 # Seen to fail with: a column misspelt in docs/operations.md; a block of SQL in
 # README.md without its language; a column misspelt in
-# docs/examples/fmsort.collector.yml; a metric misspelt in the alerts.
+# docs/examples/fmsort.collector.yml; a metric misspelt in the alerts; a heading
+# of docs/troubleshooting.md that says "IO" for "I/O".
 
 use strict;
 use warnings;
@@ -165,6 +168,19 @@ foreach my $file (@files)
 	}
 }
 cmp_ok($run, '>=', 15, "$run examples were found and run");
+
+# ---- the messages that docs/troubleshooting.md explains -----------------------
+
+# Headings in lower case are messages: of fmsort, which the reference has, or
+# of PostgreSQL.  What stands before the first ellipsis has to be there.
+my $reference = slurp_file("$top/docs/reference.md");
+my @strange = grep { index($reference, s/….*//r) < 0 }
+  grep {
+	!/^(?:could\ not\ (?:access\ file|load\ library)
+		|incompatible\ library|unrecognized\ configuration)/x
+  } slurp_file("$top/docs/troubleshooting.md") =~ /^### ([a-z].*)$/mg;
+
+is("@strange", '', 'headings of docs/troubleshooting.md are messages');
 
 # ---- docs/examples -----------------------------------------------------------
 

@@ -11,12 +11,9 @@
  *	  SORT SORT SORT | free   free   ASSIST ASSIST		two blocks later
  *	  SORT SORT SORT | free   free   free   free		read all four, wait
  *
- * The first batch is the first block of every run.  The next batches have l
- * blocks, and more when runs have ended, so B blocks take about
- * 1 + (B - n) / l operations.
- *
- * A run's next block is needed when the last record of its block in memory
- * leaves, so the order goes by the blocks' last keys (read_order.c).
+ * The first batch is the first block of every run.  B blocks take about
+ * 1 + (B - n) / l operations.  The order goes by the blocks' last keys
+ * (read_order.c).
  *
  * The mode is here to compare with.  It follows the paper's Algorithm 2: no
  * read is in flight while records are merged.
@@ -27,10 +24,7 @@
 
 #include "merge/input.h"
 
-/*
- * Reads up to `most` blocks in block read order (line 4), FMS_READ_MAX_BYTES
- * at a time, and waits for them.
- */
+/* Reads up to `most` blocks in block read order (line 4), and waits. */
 static void
 read_batch(FmsInput *input, uint32 most)
 {

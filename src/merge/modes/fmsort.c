@@ -33,7 +33,7 @@
 /*
  * Number of reads that may start now.  While the depth is below l, the merge
  * has hardly waited; then a queue of 2 * depth blocks suffices, and blocks
- * from the page cache are still in the processor's caches when the merge takes
+ * from the page cache stay in the processor's caches until the merge takes
  * them.
  */
 static inline uint32

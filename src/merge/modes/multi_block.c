@@ -10,11 +10,9 @@
  *	  run 2:  [free][SORT  ]
  *	          |<--- one read --->|
  *
- * This is the baseline of Flash mergesort (Lee, Roh, Jung, Park): more memory
- * makes the reads longer, but there is one read at a time.
- *
- * A read ends at FMS_READ_MAX_BYTES and at the end of an extent; the share's
- * frames behind it stay empty.
+ * This is the baseline of Flash mergesort (Lee, Roh, Jung, Park).  A read ends
+ * at FMS_READ_MAX_BYTES and at the end of an extent; the share's frames behind
+ * it stay empty.
  *
  *-------------------------------------------------------------------------
  */

@@ -371,7 +371,7 @@ fill(uint64 bound, Size count, Size budget)
 	Size		i;
 
 	prefix_decides = true;
-	fms_formation_set_bound(formation, bound);
+	fms_formation_reset(formation, bound);
 	for (i = 0; i < count; i++)
 	{
 		next_key = value = shim_below(1 << 24);
@@ -384,8 +384,8 @@ fill(uint64 bound, Size count, Size budget)
 static void
 empty(FmsFormation *formation)
 {
-	fms_formation_give_back(formation);
-	fms_formation_set_bound(formation, 0);
+	fms_arena_free(&formation->arena);
+	fms_formation_reset(formation, 0);
 	pfree(formation);
 }
 
@@ -442,7 +442,7 @@ test_selecting(void)
 	shim_ok(bounded && fms_formation_count(formation) == bound + 1,
 			"selecting the first %llu tuples", (unsigned long long) bound);
 	work_begin();
-	fms_formation_finish(formation);
+	fms_formation_sort(formation);
 	shim_ok(work_was_bounded(), "finishing that");
 	empty(formation);
 }

@@ -36,54 +36,39 @@ MemoryContextRegisterResetCallback(MemoryContext context,
 {
 }
 
-typedef struct Filled
-{
-	FmsArena	arena;
-	Size		count;
-	Size		data_bytes;
-} Filled;
-
-static FmsArenaBytes
-used_of(const Filled *filled)
-{
-	return (FmsArenaBytes) {
-		.index = filled->count * sizeof(Item),.data = filled->data_bytes
-	};
-}
-
 static Size
-total(const Filled *filled)
+count_of(const FmsArena *arena)
 {
-	return filled->count * sizeof(Item) + filled->data_bytes;
+	return arena->index.used_bytes / sizeof(Item);
 }
 
 static bool
-add(Filled *filled, Size bytes, Size limit)
+add(FmsArena *arena, Size bytes, Size limit)
 {
-	FmsArenaBytes more = {.index = sizeof(Item),.data = bytes};
+	Size		count = count_of(arena);
 	Item	   *index;
 
-	if (!fms_arena_extend(&filled->arena, used_of(filled), more, limit))
+	if (!fms_arena_extend(arena, sizeof(Item), bytes, limit))
 		return false;
-	index = (Item *) filled->arena.index.base + filled->count;
-	index->at = filled->data_bytes;
+	index = (Item *) arena->index.base + count;
+	index->at = arena->data.used_bytes;
 	index->bytes = bytes;
-	memset(filled->arena.data.base + filled->data_bytes,
-		   (int) (filled->count % 251), bytes);
-	filled->count++;
-	filled->data_bytes += bytes;
+	memset(arena->data.base + arena->data.used_bytes, (int) (count % 251),
+		   bytes);
+	arena->index.used_bytes += sizeof(Item);
+	arena->data.used_bytes += bytes;
 	return true;
 }
 
 static bool
-is_as_added(const Filled *filled)
+is_as_added(const FmsArena *arena)
 {
-	const Item *index = (const Item *) filled->arena.index.base;
+	const Item *index = (const Item *) arena->index.base;
 	Size		i;
 
-	for (i = 0; i < filled->count; i++)
+	for (i = 0; i < count_of(arena); i++)
 	{
-		const char *item = filled->arena.data.base + index[i].at;
+		const char *item = arena->data.base + index[i].at;
 
 		if (item[0] != (char) (i % 251) ||
 			memcmp(item, item + 1, index[i].bytes - 1) != 0)
@@ -154,59 +139,62 @@ large_then_small(Size number)
 static void
 test_fills(const char *what, ItemBytes bytes_of, Size limit)
 {
-	Filled		filled = {0};
+	FmsArena	arena;
 	Size		before = resident_bytes();
 	Size		most = 0;
 	bool		within = true;
 	int			round;
 
-	fms_arena_init(&filled.arena);
+	fms_arena_init(&arena);
 	for (round = 0; round < 2; round++)
 	{
 		Size		last = 0;
 
-		while (add(&filled, last = bytes_of(filled.count), limit))
-			within = within && fms_arena_size(&filled.arena) <= limit;
+		while (add(&arena, last = bytes_of(count_of(&arena)), limit))
+			within = within && fms_arena_size(&arena) <= limit;
 		most = Max(most, resident_bytes());
-		shim_ok(is_as_added(&filled), "%s, %zu: items stay as they are", what,
+		shim_ok(is_as_added(&arena), "%s, %zu: items stay as they are", what,
 				limit);
-		shim_ok(total(&filled) + last + sizeof(Item) > limit - limit / 64,
+		shim_ok(fms_arena_used(&arena) + last + sizeof(Item) >
+				limit - limit / 64,
 				"%s, %zu: the limit is filled", what, limit);
-		filled.count /= 2;
-		filled.data_bytes =
-			((Item *) filled.arena.index.base)[filled.count].at;
+		arena.index.used_bytes = count_of(&arena) / 2 * sizeof(Item);
+		arena.data.used_bytes =
+			((Item *) arena.index.base)[count_of(&arena)].at;
 	}
 	shim_ok(within, "%s, %zu: within the limit", what, limit);
 	/* the sanitizer keeps some of what is freed */
 	shim_ok(most <= before + limit + 2 * 1024 * 1024,
 			"%s, %zu: resident memory is within the limit (%zu - %zu)", what,
 			limit, most, before);
-	fms_arena_free(&filled.arena);
+	fms_arena_free(&arena);
 }
 
 static void
 test_few(void)
 {
-	Filled		filled = {0};
+	FmsArena	arena;
 	Size		before = address_bytes();
+	Size		used;
 	int			i;
 
-	fms_arena_init(&filled.arena);
+	fms_arena_init(&arena);
 	for (i = 0; i < 40; i++)
-		(void) add(&filled, 64, (Size) 1 << 40);
-	shim_ok(fms_arena_size(&filled.arena) <= 8192,
+		(void) add(&arena, 64, (Size) 1 << 40);
+	shim_ok(fms_arena_size(&arena) <= 8192,
 			"40 items take no more than 8 kB");
 	for (; i < 100000; i++)
-		(void) add(&filled, 64, (Size) 1 << 40);
-	shim_ok(address_bytes() - before <= 3 * total(&filled) &&
-			is_as_added(&filled),
+		(void) add(&arena, 64, (Size) 1 << 40);
+	shim_ok(address_bytes() - before <= 3 * fms_arena_used(&arena) &&
+			is_as_added(&arena),
 			"100,000 take address space of their size");
-	fms_arena_trim(&filled.arena, used_of(&filled));
-	shim_ok(fms_arena_size(&filled.arena) <= total(&filled) + 16 &&
-			is_as_added(&filled), "what is not used is given back");
-	fms_arena_free(&filled.arena);
+	fms_arena_trim(&arena);
+	shim_ok(fms_arena_size(&arena) <= fms_arena_used(&arena) + 16 &&
+			is_as_added(&arena), "what is not used is given back");
+	used = fms_arena_used(&arena);
+	fms_arena_free(&arena);
 	/* address space of small pieces stays with the sanitizer */
-	shim_ok(address_bytes() <= before + total(&filled) / 2,
+	shim_ok(address_bytes() <= before + used / 2,
 			"... and then all of it");
 }
 
@@ -216,56 +204,54 @@ test_refused(Size bytes)
 {
 	struct rlimit unlimited;
 	struct rlimit limit;
-	Filled		filled = {0};
+	FmsArena	arena;
 	void	   *other;
 	Size		full;
 
-	fms_arena_init(&filled.arena);
+	fms_arena_init(&arena);
 	getrlimit(RLIMIT_AS, &unlimited);
 	limit = unlimited;
 	limit.rlim_cur = address_bytes() + bytes;
 	setrlimit(RLIMIT_AS, &limit);
-	while (add(&filled, 100, (Size) 1 << 36))
+	while (add(&arena, 100, (Size) 1 << 36))
 		;
-	full = total(&filled);
-	shim_ok(full > bytes / 8 && full < bytes && is_as_added(&filled),
+	full = fms_arena_used(&arena);
+	shim_ok(full > bytes / 8 && full < bytes && is_as_added(&arena),
 			"%zu to be had: %zu used, then refused", bytes, full);
-	shim_ok(filled.arena.refused, "... which the arena knows");
+	shim_ok(arena.refused, "... which the arena knows");
 	other = mmap(NULL, full / 8, PROT_READ | PROT_WRITE,
 				 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	shim_ok(other != MAP_FAILED, "... and buffers are to be had");
 	setrlimit(RLIMIT_AS, &unlimited);
 	if (other != MAP_FAILED)
 		munmap(other, full / 8);
-	shim_ok(!add(&filled, 100, (Size) 1 << 36), "... it does not ask again");
-	fms_arena_free(&filled.arena);
-	filled.count = filled.data_bytes = 0;
-	shim_ok(add(&filled, 100, (Size) 1 << 36), "... until it is empty");
-	fms_arena_free(&filled.arena);
+	shim_ok(!add(&arena, 100, (Size) 1 << 36), "... it does not ask again");
+	fms_arena_free(&arena);
+	shim_ok(add(&arena, 100, (Size) 1 << 36), "... until it is empty");
+	fms_arena_free(&arena);
 }
 
 /* An arena that starts with one item, which has ended with `count` before. */
 static Size
 size_after(Size count, Size limit, bool ends_transaction)
 {
-	Filled		filled = {0};
+	FmsArena	arena;
 	Size		size_bytes;
 
-	fms_arena_init(&filled.arena);
-	while (filled.count < count)
-		(void) add(&filled, 64, (Size) 1 << 40);
-	fms_arena_end(&filled.arena);
+	fms_arena_init(&arena);
+	while (count_of(&arena) < count)
+		(void) add(&arena, 64, (Size) 1 << 40);
+	fms_arena_end(&arena);
 	if (ends_transaction)
 		shim_end_transaction(XACT_EVENT_COMMIT, NULL);
 
-	filled.count = filled.data_bytes = 0;
-	fms_arena_init(&filled.arena);
-	(void) add(&filled, 64, limit);
-	size_bytes = fms_arena_size(&filled.arena);
-	while (filled.count < count && add(&filled, 64, limit))
+	fms_arena_init(&arena);
+	(void) add(&arena, 64, limit);
+	size_bytes = fms_arena_size(&arena);
+	while (count_of(&arena) < count && add(&arena, 64, limit))
 		;
-	shim_ok(is_as_added(&filled), "%zu items are in kept memory", count);
-	fms_arena_free(&filled.arena);
+	shim_ok(is_as_added(&arena), "%zu items are in kept memory", count);
+	fms_arena_free(&arena);
 	return size_bytes;
 }
 
@@ -281,8 +267,8 @@ test_emptied(void)
 		FmsPiece	piece;
 
 		fms_piece_init(&piece);
-		shim_ok(fms_piece_resize(&piece, 0, sizes[i]) &&
-				fms_piece_resize(&piece, 0, 0) && piece.size_bytes == 0,
+		shim_ok(fms_piece_resize(&piece, sizes[i]) &&
+				fms_piece_resize(&piece, 0) && piece.size_bytes == 0,
 				"a piece of %zu bytes becomes empty", sizes[i]);
 		fms_piece_free(&piece);
 	}

@@ -15,7 +15,7 @@
 
 #include <stdlib.h>
 
-#include "formation/cutoff.h"
+#include "formation/run.h"
 #include "shim.h"
 
 #define MAX_ROWS	200000
@@ -170,7 +170,7 @@ main(void)
 {
 	static const Shape shapes[] = {
 		{"random", 5000, 1000, 100, 20, 1 << 30, 0, 0, 1.3},
-		{"small blocks", 5000, 1000, 100, 1, 1 << 30, 0, 0, 1.3},
+		{"small blocks", 5000, 1000, 100, 1, 1 << 30, 0, 0, 1.5},
 		{"large blocks", 5000, 1000, 50, 200, 1 << 30, 0, 0, 4},
 		{"one row", 1, 100, 100, 10, 1 << 30, 0, 0, 1000},
 		{"more than all", MAX_ROWS, 1000, 50, 20, 1 << 30, 0, 0, 1},

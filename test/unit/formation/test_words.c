@@ -18,7 +18,6 @@
 #include <stdlib.h>
 
 #include "formation/formation.h"
-#include "formation/kind.h"
 #include "no_filter.h"
 #include "shim.h"
 
@@ -41,11 +40,7 @@ fms_keys_word_type(const FmsKeys *keys)
 	return &type;
 }
 
-FmsFormation *
-fms_tuples_create(MemoryContext scratch)
-{
-	abort();
-}
+const FmsFormationKind fms_tuples_kind = {NULL};
 
 /* The slots here have their values. */
 void
@@ -195,8 +190,8 @@ put_all(FmsFormation *formation, Size n)
 static void
 end(FmsFormation *formation)
 {
-	fms_formation_give_back(formation);
-	fms_formation_set_bound(formation, 0);
+	fms_arena_free(&formation->arena);
+	fms_formation_reset(formation, 0);
 	pfree(formation);
 }
 
@@ -229,12 +224,12 @@ sorts(Shape shape, Size n)
 
 		make_values(shape, n);
 		nulls = put_all(formation, n);
-		passed = fms_formation_nulls(formation) == nulls &&
+		passed = formation->nulls == nulls &&
 			fms_formation_memory_bytes(formation) == n * FMS_ROW_INDEX_BYTES;
-		fms_formation_finish(formation);
+		fms_formation_sort(formation);
 		passed = passed && returns(formation, n);
-		fms_formation_clear(formation);
-		passed = passed && fms_formation_nulls(formation) == 0;
+		fms_formation_reset(formation, 0);
+		passed = passed && formation->nulls == 0;
 	}
 	end(formation);
 	return passed;
@@ -272,10 +267,10 @@ spills(Shape shape, Size n)
 	}
 	memcpy(expected, values + nwritten, (n - nwritten) * sizeof(Datum));
 	qsort(expected, n - nwritten, sizeof(Datum), compare);
-	fms_formation_finish(formation);
+	fms_formation_sort(formation);
 	passed = passed && returns(formation, n - nwritten);
-	fms_formation_give_back(formation);
-	passed = passed && fms_formation_nulls(formation) == n;
+	fms_arena_free(&formation->arena);
+	passed = passed && formation->nulls == n;
 	end(formation);
 	return passed;
 }
@@ -287,11 +282,11 @@ selects(Shape shape, Size n, uint64 bound)
 	FmsFormation *formation = fms_formation_create(NULL, NULL);
 	bool		passed;
 
-	fms_formation_set_bound(formation, bound);
+	fms_formation_reset(formation, bound);
 	make_values(shape, n);
 	put_all(formation, n);
 	passed = fms_formation_count(formation) <= Max(2 * bound, bound + 1024);
-	fms_formation_finish(formation);
+	fms_formation_sort(formation);
 	passed = passed && returns(formation, Min(n, bound));
 	end(formation);
 	return passed;

@@ -9,10 +9,10 @@
  *
  * Seen to fail with: fits() without the writer; the search for the fan-in
  * ending one too high; halving a block of 2560 bytes to 1280; automatic l not
- * falling where the memory is small; fms_sizing_in_memory_run() for a run
- * less, or without the first keys; with a device: its sizes not held to
- * block_share(); advice: a step less, a step more, without the first runs'
- * parts, without the largest record.
+ * falling where the memory is small; room_for_tuples() for a run less, or
+ * without the first keys; with a device: its sizes not held to block_share();
+ * advice: a step less, a step more, without the first runs' parts, without the
+ * largest record.
  */
 #include "postgres.h"
 
@@ -35,9 +35,6 @@ NEVER_CALLED(const FmsWordType *, fms_keys_word_type, (const FmsKeys *keys))
 NEVER_CALLED(void, fms_keys_encode_tuple,
 			 (FmsKeys *keys, MinimalTuple tuple, Size tuple_bytes,
 			  FmsKeyImage *image))
-NEVER_CALLED(uint64, fms_formation_count, (const FmsFormation *formation))
-NEVER_CALLED(const FmsRecord *, fms_formation_get,
-			 (const FmsFormation *formation, uint64 position))
 
 /* ---- the grid ---- */
 
@@ -169,30 +166,40 @@ check_merge(uint32 largest, bool writes)
 	HOLDS(fan_in(0, writes) >= n);
 }
 
-/* Tuples that stay in memory leave a merge of the runs its memory. */
+/*
+ * Tuples that stay in memory leave a merge of the runs its memory.  There are
+ * half as many bytes of them each time, so at last the merge has no more room.
+ */
 static void
 check_in_memory_run(uint32 largest)
 {
+	Size		used;
+	Size		kept;
 	int			n;
 
 	for (n = 1; n <= 20; n++)
 	{
-		Size		kept;
-		uint32		l;
+		kept = 0;
+		for (used = sizing.memory_bytes; used > 1024 && kept < used / 2;
+			 used /= 2)
+		{
+			uint32		l;
 
-		input.largest_bytes = largest;
-		kept = fms_sizing_in_memory_run(&sizing, &input, n);
-		HOLDS(kept < sizing.memory_bytes);
-		HOLDS(kept == 0 || options.block_bytes == 0);
-		if (kept == 0)
-			continue;
-		input.in_memory_run_bytes = kept;
-		HOLDS(fan_in(largest, false) >= n + 1);
-		l = merge_size(n + 1, largest, false).assist_blocks;
-		HOLDS(bytes_needed(n + 1, l, sizing.block_bytes, largest, false) +
-			  kept <= sizing.memory_bytes);
-		HOLDS(!sizing.mode->assists || l >= 4 || sizing.assist_wanted > 0);
-		input.in_memory_run_bytes = 0;
+			input.largest_bytes = largest;
+			kept = fms_sizing_keep_bytes(&sizing, &input, n, used);
+			HOLDS(kept < sizing.memory_bytes && kept <= used);
+			HOLDS(kept == 0 || options.block_bytes == 0);
+			if (kept == 0)
+				continue;
+			input.in_memory_run_bytes = kept;
+			HOLDS(fan_in(largest, false) >= n + 1);
+			l = merge_size(n + 1, largest, false).assist_blocks;
+			HOLDS(bytes_needed(n + 1, l, sizing.block_bytes, largest, false) +
+				  kept <= sizing.memory_bytes);
+			HOLDS(!sizing.mode->assists || l >= 4 ||
+				  sizing.assist_wanted > 0);
+			input.in_memory_run_bytes = 0;
+		}
 	}
 }
 

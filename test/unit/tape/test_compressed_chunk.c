@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tape/compressed_chunk.h"
+#include "tape/block.h"
 #include "shim.h"
 
 #define TUPLE_MAX	9000

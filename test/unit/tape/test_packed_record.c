@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tape/packed_record.h"
+#include "tape/block.h"
 #include "shim.h"
 
 #define TUPLE_MAX	600

@@ -13,7 +13,7 @@
 
 #include "io/io.h"
 #include "shim.h"
-#include "tape/space.h"
+#include "tape/tape.h"
 
 #define TAPE_PAGES	64
 #define TAPE_BYTES	(TAPE_PAGES * FMS_IO_ALIGN_BYTES)
