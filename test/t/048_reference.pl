@@ -10,12 +10,10 @@
 # another default of a setting.
 
 use strict;
-use utf8;
 use warnings;
 
 use FindBin;
 use lib $FindBin::RealBin;
-use Encode;
 use FmsTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
@@ -24,7 +22,7 @@ use Test::More;
 my ($top) = grep { -e "$_/README.md" } "$FindBin::RealBin/..",
   "$FindBin::RealBin/../..";
 my ($source) = grep { -e "$_/fmsort.control" } "$top/project", $top;
-my $reference = decode('UTF-8', slurp_file("$top/docs/reference.md"));
+my $reference = slurp_file("$top/docs/reference.md");
 
 # what is in `backquotes`, word by word, of a piece of text without its
 # fenced blocks
