@@ -2,7 +2,8 @@
 # Runs PostgreSQL's own regression schedule, and its isolation tests of
 # EvalPlanQual, with fmsort in every session, and compares statement by
 # statement what they print with what they print without fmsort under the same
-# settings, with plans that differ in no node: fmsort.parallel is off.  The
+# settings.  fmsort.parallel is off, so that plans differ in no node; in one more
+# round it is on, parallel plans are forced, and plans are not compared.  The
 # closing line counts tests, each once for each of its rounds.
 #
 #   script/test core [--tests NAME,...] [--accept]
@@ -22,8 +23,9 @@ CORE=$FMSORT_ROOT/build/core
 RESULTS=$CORE/results
 ACCEPTED=$FMSORT_ROOT/test/core/accepted
 
-# 64 kB makes nearly every sort spill; 4 MB is the default.
-WORK_MEMS=(64kB 4MB)
+# 64 kB makes nearly every sort spill; 4 MB is the default.  "parallel" is 64 kB
+# with parallel plans.
+ROUNDS=(64kB 4MB parallel)
 
 # The isolation tests in which EvalPlanQual is at work: locks, UPDATE, DELETE
 # and MERGE of a row that another transaction has changed meanwhile.  The last
@@ -173,22 +175,36 @@ copy_input() {
 
 # ---- a server for one side of a comparison ----------------------------------
 
+# The setting that forces parallel plans.  It had another name before 16.
+forced_parallel() {
+    if [[ $(pg_config --version) == "PostgreSQL 15."* ]]; then
+        echo force_parallel_mode
+    else
+        echo debug_parallel_query
+    fi
+}
+
 # cluster_start is for a server as it is used; this one is like pg_regress
 # makes them.  Nothing may happen at a time of its own choice.
 server_start() {
-    local side=$1 work_mem=$2 bin
+    local side=$1 work_mem=$2 parallel=off settings=() bin
     bin=$(pg_config --bindir)
+
+    if [[ $work_mem == parallel ]]; then
+        work_mem=64kB parallel=on
+        settings=("$(forced_parallel) = regress")
+    fi
 
     rm -rf "$CLUSTER_DIR/data" "$CLUSTER_DIR/server.log"
     as_server_user "$bin/initdb" --pgdata="$CLUSTER_DIR/data" --auth=trust \
         --username="$CLUSTER_USER" --no-locale --encoding=UTF8 --no-sync
     cluster_configure "work_mem = $work_mem" 'synchronous_commit = on' \
         'wal_level = replica' 'max_connections = 60' \
-        'max_prepared_transactions = 2' \
+        'max_prepared_transactions = 2' "${settings[@]}" \
         >>"$CLUSTER_DIR/data/postgresql.conf"
     [[ $side == stock ]] || printf '%s\n' \
         "session_preload_libraries = '$CLUSTER_DIR/core/lib/fmsort.so'" \
-        'fmsort.parallel = off' \
+        "fmsort.parallel = $parallel" \
         >>"$CLUSTER_DIR/data/postgresql.conf"
     as_server_user "$bin/pg_ctl" start --wait --silent \
         --pgdata="$CLUSTER_DIR/data" --log="$CLUSTER_DIR/server.log"
@@ -235,14 +251,14 @@ run_isolation() {
 
 # What goes wrong here does not keep the sides from being compared.
 run_side() {
-    local side=$1 work_mem=$2
+    local side=$1 round=$2
 
-    server_start "$side" "$work_mem" || return
+    server_start "$side" "$round" || return
     {
         ((${#REGRESS_TESTS[@]} == 0)) ||
-            run_regress "regress-$work_mem" "$side" ||
+            run_regress "regress-$round" "$side" ||
             echo "The regression tests could not be run to their end."
-        if [[ $work_mem == 4MB ]] && ((${#ISOLATION_TESTS[@]})); then
+        if [[ $round == 4MB ]] && ((${#ISOLATION_TESTS[@]})); then
             run_isolation isolation "$side" &&
                 run_isolation isolation-sorts "$side" "$SORT_OPTIONS" ||
                 echo "The isolation tests could not be run to their end."
@@ -251,18 +267,18 @@ run_side() {
     } >"$CLUSTER_DIR/side.log" 2>&1
     cat "$CLUSTER_DIR/side.log"
     grep -E '^The .*\.$' "$CLUSTER_DIR/side.log" |
-        sed "s/^/$side, work_mem $work_mem: /" >>"$RESULTS/broken" || true
+        sed "s/^/$side, $round: /" >>"$RESULTS/broken" || true
 }
 
 run_all() {
-    local work_mem side
+    local round side
 
-    for work_mem in "${WORK_MEMS[@]}"; do
-        # Isolation tests alone run with one setting of it only.
-        ((${#REGRESS_TESTS[@]})) || [[ $work_mem == 4MB ]] || continue
+    for round in "${ROUNDS[@]}"; do
+        # Isolation tests alone run in one of them only.
+        ((${#REGRESS_TESTS[@]})) || [[ $round == 4MB ]] || continue
         for side in stock fmsort; do
-            step "Running with work_mem = $work_mem, $side" \
-                run_side "$side" "$work_mem"
+            step "Running with ${round/%B/B of work_mem}, $side" \
+                run_side "$side" "$round"
         done
     done
 }
