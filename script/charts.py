@@ -237,24 +237,39 @@ def chart_small(facts, rows, path):
         conditions(facts), "95 % confidence intervals")
 
 
-LESS = {"bound: random": "LIMIT 500,000",
-        "bound: each row better": "LIMIT, worst order",
-        "offset: random": "OFFSET 3,000,000",
-        "offset: all rows but a few": "OFFSET 100,000"}
+QUERIES = {"bound: random": "LIMIT 500,000",
+           "bound: each row better": "LIMIT, worst order",
+           "offset: random": "OFFSET 3,000,000",
+           "offset: all rows but a few": "OFFSET 100,000",
+           "limit": "LIMIT 1000", "offset": "OFFSET", "count": "count(*)",
+           "all": "every row"}
+
+
+def by_query(bars):
+    """A panel's series and rows, from {(query, setting): bar}."""
+    settings = list(dict.fromkeys(setting for _, setting in bars))
+    return settings, {QUERIES.get(query, query): [bars.get((query, setting))
+                                                  for setting in settings]
+                      for query, _ in bars}
 
 
 def chart_less(facts, rows, path):
     """Queries that need less than all rows in order."""
-    found, mems = {}, list(dict.fromkeys(row["work_mem"] for row in rows))
-    for row in rows:
-        bars = found.setdefault(row["part"] + ": " + row["cell"], dict.fromkeys(mems))
-        bars[row["work_mem"]] = fields(row, "stock_by_on", "stock_by_on_low",
-                                       "stock_by_on_high")
+    bars = {(row["part"] + ": " + row["cell"], row["work_mem"]):
+            fields(row, "stock_by_on", "stock_by_on_low", "stock_by_on_high")
+            for row in rows}
     draw(path, "Queries that need only a part of the sorted rows", [
-        ("By query and work_mem", mems, {
-            LESS.get(query, query): list(bars.values())
-            for query, bars in found.items()})],
+        ("By query and work_mem", *by_query(bars))],
         conditions(facts), "95 % confidence intervals")
+
+
+def chart_shards(facts, rows, path):
+    """Rows of other servers, beside PostgreSQL's Merge Append."""
+    bars = {(row["query"], row["fetch_size"] + " rows"):
+            fields(row, "ratio", "low", "high") for row in rows}
+    draw(path, "Sorted shards, beside PostgreSQL's Merge Append", [
+        ("By query and fetch_size of postgres_fdw", *by_query(bars))],
+        "Shards, all on one machine: %s. %s" % (facts["shards"], conditions(facts)))
 
 
 def chart_parallel(facts, rows, path):
@@ -277,7 +292,8 @@ def chart_parallel(facts, rows, path):
 CHARTS = {"tuplesort.csv": chart_tuplesort, "tuplesort-refused.csv": chart_tuplesort,
           "tuplesort-unlocked.csv": chart_tuplesort, "zoo.csv": chart_devices,
           "auto.csv": chart_devices, "small/postgresql-*.csv": chart_small,
-          "less.csv": chart_less, "parallel.csv": chart_parallel}
+          "less.csv": chart_less, "parallel.csv": chart_parallel,
+          "shards.csv": chart_shards}
 
 
 def main(directory, out=None):
