@@ -256,7 +256,7 @@ rpm: ## an RPM package, in build/rpm
 
 charts: ## draw the charts of docs/benchmarks from its CSV files
 	@script/setup charts
-	@python3 script/charts.py docs/benchmarks
+	@/usr/bin/python3 script/charts.py docs/benchmarks
 
 bench: bench-merge-phase ## measure the merge of each mode at equal memory
 

@@ -2,188 +2,118 @@
 
     charts.py DIRECTORY [OUTPUT DIRECTORY]
 
-Every bar is a speed-up over PostgreSQL's sort: PostgreSQL's median time by
-fmsort's, so higher is better, and 1 is as fast.  A whisker spans the least and
-the most that the rounds make possible.  Axes begin at 0, and no bar is cut.
-Where a CSV file is missing, its chart is left out.
+A bar is a speed-up over PostgreSQL's sort, PostgreSQL's time divided by fmsort's:
+higher is better.  A whisker spans the least and the most that the rounds make
+possible.  Axes begin at 0, no bar is cut.  A missing CSV file has no chart.
 
-A chart has colours for light and for dark pages, a background of its own, and
-its numbers as a description for those who do not see it.
+A bar is a tuple (median, low, high), or None where nothing was measured; low and
+high are the median where a CSV file has no spread.  A panel is (title, names of
+series, {label: bars}), with a bar for each of the series.
 """
 
 import csv
-import os
 import re
 import sys
 import textwrap
-from html import escape
+from pathlib import Path
 
-WIDTH = 860
-MARGIN = 18
-LABELS = 128            # left of a panel's bars
-NUMBERS = 52            # right of them
-BAR = 15
-GAP = 9                 # between groups of bars
+import matplotlib
+from matplotlib.figure import Figure
 
-# Colours of up to four series: on a light page, on a dark page.
-SERIES = [("#2563eb", "#60a5fa"), ("#0d9488", "#2dd4bf"),
-          ("#d97706", "#fbbf24"), ("#be185d", "#f472b6")]
-STYLE = """
-  .page { fill: #ffffff; stroke: #d0d7de }
-  text { font: 12px system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif; fill: #1f2328 }
-  .title { font-size: 17px; font-weight: 600 }
-  .panel { font-size: 13.5px; font-weight: 600 }
-  .muted { fill: #59636e; font-size: 11px }
-  .grid { stroke: #d8dee4 }
-  .one { stroke: #1f2328; stroke-dasharray: 4 3 }
-  .whisker { stroke: #1f2328; stroke-width: 1.2; opacity: 0.75 }
-%s
-  @media (prefers-color-scheme: dark) {
-    .page { fill: #0d1117; stroke: #3d444d }
-    text { fill: #f0f6fc }
-    .muted { fill: #9198a1 }
-    .grid { stroke: #3d444d }
-    .one, .whisker { stroke: #f0f6fc }
-%s
-  }
-""" % ("\n".join("  .s%d { fill: %s }" % (i, c[0]) for i, c in enumerate(SERIES)),
-       "\n".join("    .s%d { fill: %s }" % (i, c[1]) for i, c in enumerate(SERIES)))
+COLOURS = ["#2563eb", "#0d9488", "#d97706", "#be185d"]
+TEXT, MUTED, LINE = "#1f2328", "#59636e", "#d0d7de"
+BAR, GAP = 0.17, 0.12           # heights of a bar, between groups; inches
 
-KEYS = {
-    "o_orderdate": "date",
-    "o_custkey": "integer",
-    "o_totalprice": "numeric",
-    "o_comment": "text",
-    "o_clerk, o_orderdate DESC": "text, then date",
-    "o_orderkey": "bigint, in order",
-}
+matplotlib.rcParams.update({
+    "svg.fonttype": "none", "svg.hashsalt": "fmsort",
+    "font.sans-serif": ["DejaVu Sans", "sans-serif"], "font.size": 9,
+    "text.color": TEXT, "axes.labelcolor": MUTED, "axes.edgecolor": LINE,
+    "xtick.color": MUTED, "ytick.color": LINE, "ytick.labelcolor": TEXT,
+    "axes.spines.top": False, "axes.spines.right": False, "axes.axisbelow": True,
+    "axes.titlelocation": "left", "axes.titleweight": "bold", "axes.titlesize": 10,
+    "axes.grid": True, "axes.grid.axis": "x", "grid.color": LINE,
+    "legend.frameon": False, "legend.borderpad": 0, "legend.handlelength": 1,
+})
 
-
-class Panel:
-    """Groups of bars: rows has (label, [(speed-up, low, high) or None, ...])
-    with an entry for each of the series; low and high may be None."""
-
-    def __init__(self, title, rows, series=("",)):
-        self.title = title
-        self.rows = [row for row in rows if any(row[1])]
-        self.series = series
-
-    def height(self):
-        legend = 20 if len(self.series) > 1 else 0
-        return 54 + legend + len(self.rows) * (len(self.series) * BAR + GAP)
-
-    def top(self):
-        return max(max(v for v in bar if v is not None)
-                   for _, bars in self.rows for bar in bars if bar)
+KEYS = {"o_orderdate": "date", "o_custkey": "integer", "o_totalprice": "numeric",
+        "o_comment": "text", "o_clerk, o_orderdate DESC": "text, then date",
+        "o_orderkey": "bigint, in order"}
 
 
 def number(x):
     return "%.1f×" % x if x < 9.95 else "%.0f×" % x
 
 
-def text(x, y, what, css="", anchor="start"):
-    return '<text x="%.1f" y="%.1f"%s text-anchor="%s">%s</text>' % (
-        x, y, ' class="%s"' % css if css else "", anchor, escape(what))
+def draw_panel(axes, title, series, rows, top):
+    pitch = len(series) * BAR + GAP
+    for i, (name, colour) in enumerate(zip(series, COLOURS)):
+        found = [(row * pitch + i * BAR, *bars[i])
+                 for row, bars in enumerate(rows.values()) if bars[i]]
+        if not found:
+            continue
+        axes.barh([at[0] for at in found], [at[1] for at in found], 0.85 * BAR,
+                  color=colour, label=name)
+        for y, value, low, high in found:
+            if low < high:
+                axes.errorbar(value, y, xerr=[[value - low], [high - value]],
+                              fmt="none", ecolor=TEXT, elinewidth=1, capsize=2)
+            axes.annotate(number(value), (max(high, 1), y), (5, 0), size=8,
+                          textcoords="offset points", va="center")
+    axes.set_yticks([row * pitch + (len(series) - 1) * BAR / 2
+                     for row in range(len(rows))], list(rows))
+    axes.set_ylim(len(rows) * pitch - BAR / 2, -BAR / 2 - GAP)
+    axes.set_xlim(0, top * 1.15)
+    axes.locator_params(axis="x", nbins=7, steps=[1, 2, 5, 10])
+    axes.xaxis.set_major_formatter("{x:g}×")
+    axes.axvline(1, color=TEXT, linewidth=1, linestyle="--")
+    axes.set_title(title, pad=22 if len(series) > 1 else 6)
+    if len(series) > 1:
+        axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncol=len(series),
+                    borderaxespad=0.4, columnspacing=1, handletextpad=0.5)
 
 
-def line(x1, y1, x2, y2, css):
-    return '<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" class="%s"/>' % (
-        x1, y1, x2, y2, css)
+def describe(title, series, rows):
+    """A panel's numbers in words, for those who do not see the chart."""
+    return title + ": " + "; ".join(
+        label + " " + ", ".join((name + " " + number(bar[0])).strip()
+                                for name, bar in zip(series, bars) if bar)
+        for label, bars in rows.items()) + "."
 
 
-def draw_panel(panel, x, y, width, top):
-    """SVG elements; top is the speed-up at the right end of the axis."""
-    out = [text(x, y + 14, panel.title, "panel")]
-    y += 26
-    if len(panel.series) > 1:
-        widths = [32 + 7.2 * len(name) for name in panel.series]
-        at = max(x, min(x + LABELS, x + width - sum(widths)))
-        for i, name in enumerate(panel.series):
-            out.append('<rect x="%.1f" y="%.1f" width="11" height="11" '
-                       'class="s%d"/>' % (at, y, i))
-            out.append(text(at + 16, y + 10, name))
-            at += widths[i]
-        y += 20
-    left, scale = x + LABELS, (width - LABELS - NUMBERS) / top
-    bottom = y + len(panel.rows) * (len(panel.series) * BAR + GAP)
-    step = next(s for s in (0.5, 1, 2, 5, 10, 20, 50, 100, 1000) if top / s <= 7)
-    tick = 0
-    while tick <= top:
-        at = left + tick * scale
-        out.append(line(at, y, at, bottom, "grid"))
-        out.append(text(at, bottom + 14, "%g×" % tick, "muted", "middle"))
-        tick += step
-    one = line(left + scale, y, left + scale, bottom, "one")
-    for label, bars in panel.rows:
-        middle = y + len(bars) * BAR / 2
-        out.append(text(left - 8, middle + 4, label, "", "end"))
-        for i, bar in enumerate(bars):
-            if bar:
-                value, low, high = bar
-                end = max(value, high or 0, 1)      # right of the dashed line
-                out.append('<rect x="%.1f" y="%.1f" width="%.1f" height="%d" '
-                           'class="s%d"/>' % (left, y + 1, value * scale,
-                                              BAR - 2, i))
-                if low is not None:
-                    for x1, x2, dy in ((low, high, 0), (low, low, 3),
-                                       (high, high, 3)):
-                        out.append(line(left + x1 * scale, y + BAR / 2 - dy,
-                                        left + x2 * scale, y + BAR / 2 + dy,
-                                        "whisker"))
-                out.append(text(left + end * scale + 6, y + BAR - 3,
-                                number(value)))
-            y += BAR
-        y += GAP
-    return out + [one]
-
-
-def describe(title, panels):
-    """The numbers in words."""
-    parts = []
-    for panel in panels:
-        rows = []
-        for label, bars in panel.rows:
-            values = ("%s%s" % (name + " " if name else "", number(bar[0]))
-                      for name, bar in zip(panel.series, bars) if bar)
-            rows.append("%s %s" % (label, ", ".join(values)))
-        parts.append("%s: %s." % (panel.title, "; ".join(rows)))
-    return "%s. %s" % (title, " ".join(parts))
-
-
-def draw(path, title, panels, caption, columns=2):
-    """A chart with the same axis in all panels."""
-    panels = [p for p in panels if p.rows]
+def draw(path, title, panels, caption, whiskers="the range over all rounds"):
+    """A chart: up to two panels side by side, all with the same axis."""
+    panels = [(name, series, {label: bars for label, bars in rows.items() if any(bars)})
+              for name, series, rows in panels]
+    panels = [panel for panel in panels if panel[2]]
     if not panels:
         return
-    columns = min(columns, len(panels))
-    width = (WIDTH - MARGIN * (columns + 1)) / columns
-    top = max(1.2, *(p.top() for p in panels))
-    caption = [part for paragraph in caption
-               for part in textwrap.wrap(paragraph, 140)]
-    out, y = [], 64
-    for i in range(0, len(panels), columns):
-        row = panels[i:i + columns]
-        for j, panel in enumerate(row):
-            out += draw_panel(panel, MARGIN + j * (width + MARGIN), y, width, top)
-        y += max(p.height() for p in row)
-    for part in caption:
-        y += 15
-        out.append(text(MARGIN, y, part, "muted"))
-    y += 14
-    head = [
-        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" '
-        'height="%d" role="img" aria-labelledby="t d">' % (WIDTH, y, WIDTH, y),
-        '<title id="t">%s</title>' % escape(title),
-        '<desc id="d">%s</desc>' % escape(describe(title, panels)),
-        "<style>%s</style>" % STYLE,
-        '<rect class="page" x="0.5" y="0.5" width="%d" height="%d" rx="6"/>' % (
-            WIDTH - 1, y - 1),
-        text(MARGIN, 30, title, "title"),
-        text(MARGIN, 49, "PostgreSQL's time divided by fmsort's: higher is "
-             "better; the dashed line is as fast as PostgreSQL", "muted"),
-    ]
-    with open(path, "w", encoding="utf-8") as file:
-        file.write("\n".join(head + out + ["</svg>"]) + "\n")
+    known = [bar for _, _, rows in panels for bars in rows.values()
+             for bar in bars if bar]
+    top = max(max(1.1, *bar) for bar in known)
+    if any(low < high for _, low, high in known):
+        caption = "Whiskers are %s. " % whiskers + caption
+    caption = textwrap.wrap("Bars are medians, the dashed line is PostgreSQL's sort. "
+                            + caption, 125)
+    columns = min(2, len(panels))
+    heights = [max(len(rows) * (len(series) * BAR + GAP) + 0.9
+                   for _, series, rows in panels[i:i + columns])
+               for i in range(0, len(panels), columns)]
+    # A light card, which is readable on light and on dark pages.
+    figure = Figure((9, sum(heights) + 0.5 + 0.15 * len(caption)),
+                    layout="constrained", edgecolor=LINE, linewidth=2)
+    figure.get_layout_engine().set(w_pad=0.12, h_pad=0.08)
+    figure.suptitle(title, x=0.015, ha="left", size=13, weight="bold")
+    figure.supxlabel("\n".join(caption), x=0.015, ha="left", size=8, color=MUTED)
+    grid = figure.add_gridspec(len(heights), columns, height_ratios=heights)
+    for i, panel in enumerate(panels):
+        axes = figure.add_subplot(grid[divmod(i, columns)])
+        draw_panel(axes, *panel, top)
+        if i + columns >= len(panels):
+            axes.set_xlabel("Times as fast as PostgreSQL (higher is better)")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, format="svg", metadata={
+        "Title": title, "Description": " ".join(describe(*p) for p in panels),
+        "Date": None, "Creator": None})
 
 
 # ---- CSV files ---------------------------------------------------------------
@@ -191,275 +121,186 @@ def draw(path, title, panels, caption, columns=2):
 def read(path):
     """Facts, {name: value}, and rows, {column: value} each.  Facts are comments
     "# name: value" or rows of the part (stage) "environment"."""
-    facts, lines = {}, []
-    with open(path, newline="", encoding="utf-8") as file:
-        for text_line in file:
-            if text_line.startswith("#"):
-                name, _, value = text_line[1:].partition(":")
-                facts.setdefault(name.strip(), value.strip())
-            else:
-                lines.append(text_line)
+    lines = path.read_text(encoding="utf-8").splitlines()
+    facts = dict(re.findall(r"^# ([^:]+): (.*)$", "\n".join(lines), re.MULTILINE))
+    lines = [line for line in lines if not line.startswith("#")]
     for row in csv.reader(lines):
         if row[0] == "environment":
-            name, value = [v for v in row[1:] if v][:2]
+            name, value = [field for field in row[1:] if field][:2]
             facts.setdefault(name, value)
     return facts, [row for row in csv.DictReader(lines)
                    if "environment" not in row.values()]
 
 
-def conditions(facts, *sentences):
-    """The caption: sentences, and what was measured on."""
-    def known(name, pattern, phrase="%s"):
-        found = re.match(pattern, facts.get(name, ""))
-        return [phrase % found[1]] if found else []
-
-    parts = (known("fmsort", r"([^ ,]+)", "fmsort %s")
-             + known("PostgreSQL", r"([^ ,]+)", "PostgreSQL %s")
-             + known("processor", r"(.+)") + known("cores", r"(.+)", "%s cores")
-             + ["%.0f GB of memory" % (int(mb) / 1024)
-                for mb in known("memory", r"([0-9]+)")]
-             + known("disk", r"(.+)", "disk %s")
-             + known("kernel", r"([^-]+)", "Linux %s"))
-    return [" ".join(sentences)] + ([", ".join(parts) + "."] if parts else [])
+def conditions(facts):
+    """What was measured on."""
+    known = (("fmsort", "fmsort %s", "[^ ,]+"),
+             ("PostgreSQL", "PostgreSQL %s", "[^ ,]+"),
+             ("orders", "TPC-H orders of %s", ".+"),
+             ("scale", "TPC-H orders at scale factor %s", "[0-9]+"),
+             ("processor", "%s", ".+"),
+             ("cores", "%s cores", ".+"), ("memory", "%s of memory", "[0-9]+ MB"),
+             ("disk", "disk %s", ".+"), ("kernel", "Linux %s", "[^-]+"))
+    return "Measured with %s." % ", ".join(
+        form % re.match(pattern, facts[name])[0]
+        for name, form, pattern in known if name in facts)
 
 
-def orders(facts):
-    """The table that was sorted: "7500000 rows, 1047 MB", or its scale factor."""
-    if "orders" not in facts:
-        return "TPC-H orders at scale factor %s" % re.match(
-            r"[0-9.]*", facts.get("scale", "5"))[0]
-    return "TPC-H orders, " + re.sub(
-        r"^[0-9]+", lambda count: "{:,}".format(int(count[0])), facts["orders"])
-
-
-def optional(row, column):
-    """The number in a column that older files lack, or None."""
-    return float(row[column]) if row.get(column) else None
+def fields(row, median, low, high):
+    """A bar, or a time with its range, from these columns of a row."""
+    return tuple(float(row.get(name) or row[median]) for name in (median, low, high))
 
 
 def speedup(stock, ours):
-    """(median, least, most) of two (median, min, max) of times"""
+    """A bar from two times: (median, least, most)."""
     if not stock or not ours:
         return None
     return stock[0] / ours[0], stock[1] / ours[2], stock[2] / ours[1]
 
 
-def key_name(key):
-    return KEYS.get(key, key)
-
-
-WHISKERS = "Bars are medians, whiskers the range over all rounds."
-
-
 # ---- charts ------------------------------------------------------------------
 
-def chart_tuplesort(source, out, name):
+def chart_tuplesort(facts, rows, path):
     """By type of key: in memory, spilled, parallel, memory limited."""
-    facts, rows = read(source)
-    times = {}
-    for row in rows:
-        if row["metric"] == "ms":
-            cell = row["part"], row["key"], row["work_mem_mb"], row["contender"]
-            times[cell] = tuple(float(row[c]) for c in ("median", "min", "max"))
+    rows = [row for row in rows if row["metric"] == "ms"]
+    found = {(row["part"], row["key"], row["work_mem_mb"], row["contender"]):
+             fields(row, "median", "min", "max") for row in rows}
+
+    def sizes(*parts):
+        return list(dict.fromkeys(row["work_mem_mb"] for row in rows
+                                  if row["part"] in parts))
 
     def panel(title, part, mems, series=("",)):
-        keys = dict.fromkeys(k for p, k, m, c in times if p == part)
-        return Panel(title, [
-            (key_name(key), [speedup(times.get((part, key, mem, "stock")),
-                                     times.get((part, key, mem, "fmsort")))
-                             for mem in mems]) for key in keys], series)
+        return title, series, {
+            name: [speedup(found.get((part, key, mem, "stock")),
+                           found.get((part, key, mem, "fmsort"))) for mem in mems]
+            for key, name in KEYS.items()}
 
-    def mems(part):
-        return sorted({m for p, k, m, c in times if p == part}, key=float)
-
-    middle = mems("free")[len(mems("free")) // 2:][:1]
-    held = re.match(r"[0-9]+ MB", facts.get("held to", ""))
-    held = "Memory limited to " + held[0] if held else "Memory limited"
-    caption = conditions(facts, orders(facts) + ", ordered by one key.", WHISKERS)
-    draw(os.path.join(out, name + ".svg"),
-         "How much faster fmsort sorts, by type of key",
-         [panel("In memory (work_mem %s MB)" % "".join(mems("memory")), "memory",
-                mems("memory")),
-          panel("Spilled to disk (work_mem %s MB)" % "".join(middle), "free",
-                middle),
-          panel("Spilled, two parallel workers (%s MB)"
-                % "".join(mems("parallel")), "parallel", mems("parallel")),
-          panel("Spilled, %s (%s MB)" % (held[0].lower() + held[1:],
-                                         "".join(middle)), "held", middle)],
-         caption)
-    series = ["%s MB" % mem for mem in mems("free")]
-    draw(os.path.join(out, name + "-work-mem.svg"),
-         "Spilled sorts, by type of key and work_mem",
-         [panel("Spilled to disk", "free", mems("free"), series),
-          panel(held, "held", mems("held"), series)],
-         caption)
+    spilled = sizes("free", "held")
+    held = "In %s of memory" % facts.get("held to", "").partition(",")[0]
+    middle = spilled[len(spilled) // 2:][:1]
+    draw(path, "How much faster fmsort sorts, by type of key", [
+        panel("%s (work_mem %s MB)" % (title, "".join(mems)), part, mems)
+        for title, part, mems in (
+            ("In memory", "memory", sizes("memory")), ("Spilled", "free", middle),
+            ("Spilled, two workers", "parallel", sizes("parallel")),
+            (held, "held", middle))], conditions(facts))
+    series = [mem + " MB" for mem in spilled]
+    draw(path.with_name(path.stem + "-work-mem.svg"),
+         "Spilled sorts, by type of key and work_mem", [
+             panel("Memory free", "free", spilled, series),
+             panel(held, "held", spilled, series)], conditions(facts))
 
 
-DEVICES = {"unlimited": "this machine's disk", "sata": "500 MB/s",
-           "cloud": "125 MB/s", "slow": "30 MB/s",
-           "warm": "in page cache", "cold": "on disk"}
-MEMORY = {"free": "Memory free", "held": "Memory limited to 400 MB"}
+CELLS = {"unlimited": "this machine's disk", "sata": "500 MB/s", "cloud": "125 MB/s",
+         "slow": "30 MB/s", "warm": "in page cache", "cold": "on disk",
+         "free": "Memory free", "held": "In 400 MB of memory",
+         "": "By where the table is, and work_mem"}
 
 
-def chart_devices(source, out, name):
+def chart_devices(facts, rows, path):
     """Automatic settings and the best of a grid, by device and memory."""
-    facts, rows = read(source)
-    series = ["as installed", "best of a grid of settings"]
-    panels, grid = {}, {}
+    panels, found = {}, {}
     for row in rows:
-        if row["stage"] != "final":
-            continue
-        device, _, memory = row["cell"].partition(", ")
-        cell = panels.setdefault(memory, {}).setdefault(
-            (device, row["work_mem_mb"]), {})
-        times = tuple(float(row[c]) for c in ("median_ms", "min_ms", "max_ms"))
-        cell[row["contender"]] = times
-        if row["it_by_best"] == "1.000":
-            grid[memory, device, row["work_mem_mb"]] = times
-
-    one_mem = len({mem for cells in panels.values() for _, mem in cells}) == 1
-
-    def bars(memory, cell):
-        found = panels[memory][cell]
-        return [speedup(found.get("stock"), found.get("unknown")),
-                speedup(found.get("stock"), grid.get((memory, *cell)))]
-
-    def label(device, mem):
-        device = DEVICES.get(device, device)
-        return device if one_mem else "%s, %s MB" % (device, mem)
-
-    draw(os.path.join(out, name + ".svg"),
-         "Automatic settings beside the best of a grid",
-         [Panel(MEMORY.get(memory, memory) or "By where the table is, and work_mem",
-                [(label(*cell), bars(memory, cell)) for cell in cells], series)
-          for memory, cells in panels.items()],
-         conditions(facts, orders(facts) + ", ordered by a date.", WHISKERS))
+        if row["stage"] == "final":
+            times = found.setdefault((row["cell"], row["work_mem_mb"]), {})
+            times[row["contender"]] = fields(row, "median_ms", "min_ms", "max_ms")
+            if row["it_by_best"] == "1.000":
+                times["best"] = times[row["contender"]]
+    for (cell, mem), times in found.items():
+        device, _, memory = cell.partition(", ")
+        label = CELLS.get(device, device) + ("" if memory else ", %s MB" % mem)
+        panels.setdefault(memory, {})[label] = [
+            speedup(times.get("stock"), times.get(it)) for it in ("unknown", "best")]
+    draw(path, "Automatic settings beside the best of a grid", [
+        (CELLS.get(memory, memory), ["as installed", "best of a grid"], panel)
+        for memory, panel in panels.items()], conditions(facts))
 
 
-KINDS = {"int": "integer", "bigint": "bigint", "numeric": "numeric",
-         "date": "date", "text_c": "text, C", "text_icu": "text, ICU",
-         "two_columns": "two columns", "whole_row": "whole rows"}
+KINDS = {"One column": {"int": "integer", "date": "date", "numeric": "numeric",
+                        "text_c": "text, C"},
+         "Other sorts": {"bigint": "bigint", "text_icu": "text, ICU",
+                         "two_columns": "two columns", "whole_row": "whole rows"}}
 
 
-def chart_small(source, out, name):
-    """Small sorts: by number of rows, four kinds a panel."""
-    facts, rows = read(source)
-    panels = []
-    for mem in dict.fromkeys(row["work_mem"] for row in rows):
-        for title, kinds in (
-                ("one column", ["int", "date", "numeric", "text_c"]),
-                ("other sorts", ["bigint", "text_icu", "two_columns", "whole_row"])):
-            cells = {(row["kind"], row["rows"]): tuple(
-                float(row[c]) for c in ("ratio", "low", "high"))
-                for row in rows if row["work_mem"] == mem}
-            kinds = [kind for kind in kinds if any(k == kind for k, _ in cells)]
-            counts = dict.fromkeys(r for _, r in cells)
-            panels.append(Panel("work_mem %s, %s" % (mem, title), [
-                ("{:,} rows".format(int(count)),
-                 [cells.get((kind, count)) for kind in kinds])
-                for count in counts], [KINDS[kind] for kind in kinds]))
-    draw(os.path.join(out, name + ".svg"),
-         "Small sorts: processor time, by number of rows and type", panels,
-         conditions(facts, "Bars are medians, whiskers their 95 % confidence "
-                    "interval."))
+def chart_small(facts, rows, path):
+    """Small sorts: by number of rows, four types a panel."""
+    found = {(row["work_mem"], row["kind"], row["rows"]):
+             fields(row, "ratio", "low", "high") for row in rows}
+    draw(path, "Small sorts: processor time, by number of rows and type", [
+        ("%s (work_mem %s)" % (title, mem), list(kinds.values()), {
+            "{:,} rows".format(int(count)): [found.get((mem, kind, count))
+                                             for kind in kinds]
+            for count in dict.fromkeys(row["rows"] for row in rows)})
+        for mem in dict.fromkeys(row["work_mem"] for row in rows)
+        for title, kinds in KINDS.items()],
+        conditions(facts), "95 % confidence intervals")
 
 
-LESS = {("bound", "random"): "LIMIT 500,000",
-        ("bound", "each row better"): "LIMIT, worst order",
-        ("offset", "random"): "OFFSET 3,000,000",
-        ("offset", "all rows but a few"): "OFFSET 100,000",
-        ("group", "DISTINCT ON clerk"): "DISTINCT ON text",
-        ("group", "first row of clerk"): "row_number, text",
-        ("group", "DISTINCT ON custkey"): "DISTINCT ON integer",
-        ("group", "first row of custkey"): "row_number, integer",
-        ("group", "groups of one row"): "DISTINCT ON, unique"}
+QUERIES = {"bound: random": "LIMIT 500,000",
+           "bound: each row better": "LIMIT, worst order",
+           "offset: random": "OFFSET 3,000,000",
+           "offset: all rows but a few": "OFFSET 100,000",
+           "limit": "LIMIT 1000", "offset": "OFFSET", "count": "count(*)",
+           "all": "every row"}
 
 
-def chart_less(source, out, name):
+def by_query(bars):
+    """A panel's series and rows, from {(query, setting): bar}."""
+    settings = list(dict.fromkeys(setting for _, setting in bars))
+    return settings, {QUERIES.get(query, query): [bars.get((query, setting))
+                                                  for setting in settings]
+                      for query, _ in bars}
+
+
+def chart_less(facts, rows, path):
     """Queries that need less than all rows in order."""
-    facts, rows = read(source)
-    cells = {(row["part"], row["cell"], row["work_mem"]):
-             (float(row["stock_by_on"]), optional(row, "stock_by_on_low"),
-              optional(row, "stock_by_on_high")) for row in rows}
-    mems = list(dict.fromkeys(mem for _, _, mem in cells))
-    draw(os.path.join(out, name + ".svg"),
-         "Queries that need only a part of the sorted rows",
-         [Panel("LIMIT, OFFSET, DISTINCT ON, row_number() = 1",
-                [(LESS.get(cell, cell[1]),
-                  [cells.get((*cell, mem)) for mem in mems])
-                 for cell in dict.fromkeys(c[:2] for c in cells)],
-                ["work_mem " + mem for mem in mems])],
-         conditions(facts, orders(facts) + ".",
-                    "Bars are medians of the rounds' ratios%s."
-                    % (", whiskers their 95 % confidence interval"
-                       if any(low for _, low, _ in cells.values()) else "")))
+    bars = {(row["part"] + ": " + row["cell"], row["work_mem"]):
+            fields(row, "stock_by_on", "stock_by_on_low", "stock_by_on_high")
+            for row in rows}
+    draw(path, "Queries that need only a part of the sorted rows", [
+        ("By query and work_mem", *by_query(bars))],
+        conditions(facts), "95 % confidence intervals")
 
 
-def chart_parallel(source, out, name):
-    """fmsort with one worker and without beside PostgreSQL's best."""
-    facts, rows = read(source)
-    times = {}
-    for row in rows:
-        median = float(row["ms"])
-        times[row["key"], row["work_mem"], row["contender"]] = (
-            median, optional(row, "min") or median,
-            optional(row, "max") or median)
-    series = ["fmsort, one process", "fmsort, two"]
-
-    def bars(key, mem):
-        stock = [times.get((key, mem, c)) for c in ("stock-1", "stock-2")]
-        stock = min(filter(None, stock), default=None)
-        found = [speedup(stock, times.get((key, mem, c)))
-                 for c in ("fmsort-1", "fmsort-2")]
-        if all(row.get("min") for row in rows):
-            return found
-        return [bar and (bar[0], None, None) for bar in found]
-
-    draw(os.path.join(out, name + ".svg"),
-         "Parallel sorts, beside PostgreSQL's with one or two workers",
-         [Panel("work_mem " + mem,
-                [(KEYS[key], bars(key, mem)) for key in KEYS], series)
-          for mem in dict.fromkeys(row["work_mem"] for row in rows)],
-         conditions(facts, orders(facts) + ".",
-                    "Each bar is beside the faster of PostgreSQL's plans with one "
-                    "and with two workers."))
-
-
-SHARDS = {"limit": "LIMIT 1000", "offset": "OFFSET", "count": "count(*)",
-          "all": "every row"}
-
-
-def chart_shards(source, out, name):
+def chart_shards(facts, rows, path):
     """Rows of other servers, beside PostgreSQL's Merge Append."""
-    facts, rows = read(source)
-    sizes = list(dict.fromkeys(row["fetch_size"] for row in rows))
-    cells = {(row["query"], row["fetch_size"]): (float(row["ratio"]), None, None)
-             for row in rows}
-    draw(os.path.join(out, name + ".svg"),
-         "Sorted shards, beside PostgreSQL's Merge Append",
-         [Panel("By query and fetch_size of postgres_fdw",
-                [(SHARDS.get(query, query),
-                  [cells.get((query, size)) for size in sizes])
-                 for query in dict.fromkeys(q for q, _ in cells)],
-                ["{:,} rows".format(int(size)) for size in sizes])],
-         conditions(facts, "Shards: %s. All servers on one machine."
-                    % facts.get("shards", "")))
+    bars = {(row["query"], row["fetch_size"] + " rows"):
+            fields(row, "ratio", "low", "high") for row in rows}
+    draw(path, "Sorted shards, beside PostgreSQL's Merge Append", [
+        ("By query and fetch_size of postgres_fdw", *by_query(bars))],
+        "Shards, all on one machine: %s. %s" % (facts["shards"], conditions(facts)))
 
 
-CHARTS = [("tuplesort", chart_tuplesort), ("tuplesort-refused", chart_tuplesort),
-          ("tuplesort-unlocked", chart_tuplesort), ("zoo", chart_devices),
-          ("auto", chart_devices), ("less", chart_less),
-          ("parallel", chart_parallel), ("shards", chart_shards)] + \
-    [("small/postgresql-%d" % major, chart_small) for major in range(15, 20)]
+def chart_parallel(facts, rows, path):
+    """fmsort in one process and in two beside PostgreSQL's best."""
+    found = {(row["work_mem"], row["key"], row["contender"]):
+             fields(row, "ms", "min", "max") for row in rows}
+
+    def bars(mem, key):
+        stock = [found.get((mem, key, name)) for name in ("stock-1", "stock-2")]
+        return [speedup(min(filter(None, stock), default=None),
+                        found.get((mem, key, name)))
+                for name in ("fmsort-1", "fmsort-2")]
+
+    draw(path, "Parallel sorts, beside PostgreSQL's best of one and two workers", [
+        ("work_mem " + mem, ["one process", "two processes"],
+         {name: bars(mem, key) for key, name in KEYS.items()})
+        for mem in dict.fromkeys(row["work_mem"] for row in rows)], conditions(facts))
+
+
+CHARTS = {"tuplesort.csv": chart_tuplesort, "tuplesort-refused.csv": chart_tuplesort,
+          "tuplesort-unlocked.csv": chart_tuplesort, "zoo.csv": chart_devices,
+          "auto.csv": chart_devices, "small/postgresql-*.csv": chart_small,
+          "less.csv": chart_less, "parallel.csv": chart_parallel,
+          "shards.csv": chart_shards}
 
 
 def main(directory, out=None):
-    for name, chart in CHARTS:
-        source = os.path.join(directory, name + ".csv")
-        if os.path.exists(source):
-            target = out or directory
-            os.makedirs(os.path.dirname(os.path.join(target, name)), exist_ok=True)
-            chart(source, target, name)
+    for pattern, chart in CHARTS.items():
+        for source in sorted(Path(directory).glob(pattern)):
+            chart(*read(source), (Path(out or directory)
+                  / source.relative_to(directory)).with_suffix(".svg"))
 
 
 if __name__ == "__main__":

@@ -34,7 +34,6 @@
 
 #include "base/compat.h"
 #include "executor/executor.h"
-#include "executor/settings.h"
 #include "executor/sort_node.h"
 #include "io/io.h"
 #include "observe/reports.h"

@@ -89,9 +89,8 @@ fms_sampler_due(FmsSampler *sampler)
 }
 
 /*
- * A sampled call begins.  It may be as short as reading the clock (20 ns), so
- * the clock is read twice, and fms_sampler_add() subtracts the difference.
- * The barrier waits for earlier stores, which would delay the call's own.
+ * A sampled call begins.  fms_sampler_add() subtracts what reading the clock
+ * takes.  The barrier waits for earlier stores, which would delay the call's.
  */
 static inline void
 fms_sampler_start(FmsSampler *sampler)

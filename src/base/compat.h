@@ -92,10 +92,7 @@ fms_set_explain_node_hook(explain_per_node_hook_type hook)
 	heap_form_minimal_tuple(desc, values, nulls)
 #endif
 
-/*
- * Since 19, a descriptor is finished after its last column has been set, and
- * ExecInitScanTupleSlot() has an argument for flags.
- */
+/* Since 19, descriptors are finished, and a slot's creation has flags. */
 #if PG_VERSION_NUM >= 190000
 #define fms_finish_tuple_desc(desc)	TupleDescFinalize(desc)
 #define fms_init_scan_slot(estate, state, desc, operations) \
@@ -122,10 +119,7 @@ fms_ordering_op(Oid operator, Oid *family, Oid *type, bool *descending)
 	return true;
 }
 
-/*
- * The provider of a collation, or 0, from the catalogs: pg_locale_t differs
- * between versions.  Sets *collate to its LC_COLLATE, or NULL.
- */
+/* From the catalogs, as pg_locale_t differs.  *collate: LC_COLLATE or NULL. */
 static inline char
 fms_collation_provider(Oid collation, char **collate)
 {

@@ -132,8 +132,7 @@ fms_device_add_stripe(FmsDevice *device, const FmsDevice *other, int n)
 
 /*
  * bytes / elapsed <= rate <= bytes / blocked, whatever else loads the device.
- * A write rate outside, or USUAL_WRITE_MB if it is not known, moves to the
- * nearer bound, and the rates of reads move in proportion.
+ * A write rate outside moves there, and the rates of reads in proportion.
  */
 bool
 fms_device_correct(FmsDevice *device, const FmsSeen *seen)

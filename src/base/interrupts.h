@@ -36,10 +36,7 @@ fms_interrupts_stretch(Size at, Size count, Size step_bytes)
 	return at + Min(count - at, FMS_INTERRUPT_BYTES / step_bytes);
 }
 
-/*
- * Runs the next statement for i = 0, 1, ... count - 1, each a step of
- * step_bytes.  The statement must not break out of the loop.
- */
+/* Runs the next statement for i = 0 .. count - 1; it must not break out. */
 #define fms_for_interruptible(i, count, step_bytes) \
 	for (Size i = 0, fms_stop; i < (count) && \
 		 (fms_stop = fms_interrupts_stretch(i, count, step_bytes), true);) \

@@ -41,9 +41,8 @@ typedef struct FmsLoserTree
 typedef FmsLoserNode (*FmsLeafNode) (void *arg, int leaf);
 
 /*
- * Returns the loser of two nodes with the same key bits: a or b, possibly with
- * other key bits from now on (offset_value.h).  A constant, for the compiler
- * to inline; NULL: the smaller leaf wins.
+ * Returns the loser of two nodes with the same key bits, possibly with other
+ * key bits from now on (offset_value.h).  NULL: the smaller leaf wins.
  */
 typedef FmsLoserNode (*FmsTieLoser) (void *arg, FmsLoserNode a,
 									 FmsLoserNode b);

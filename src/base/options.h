@@ -11,8 +11,9 @@
 #ifndef FMS_OPTIONS_H
 #define FMS_OPTIONS_H
 
+#include "storage/fileset.h"
+
 #include "base/device.h"
-#include "base/shared_files.h"
 
 /* How the merge phase reads blocks (merge/modes/); off: PostgreSQL's sort. */
 #define FMS_MODES(MODE) \
@@ -76,6 +77,39 @@ typedef enum FmsCompressChoice
 #define FMS_BLOCK_MIN_BYTES			512
 #define FMS_BLOCK_MAX_BYTES			(4 * 1024 * 1024)
 #define FMS_ASSIST_MAX_BLOCKS		1024
+
+/* The participant that merges. */
+#define FMS_LEADER			0
+
+/*
+ * One participant's temporary files, which the others can open.  The server
+ * deletes the set when the last process has left it.
+ */
+typedef struct FmsSharedFiles
+{
+	FileSet    *set;
+	uint32		salt;			/* of all checksums, in all files */
+	int			participant;	/* FMS_LEADER, or 1 + a worker's number */
+} FmsSharedFiles;
+
+/* Length of a file's name in the set, with its end, at most. */
+#define FMS_SHARED_NAME_BYTES	32
+
+/* The name of the participant's file of that kind. */
+static inline const char *
+fms_shared_file_name(const FmsSharedFiles *files, const char *kind,
+					 char name[FMS_SHARED_NAME_BYTES])
+{
+	snprintf(name, FMS_SHARED_NAME_BYTES, "%s.%d", kind, files->participant);
+	return name;
+}
+
+/* Are they the files of a process that hands them over to the leader? */
+static inline bool
+fms_shared_files_are_workers(const FmsSharedFiles *files)
+{
+	return files != NULL && files->participant != FMS_LEADER;
+}
 
 typedef struct FmsOptions
 {

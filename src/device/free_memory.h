@@ -8,8 +8,6 @@
 #ifndef FMS_FREE_MEMORY_H
 #define FMS_FREE_MEMORY_H
 
-#include "c.h"
-
 /*
  * Free memory and clean page cache count as available.  All zero if the
  * system has no /proc.

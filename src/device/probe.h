@@ -8,8 +8,6 @@
 #ifndef FMS_PROBE_H
 #define FMS_PROBE_H
 
-#include "postgres.h"
-
 #include "base/device.h"
 #include "base/options.h"
 

@@ -8,8 +8,6 @@
 #ifndef FMS_PROFILE_H
 #define FMS_PROFILE_H
 
-#include "postgres.h"
-
 #include "base/device.h"
 #include "device/probe.h"
 

@@ -11,8 +11,6 @@
 #ifndef FMS_SPILL_POLICY_H
 #define FMS_SPILL_POLICY_H
 
-#include "c.h"
-
 #include "base/counters.h"
 #include "device/free_memory.h"
 

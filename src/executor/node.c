@@ -26,7 +26,6 @@
 #include "utils/memutils.h"
 
 #include "base/compat.h"
-#include "executor/settings.h"
 #include "executor/sort_node.h"
 #include "observe/reports.h"
 
@@ -193,9 +192,8 @@ fms_node_skip(PlanState *planstate, uint64 rows)
 }
 
 /*
- * Passes over the rows of an OFFSET and counts them for the Limit, which does
- * nothing else with them: it is in LIMIT_RESCAN from when it has computed its
- * offset until it has its first row.
+ * Passes over the rows of an OFFSET and counts them for the Limit: it is in
+ * LIMIT_RESCAN from when it knows its offset until it has its first row.
  */
 static void
 skip_offset(FmsSortState *state)

@@ -30,7 +30,6 @@
 #include "optimizer/pathnode.h"
 
 #include "base/compat.h"
-#include "executor/settings.h"
 #include "executor/sort_node.h"
 
 /* cost_gather_merge() charges this times parallel_tuple_cost for a row. */

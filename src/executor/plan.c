@@ -33,7 +33,6 @@
 #include "utils/lsyscache.h"
 
 #include "base/compat.h"
-#include "executor/settings.h"
 #include "executor/sort_node.h"
 #include "shards/shards.h"
 

@@ -29,7 +29,6 @@
 #include "nodes/plannodes.h"
 #include "utils/memutils.h"
 
-#include "executor/settings.h"
 #include "executor/sort_node.h"
 #include "observe/reports.h"
 #include "shards/shards.h"

@@ -16,7 +16,7 @@
 #include "miscadmin.h"
 #include "utils/guc.h"
 
-#include "executor/settings.h"
+#include "executor/sort_node.h"
 
 FmsOptions	fms_settings = {.cutoff = true,.skips = true};
 bool		fms_settings_parallel = true;

@@ -52,10 +52,7 @@ extern void fms_plan_register(void);
 extern Plan *fms_plan_from_sort(const Sort *sort, Plan *child,
 								const Plan *parent, bool below_gather);
 
-/*
- * Does a Gather Merge's work above a Sort of `child`: an FMSort above a Gather
- * of nodes that form runs.  Takes ids for new nodes from *next_node_id.
- */
+/* For a Gather Merge above a Sort of `child`; takes ids from *next_node_id. */
 extern Plan *fms_plan_from_gather_merge(const GatherMerge *merge, Plan *child,
 										const Plan *parent, int *next_node_id);
 
@@ -130,5 +127,21 @@ extern void fms_groups_restart(FmsGroups *groups);
 extern void fms_groups_begin(FmsGroups *groups, uint64 at_least);
 extern TupleTableSlot *fms_groups_next(FmsGroups *groups, PlanState *input);
 extern bool fms_groups_follow(const FmsGroups *groups);
+
+/* ---- settings.c: the fmsort.* settings ---- */
+
+/* Defines the settings; called once, when the library is loaded. */
+extern void fms_settings_define(void);
+
+/* What a sort gets a snapshot of; the mode may be FMS_MODE_OFF. */
+extern FmsOptions fms_settings;
+
+/* fmsort.parallel, .debug_group_filter, .log_min_duration (-1: off) */
+extern bool fms_settings_parallel;
+extern bool fms_settings_group_filter;
+extern int	fms_settings_log_min_duration_ms;
+
+/* Copies the settings and work_mem.  expected_bytes: of the input, or 0. */
+extern void fms_settings_snapshot(FmsOptions *options, double expected_bytes);
 
 #endif							/* FMS_SORT_NODE_H */

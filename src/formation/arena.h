@@ -9,8 +9,6 @@
 #ifndef FMS_ARENA_H
 #define FMS_ARENA_H
 
-#include "postgres.h"
-
 /* ---- pieces: piece.c ---- */
 
 /*

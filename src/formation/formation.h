@@ -11,8 +11,6 @@
 #ifndef FMS_FORMATION_H
 #define FMS_FORMATION_H
 
-#include "postgres.h"
-
 #include "executor/tuptable.h"
 
 #include "formation/arena.h"

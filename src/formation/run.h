@@ -8,8 +8,6 @@
 #ifndef FMS_RUN_H
 #define FMS_RUN_H
 
-#include "postgres.h"
-
 #include "order/first_key_store.h"
 #include "order/read_order.h"
 #include "tape/tape.h"

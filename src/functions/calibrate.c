@@ -24,11 +24,11 @@
 #include "utils/tuplestore.h"
 
 #include "base/clock.h"
-#include "base/sql_version.h"
 #include "device/probe.h"
 #include "device/profile.h"
 #include "device/spill_policy.h"
-#include "executor/settings.h"
+#include "executor/sort_node.h"
+#include "observe/counters.h"
 
 #define RESULT_COLUMNS	5
 

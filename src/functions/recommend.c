@@ -22,11 +22,11 @@
 #include "utils/builtins.h"
 #include "utils/guc.h"
 
-#include "base/sql_version.h"
 #include "device/profile.h"
-#include "executor/settings.h"
+#include "executor/sort_node.h"
 #include "keys/entry.h"
 #include "keys/record.h"
+#include "observe/counters.h"
 #include "sort/sizing.h"
 
 #define RESULT_COLUMNS	6

@@ -27,10 +27,7 @@ fms_io_share(FmsIoShared *memory, bool is_new)
 		pg_atomic_init_flag(&shared->explained);
 }
 
-/*
- * Is the fallback to be logged?  Once a server, if its processes share memory;
- * otherwise once a session, whose parallel workers log nothing.
- */
+/* The fallback is logged once a server or, if nothing is shared, a session. */
 static bool
 is_to_explain(void)
 {

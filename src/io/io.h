@@ -27,8 +27,7 @@
 /* Alignment of buffers, and of direct transfers of whole pages, in bytes. */
 #define FMS_IO_ALIGN_BYTES	4096
 #define FMS_IO_ALIGN(n)		TYPEALIGN64(FMS_IO_ALIGN_BYTES, n)
-#define FMS_IO_ALIGN_DOWN(n) \
-	((n) & ~((uint64) FMS_IO_ALIGN_BYTES - 1))
+#define FMS_IO_ALIGN_DOWN(n)	TYPEALIGN_DOWN(FMS_IO_ALIGN_BYTES, n)
 
 typedef enum FmsIoState
 {
@@ -82,10 +81,7 @@ fms_io_operation_bytes(const FmsIoRequest *request, uint32 at_bytes)
 		Min(left, request->operation_bytes);
 }
 
-/*
- * Number of transfers to submit in one system call if `depth` are in flight.
- * One that waits leaves the device idle, but a deep queue has enough others.
- */
+/* Number of transfers to submit in one call if `depth` are in flight. */
 static inline uint32
 fms_io_batch(uint32 depth)
 {
@@ -163,18 +159,14 @@ extern void fms_io_finish_cached(FmsIo *io, FmsIoRequest *request);
 /* Completes the requests that have finished, without blocking. */
 extern void fms_io_poll(FmsIo *io);
 
-/*
- * Waits until some request has finished.  Returns false if a signal came
- * first.  Raises an error if the method delivers no completions any more.
- */
+/* Waits until some request has finished; false: a signal came first. */
 extern bool fms_io_wait(FmsIo *io);
 
 /* ---- buffers: buffers.c ---- */
 
 /*
  * Maps a zeroed buffer, aligned to pages.  direct: a buffer of 256 kB or more
- * is rounded up to whole huge pages.  A sort has at most two of these at once:
- * the input buffer and the write buffers.
+ * is rounded up to whole huge pages; a sort has at most two of these.
  */
 extern char *fms_io_map(FmsIo *io, Size bytes, bool direct);
 
@@ -199,9 +191,8 @@ extern bool fms_io_transfer_cached(const FmsIoRequest *request);
 /* ---- direct I/O: io_direct.c ---- */
 
 /*
- * Returns the alignment in bytes of offset, length and memory that direct
- * transfers of the file need, at most FMS_IO_ALIGN_BYTES.  0: there is none;
- * errno says why.  fd is open with O_DIRECT; the page has been written.
+ * Returns the alignment in bytes that direct transfers of the file need; 0: it
+ * is none we have; errno says why.  fd is open with O_DIRECT; the page exists.
  */
 extern uint32 fms_io_direct_alignment(int fd, uint64 page_offset_bytes);
 

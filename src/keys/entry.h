@@ -67,10 +67,7 @@ typedef struct FmsEntriesSort
 	void	   *arg;			/* for take() */
 } FmsEntriesSort;
 
-/*
- * Where the prefixes of entries come from, whose records are the same before
- * that place.  Zeroed: the beginning of the keys.
- */
+/* Where the prefixes of entries come from; zeroed: the keys' beginning. */
 typedef struct FmsKeyPlace
 {
 	Size		at_bytes;		/* offset in the key or in the text */

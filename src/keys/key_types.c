@@ -86,9 +86,8 @@ encode_interval(FmsKeyWriter *writer, Datum value,
 }
 
 /*
- * Text under a collation with sort keys: the whole sort key and, if texts with
- * equal sort keys are ordered by their bytes, the text; or the first `limit`
- * bytes of the sort key.
+ * Writes the whole sort key and, if texts with equal ones are ordered by their
+ * bytes, the text; or the first `limit` bytes of the sort key.
  */
 static pg_noinline void
 encode_sort_key(FmsKeyWriter *writer, const char *text, Size length,

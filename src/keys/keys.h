@@ -84,17 +84,11 @@ extern void fms_keys_encode_tuple(FmsKeys *keys, MinimalTuple tuple,
 /* Does making a key again cost little?  Sort keys of ICU do not. */
 extern bool fms_keys_are_cheap(const FmsKeys *keys);
 
-/*
- * Flags (record.h) of a key that is not exact: offset of the first column that
- * it leaves undecided.  `tuple` has the layout of a MinimalTuple.
- */
+/* Flags (record.h) of a key that is not exact; tuple: as a MinimalTuple. */
 extern uint16 fms_keys_column_flags(FmsKeys *keys, TupleTableSlot *slot,
 									const char *tuple, Size tuple_bytes);
 
-/*
- * Compares two records, or first keys, whose prefixes' first words are equal.
- * May run a type's comparator: allocate, detoast and ERROR.
- */
+/* Compares records or first keys whose first words are equal.  May ERROR. */
 extern int	fms_keys_compare_rest(FmsKeys *keys, const FmsRecord *a,
 								  const FmsRecord *b);
 
@@ -110,10 +104,7 @@ fms_keys_compare(FmsKeys *keys, const FmsRecord *a, const FmsRecord *b)
 	return fms_keys_compare_rest(keys, a, b);
 }
 
-/*
- * The same for records with equal keys that are not exact.  The first `equal`
- * columns behind those that the key decides are known to be equal, too.
- */
+/* The same for equal keys; `equal` columns that they leave open are equal. */
 extern int	fms_keys_compare_columns(FmsKeys *keys, const FmsRecord *a,
 									 const FmsRecord *b, int equal);
 

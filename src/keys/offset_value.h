@@ -107,10 +107,7 @@ fms_code_is_lasting(FmsLoserNode node)
 	return fms_code_rank(node) < FMS_CODE_DIFFERS;
 }
 
-/*
- * Compares two records with equal codes.  Returns the loser's node with its
- * code relative to the winner; of equal records, the later leaf's.
- */
+/* The loser of two equal codes, with a new code; of ties, the later leaf. */
 static inline FmsLoserNode
 fms_code_tie_loser(FmsKeys *keys, FmsLoserNode a, const FmsRecord *a_record,
 				   FmsLoserNode b, const FmsRecord *b_record)

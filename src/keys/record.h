@@ -136,10 +136,7 @@ fms_record_tuple(const FmsRecord *record)
 						   FMS_KEY_LAST_BYTES);
 }
 
-/*
- * Writes a closed record into fms_record_size() bytes at `record`.  `tuple`
- * has the layout of a MinimalTuple; NULL: the caller writes it.
- */
+/* Writes a closed record.  tuple: as a MinimalTuple; NULL: the caller does. */
 static inline void
 fms_record_write(FmsRecord *record, const void *key, uint16 key_bytes,
 				 uint16 flags, const char *tuple, Size tuple_bytes)

@@ -54,10 +54,7 @@ init_frames(FmsInput *input, uint32 nframes)
 	}
 }
 
-/*
- * Goes on to the next block in block read order.  If comparisons contradict
- * each other, the merge may have asked for a run's blocks already.
- */
+/* Goes on in the order, past runs whose blocks have been asked for already. */
 static void
 step_order(FmsInput *input)
 {

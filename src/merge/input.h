@@ -147,20 +147,14 @@ extern void fms_input_end(FmsInput *input);
 /* Requests the run's next block, into one of the free frames. */
 extern FmsFrame *fms_input_request(FmsInput *input, int run);
 
-/*
- * Requests the run's n next blocks, adjacent in the file, in one read into n
- * adjacent free frames.  The caller must wait for the first frame first.
- */
+/* Requests n adjacent blocks in one read; wait for the first one first. */
 extern void fms_input_request_many(FmsInput *input, FmsFrame *frames, int run,
 								   uint32 n);
 
 /* Starts all reads that have been requested. */
 extern void fms_input_submit(FmsInput *input);
 
-/*
- * Waits for the frame's block and makes it a sort block.  Raises an error if
- * the read has failed or the block is not the one assigned.
- */
+/* Waits for the frame's block, checks it, and makes it a sort block. */
 extern FmsFrame *fms_input_wait(FmsInput *input, FmsFrame *frame);
 
 /* Frees the frame of a sort block. */

@@ -81,8 +81,7 @@ load_block(FmsLeaves *leaves, int run)
 }
 
 /*
- * Frees the file space of the run's blocks up to number: in pieces of
- * fms_tape_free_bytes(), or up to the end of an extent.  The last merge frees
+ * Frees the run's blocks up to number, in large pieces.  The last merge frees
  * nothing, since it writes nothing and may begin again.
  */
 static void

@@ -33,10 +33,7 @@
 #include "merge/merge.h"
 #include "tape/block.h"
 
-/*
- * Wins in a row after which the merge looks for the runner-up.  While the
- * winner's records go before it, each costs one comparison.
- */
+/* Wins in a row after which records are compared with the runner-up alone. */
 #define WINS_IN_A_ROW		3
 
 struct FmsMerge

@@ -20,7 +20,6 @@
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
 
-#include "base/sql_version.h"
 #include "observe/counters.h"
 
 #define INFO_OF(name, unit, combination, line, label, column) \

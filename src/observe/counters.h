@@ -12,8 +12,6 @@
 #ifndef FMS_OBSERVE_COUNTERS_H
 #define FMS_OBSERVE_COUNTERS_H
 
-#include "postgres.h"
-
 #include "lib/stringinfo.h"
 #include "nodes/execnodes.h"
 
@@ -174,5 +172,23 @@ extern void fms_row_set(FmsRow *row, const char *column, Datum value);
 
 /* Adds the row to the result. */
 extern void fms_row_end(FmsRow *row);
+
+/* Raises the error of a library newer than the extension's SQL objects. */
+static inline void
+fms_refuse_version(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("the SQL objects of extension \"fmsort\" do not fit the library"),
+			 errhint("Run ALTER EXTENSION fmsort UPDATE.")));
+}
+
+/* Raises that error if a function was defined with other columns. */
+static inline void
+fms_require_columns(TupleDesc desc, int ncolumns)
+{
+	if (desc->natts != ncolumns)
+		fms_refuse_version();
+}
 
 #endif							/* FMS_OBSERVE_COUNTERS_H */

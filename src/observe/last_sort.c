@@ -20,7 +20,6 @@
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 
-#include "base/sql_version.h"
 #include "observe/reports.h"
 
 /* Sorts kept of one statement. */

@@ -9,8 +9,6 @@
 #ifndef FMS_REPORTS_H
 #define FMS_REPORTS_H
 
-#include "postgres.h"
-
 #include "base/compat.h"
 #include "keys/keys.h"
 #include "observe/counters.h"

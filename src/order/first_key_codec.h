@@ -76,9 +76,8 @@ StaticAssertDecl(sizeof(FmsPackedExtra) == 12,
 				 "packed keys go to disk: they must not be padded");
 
 /*
- * Does the key have the plain form?  The fields are no neighbours: compilers
- * would compare two as one word, and a load wider than the stores before it
- * waits for all of these.
+ * The fields are no neighbours: compilers would compare two as one word, and a
+ * load wider than the stores before it waits for all of these.
  */
 static inline bool
 fms_first_key_is_plain(const FmsFirstKey *key)

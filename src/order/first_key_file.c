@@ -23,7 +23,7 @@
 
 #define CHUNK_MAGIC			0x464D5346	/* "FMSF" */
 
-/* Kind of a file in a set (base/shared_files.h). */
+/* Kind of a file in a set (base/options.h). */
 #define KEYS_NAME			"keys"
 
 FmsFirstKeyFile *

@@ -13,14 +13,11 @@
 
 #include "base/checksum.h"
 #include "base/counters.h"
-#include "base/shared_files.h"
+#include "base/options.h"
 #include "keys/keys.h"
 #include "order/first_key_codec.h"
 
-/*
- * Usual size of a chunk in bytes, about 100 keys of a number or a date.  Each
- * run of a merge has two in memory, beside a block of 4 kB or more.
- */
+/* Usual size of a chunk in bytes: about 100 keys of a number or a date. */
 #define FMS_FIRST_KEY_CHUNK_BYTES	((Size) 1024)
 
 /* The header of a chunk; packed keys follow, one at least. */
@@ -92,8 +89,7 @@ typedef struct FmsFirstKeyMemory
 
 /*
  * Creates an empty store in the current context.  Chunks beyond share_bytes of
- * memory go to a temporary file.  A worker of a parallel sort, which `shared`
- * names, has all in its file.
+ * memory, or all of a parallel worker (`shared`), go to a temporary file.
  */
 extern FmsFirstKeyStore *fms_first_keys_create(FmsKeys *keys,
 											   FmsCounters *counters,
@@ -146,10 +142,7 @@ extern void fms_first_key_file_append(FmsFirstKeyFile *file,
 									  FmsFirstKeyExtent *extent,
 									  FmsFirstKeyChunk *chunk);
 
-/*
- * Moves the first chunk of the extent to a buffer of buffer_bytes.  A chunk
- * that is not the one written there raises ERRCODE_DATA_CORRUPTED.
- */
+/* Moves the extent's first chunk to a buffer, and checks that it is it. */
 extern void fms_first_key_file_read(FmsFirstKeyFile *file,
 									FmsFirstKeyExtent *extent,
 									FmsFirstKeyChunk *buffer,
@@ -163,10 +156,7 @@ typedef struct FmsFirstKeyReader FmsFirstKeyReader;
 extern Size fms_first_key_reader_bytes(const FmsFirstKeyMemory *memory);
 extern Size fms_first_keys_run_bytes(void);
 
-/*
- * Opens a reader at a complete run's first key, in the current context.
- * first_keys must stay unchanged.  file: the store's, or NULL.
- */
+/* Opens a reader at a complete run's first key.  file: the store's or NULL. */
 extern FmsFirstKeyReader *
 fms_first_key_reader_open(FmsFirstKeyFile *file,
 						  const FmsFirstKeys *first_keys);

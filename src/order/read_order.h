@@ -54,11 +54,7 @@ extern Size fms_read_order_bytes(const FmsFirstKeyMemory *memory,
 /* The run whose next block is to be read next, or -1 after the last block. */
 extern int	fms_read_order_next(FmsReadOrder *order);
 
-/*
- * The next first key of the run, which stands for its next chain of blocks in
- * the merge's tree of losers.  Valid until the run's next call; NULL after the
- * last key.  Not for an order by last keys.
- */
+/* The run's next first key, valid until its next call; NULL after the last. */
 extern const FmsRecord *fms_read_order_first_key(FmsReadOrder *order, int run);
 
 /*

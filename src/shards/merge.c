@@ -188,10 +188,7 @@ rescan_node(CustomScanState *css)
 	state->started = false;
 }
 
-/*
- * A LIMIT has been reached, or a FETCH from a cursor.  If a subtransaction is
- * rolled back before the next FETCH, the wrapper drops a batch under way.
- */
+/* The wrapper drops batches if a subtransaction ends before the next FETCH. */
 static void
 shutdown_node(CustomScanState *css)
 {

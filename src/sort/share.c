@@ -30,7 +30,7 @@
 #include "base/checksum.h"
 #include "sort/share.h"
 
-/* Kind of a file in the set (base/shared_files.h). */
+/* Kind of a file in the set (base/options.h). */
 #define RUNS_NAME			"runs"
 
 static FmsShare *

@@ -8,8 +8,6 @@
 #ifndef FMS_SHARE_H
 #define FMS_SHARE_H
 
-#include "postgres.h"
-
 #include "storage/dsm.h"
 #include "storage/sharedfileset.h"
 

@@ -8,8 +8,6 @@
 #ifndef FMS_SIZING_H
 #define FMS_SIZING_H
 
-#include "postgres.h"
-
 #include "merge/merge.h"
 
 /* A sort's division of its memory; does not change while it spills. */

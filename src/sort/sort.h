@@ -8,8 +8,6 @@
 #ifndef FMS_SORT_H
 #define FMS_SORT_H
 
-#include "postgres.h"
-
 #include "access/htup_details.h"
 #include "executor/tuptable.h"
 #include "storage/dsm.h"

@@ -8,8 +8,6 @@
 #ifndef FMS_SPILL_H
 #define FMS_SPILL_H
 
-#include "postgres.h"
-
 #include "base/clock.h"
 #include "device/spill_policy.h"
 #include "formation/formation.h"

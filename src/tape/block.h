@@ -8,8 +8,6 @@
 #ifndef FMS_BLOCK_H
 #define FMS_BLOCK_H
 
-#include "postgres.h"
-
 #include "base/checksum.h"
 #include "keys/keys.h"
 #include "tape/tape.h"

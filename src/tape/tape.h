@@ -9,12 +9,10 @@
 #ifndef FMS_TAPE_H
 #define FMS_TAPE_H
 
-#include "postgres.h"
-
 #include "storage/fd.h"
 
 #include "base/counters.h"
-#include "base/shared_files.h"
+#include "base/options.h"
 #include "io/io.h"
 
 /* ---- a temporary file of PostgreSQL's: temp_file.c ---- */

@@ -40,7 +40,7 @@
 #define RESERVE_MIN_BYTES	((uint64) 64 * 1024)
 #define RESERVE_MAX_BYTES	((uint64) 8 * 1024 * 1024)
 
-/* Kind of a file in a set (base/shared_files.h). */
+/* Kind of a file in a set (base/options.h). */
 #define TAPE_NAME			"tape"
 
 int

@@ -331,7 +331,7 @@ sub check
 		$seen{'compressed'}++ if $compressed eq 't';
 		push @problems, 'compressed'
 		  if $compressed eq 't' && !may_be_compressed($case);
-		push @problems, "merged by $mode" if $mode ne $case->{mode};
+		push @problems, "merged by $mode" if $external && $mode ne $case->{mode};
 		push @problems, "I/O by $io" if $external && $io ne $case->{io};
 		push @problems, "blocks of $block"
 		  if $external && $case->{block} && $block > $case->{block};

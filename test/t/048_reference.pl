@@ -10,12 +10,10 @@
 # another default of a setting.
 
 use strict;
-use utf8;
 use warnings;
 
 use FindBin;
 use lib $FindBin::RealBin;
-use Encode;
 use FmsTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
@@ -24,7 +22,7 @@ use Test::More;
 my ($top) = grep { -e "$_/README.md" } "$FindBin::RealBin/..",
   "$FindBin::RealBin/../..";
 my ($source) = grep { -e "$_/fmsort.control" } "$top/project", $top;
-my $reference = decode('UTF-8', slurp_file("$top/docs/reference.md"));
+my $reference = slurp_file("$top/docs/reference.md");
 
 # what is in `backquotes`, word by word, of a piece of text without its
 # fenced blocks
@@ -156,6 +154,20 @@ foreach my $where (sort keys %names_of)
 
 	is("@missing", '', "$where: every name");
 }
+
+# ---- comments, and the planner's estimates -------------------------------------------
+
+is(join("\n", ask(qq{
+	SELECT pg_describe_object(classid, objid, 0) FROM $members
+	WHERE classid IN ('pg_proc'::regclass, 'pg_class'::regclass) AND
+	  coalesce(obj_description(objid, (SELECT relname FROM pg_class
+	    WHERE oid = classid)), '') !~ '^[^\n]{1,79}\$'})),
+	'', 'every function, view and table has a comment of one line');
+is(join("\n", ask(qq{
+	SELECT p.oid::regprocedure FROM pg_proc p JOIN $members
+	  ON d.objid = p.oid AND d.classid = 'pg_proc'::regclass
+	WHERE proretset AND prorows = 1000})),
+	'', 'functions that return sets have an estimate of their rows');
 
 $node->stop;
 done_testing();

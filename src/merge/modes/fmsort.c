@@ -48,10 +48,7 @@ startable(const FmsInput *input)
 	return Min(input->nfree, depth - input->reading);
 }
 
-/*
- * Number of reads to submit in one system call.  After `depth` blocks without
- * a wait the processor limits the merge, and a larger batch saves calls.
- */
+/* Reads to submit in one call; more if the processor limits the merge. */
 static inline uint32
 batch_of(const FmsInput *input)
 {
@@ -60,10 +57,7 @@ batch_of(const FmsInput *input)
 	return input->unwaited >= depth ? Max(1, depth / 4) : fms_io_batch(depth);
 }
 
-/*
- * Starts up to `reads` reads in block read order (lines 12 to 14).  Successive
- * blocks of one run count as one read, since the kernel merges them.
- */
+/* Starts reads (lines 12 to 14); the kernel merges adjacent ones of a run. */
 static void
 start_reads(FmsInput *input, uint32 reads)
 {
