@@ -43,13 +43,18 @@ shell_commands() {
 
 # ---- what is installed -------------------------------------------------------
 
-# The sources of 0.1.0, in DIRECTORY/fmsort-0.1.0.
+# The sources of 0.1.0, in DIRECTORY/fmsort-0.1.0.  A shallow checkout gets them
+# from where it came from.
 old_source() {
-    mkdir -p "$1/fmsort-0.1.0"
-    git -C "$FMSORT_ROOT" -c safe.directory="$FMSORT_ROOT" archive "$OLD_COMMIT" |
-        tar -x -C "$1/fmsort-0.1.0" && return
-    echo "git has the sources of 0.1.0 in its history, which this checkout lacks"
-    return 1
+    local git=(git -C "$FMSORT_ROOT" -c "safe.directory=$FMSORT_ROOT")
+
+    "${git[@]}" cat-file -e "$OLD_COMMIT" ||
+        "${git[@]}" fetch --quiet --depth=1 origin "$OLD_COMMIT" || {
+        echo "git has the sources of 0.1.0 in its history, which is not here"
+        return 1
+    }
+    mkdir -p "$1/fmsort-0.1.0" &&
+        "${git[@]}" archive "$OLD_COMMIT" | tar -x -C "$1/fmsort-0.1.0"
 }
 
 # build_here DIRECTORY [--unchecked]: the packages of this version and of 0.1.0,
