@@ -110,7 +110,7 @@ BEGIN
         ORDER BY t COLLATE %I) s WHERE pay IS NOT NULL',
     texts_kind, collation_name);
   SELECT sort_method INTO method FROM fmsort_last_sort() l
-    ORDER BY l.sort DESC LIMIT 1;
+    ORDER BY l.sort_number DESC LIMIT 1;
   PERFORM set_config('fmsort.mode', 'off', true),
     set_config('work_mem', '64MB', true);
   EXECUTE format('SELECT count(*) FILTER (WHERE t COLLATE %1$I < before),

@@ -270,7 +270,7 @@ SET work_mem = '$case->{memory}';
 EOT
 			$script .= <<'EOT';
 SELECT 'sort', merge_mode, coalesce(io_method, '-'), block_size, assist_blocks,
-  runs, merge_passes, tuples, sort_method, compression > 1.2
+  runs, merge_passes, tuples, sort_method, coalesce(compression > 1.2, false)
 FROM fmsort_last_sort();
 EOT
 			$number++;
