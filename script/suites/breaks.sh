@@ -57,7 +57,7 @@ verdict() {
     elif ((status == 0)); then
         echo "passes"
     elif grep -qE '^[1-9][0-9]* passed, [1-9]' "$log" ||
-        grep -qE '^[a-z]+: .*(not ok |: exit status )' "$log"; then
+        grep -qE '^[a-z]+: .*(not ok |: exit status )|^test .* FAILED' "$log"; then
         echo "fails"
     else
         echo "does not run"
