@@ -188,8 +188,6 @@ extern void fms_io_announce(FmsIoRequest *request);
 /* Can the request be read without waiting?  Then it has been. */
 extern bool fms_io_transfer_cached(const FmsIoRequest *request);
 
-/* ---- direct I/O: io_direct.c ---- */
-
 /*
  * Returns the alignment in bytes that direct transfers of the file need; 0: it
  * is none we have; errno says why.  fd is open with O_DIRECT; the page exists.
