@@ -1956,12 +1956,15 @@ $kinds{rows_a_group} = sub {
 				  . " GROUP BY $parts", 'n')
 			  . "SELECT count(*) FROM (SELECT 1 FROM $t GROUP BY $parts) x;\n";
 		},
-		# read again, with and without other parameters
+		# read again, with and without other parameters; a column of DISTINCT ON
+		# must not come once more with another operator
 		sub {
+			my $by = $_[0] =~ s/ USING \S+//gr;
+
 			multiset(
 				"SELECT o, id FROM generate_series(1, 7) o, LATERAL\n"
 				  . " (SELECT DISTINCT ON ($parts) id FROM $t\n"
-				  . "  WHERE $condition ORDER BY $parts, $_[0]) x", qw(o id));
+				  . "  WHERE $condition ORDER BY $parts, $by) x", qw(o id));
 		});
 
 	return {
