@@ -1959,7 +1959,7 @@ $kinds{rows_a_group} = sub {
 		# read again, with and without other parameters; a column of DISTINCT ON
 		# must not come once more with another operator
 		sub {
-			my $by = $_[0] =~ s/ USING \S+//gr;
+			my $by = $_[0] =~ s/ USING [^\s,]+//gr;
 
 			multiset(
 				"SELECT o, id FROM generate_series(1, 7) o, LATERAL\n"
