@@ -241,6 +241,11 @@ QUERIES = {"bound: random": "LIMIT 500,000",
            "bound: each row better": "LIMIT, worst order",
            "offset: random": "OFFSET 3,000,000",
            "offset: all rows but a few": "OFFSET 100,000",
+           "group: DISTINCT ON clerk": "DISTINCT ON, 5,000 groups",
+           "group: first row of clerk": "row_number(), 5,000 groups",
+           "group: DISTINCT ON custkey": "DISTINCT ON, 500,000 groups",
+           "group: first row of custkey": "row_number(), 500,000 groups",
+           "group: groups of one row": "DISTINCT ON, groups of one row",
            "limit": "LIMIT 1000", "offset": "OFFSET", "count": "count(*)",
            "all": "every row"}
 
