@@ -187,10 +187,10 @@ forced_parallel() {
 # cluster_start is for a server as it is used; this one is like pg_regress
 # makes them.  Nothing may happen at a time of its own choice.
 server_start() {
-    local side=$1 work_mem=$2 parallel=off settings=() bin
+    local side=$1 round=$2 work_mem=$2 parallel=off settings=() bin
     bin=$(pg_config --bindir)
 
-    if [[ $work_mem == parallel ]]; then
+    if [[ $round == parallel ]]; then
         work_mem=64kB parallel=on
         settings=("$(forced_parallel) = regress")
     fi

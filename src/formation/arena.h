@@ -64,7 +64,7 @@ extern void fms_arena_clear(FmsArena *arena);
 /* Keeps memory that is not large for the transaction's next arena. */
 extern void fms_arena_end(FmsArena *arena);
 
-/* Has the arena room for so many bytes more of index and data? */
+/* Has the arena room to add these bytes of index and data? */
 static inline bool
 fms_arena_has(const FmsArena *arena, Size index_bytes, Size data_bytes)
 {
@@ -78,8 +78,8 @@ extern bool fms_arena_make_room(FmsArena *arena, Size index_bytes,
 								Size data_bytes, Size limit_bytes);
 
 /*
- * Makes room for so many bytes more, with both pieces together within
- * limit_bytes.  The pieces may move.  Returns false if the limit or the system
+ * Makes room to add index_bytes and data_bytes.  Both pieces together stay
+ * within limit_bytes, and may move.  Returns false if the limit or the system
  * does not allow it.
  */
 static inline bool
