@@ -13,7 +13,7 @@
  * Text is encoded as its bytes if the collation compares bytes, as ICU's sort
  * key under an ICU collation (collation.c), and not at all under others.
  *
- * is current at creation and need no clean-up.
+ * Memory: the context that is current at creation; needs no clean-up.
  *
  *-------------------------------------------------------------------------
  */
