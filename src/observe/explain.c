@@ -252,7 +252,7 @@ explain_each(void (*explain) (const FmsCounters *, int, ExplainState *),
 	{
 		if (!fms_counters_performed(counters) &&
 			fms_counter(counters, FMS_COUNT_TUPLES) == 0)
-			continue;			/* did not start, or got no tuple */
+			continue;			/* took no part */
 		ExplainOpenGroup(member, NULL, true, es);
 		if (es->format != EXPLAIN_FORMAT_TEXT && worker >= 0)
 			ExplainPropertyInteger("Worker Number", NULL, worker, es);
