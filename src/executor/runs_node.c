@@ -130,9 +130,7 @@ fms_runs_begin(PlanState *gather, FmsSort *sort, FmsCounters *counters)
 	}
 	memset(state->parts, 0, (1 + state->nworkers) * sizeof(FmsCounters));
 	if (gather->state->es_use_parallel_mode && state->nworkers > 0)
-		state->handle = fms_sort_share(sort,
-									   fms_progress_is_shared(counters) ?
-									   counters : NULL);
+		state->handle = fms_sort_share(sort, fms_progress_shared(counters));
 	/* a Gather that has divided its input cannot go on without workers */
 	if (state->handle == DSM_HANDLE_INVALID && divided)
 		ereport(ERROR,

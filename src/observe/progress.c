@@ -109,11 +109,12 @@ free_slot(void)
 	return NULL;
 }
 
-bool
-fms_progress_is_shared(const FmsCounters *counters)
+FmsCounters *
+fms_progress_shared(FmsCounters *counters)
 {
-	return slots != NULL && (const char *) counters >= (const char *) slots &&
-		(const char *) counters < (const char *) &slots[MaxBackends * SLOTS];
+	return slots != NULL && (char *) counters >= (char *) slots &&
+		(char *) counters < (char *) &slots[MaxBackends * SLOTS] ?
+		counters : NULL;
 }
 
 FmsCounters *

@@ -256,8 +256,8 @@ extern void fms_progress_share(void);
  */
 extern FmsCounters *fms_progress_begin(void);
 
-/* Are those counters in shared memory? */
-extern bool fms_progress_is_shared(const FmsCounters *counters);
+/* Those counters if they are in shared memory, else NULL. */
+extern FmsCounters *fms_progress_shared(FmsCounters *counters);
 
 /* ---- estimate.c ---- */
 

@@ -361,7 +361,7 @@ sub worker_fails
 	my ($settings, $fault, $at_ease, $like, $name) = @_;
 	my $session = $node->background_psql('postgres', on_error_stop => 0);
 	my $pid = $session->query_safe('SELECT pg_backend_pid()');
-	my $sort = 'SELECT count(*), sum(id) FROM
+	my $sort = 'SELECT count(pay), sum(id) FROM
 		(SELECT * FROM t ORDER BY k OFFSET 0) s';
 	my $before;
 
@@ -390,37 +390,6 @@ sub worker_fails
 worker_fails('', sub { $_[0]->query_safe("SET temp_file_limit = '300kB'") },
 	sub { $_[0]->query_safe('RESET temp_file_limit') },
 	qr/temporary file size exceeds/, 'temp_file_limit');
-
-foreach my $disk ([ 'ext4', $ENV{FMSORT_SMALLFS} ],
-	[ 'tmpfs', $ENV{FMSORT_SMALLTMPFS} ])
-{
-	my ($kind, $mount) = @$disk;
-
-  SKIP:
-	{
-		skip "no small $kind is to be had", 1 unless $mount;
-
-		my $dir = make_tablespace($node, $kind, $mount);
-		my $free = free_kb($dir);
-
-		@places = ($dir);
-		foreach my $method (@methods)
-		{
-			worker_fails(
-				"SET temp_tablespaces = $kind; SET fmsort.direct_io = auto;
-				 SET fmsort.io_method = $method",
-				sub { fill_up($mount, 1500) },
-				sub {
-					unlink "$mount/ballast" or die "$mount/ballast: $!";
-					is(free_kb($dir), $free, '... the room is free again');
-				},
-				qr/could not (write to|extend) .*: No space left on device/,
-				"$kind is full, $method");
-		}
-		@places = ();
-		drop_tablespace($node, $kind, $dir);
-	}
-}
 
 # All rows of a late page sleep, so a worker is certain to have spilled.
 sub sort_until_a_worker_sleeps
@@ -482,6 +451,42 @@ EOT
 		'the server comes back after a worker was killed');
 	eval { $session->quit };
 	nothing_left('a worker was killed');
+}
+
+# ---- full disks, after the crash, whose recovery would want their tablespaces ---------
+
+foreach my $disk ([ 'ext4', $ENV{FMSORT_SMALLFS} ],
+	[ 'tmpfs', $ENV{FMSORT_SMALLTMPFS} ])
+{
+	my ($kind, $mount) = @$disk;
+
+  SKIP:
+	{
+		skip "no small $kind is to be had", 1 unless $mount;
+
+		my $dir = make_tablespace($node, $kind, $mount);
+		my $free;
+
+		@places = ($dir);
+		foreach my $method (@methods)
+		{
+			worker_fails(
+				"SET temp_tablespaces = $kind; SET fmsort.direct_io = auto;
+				 SET fmsort.io_method = $method",
+				sub {
+					$free = free_kb($dir);
+					fill_up($mount, 1500);
+				},
+				sub {
+					unlink "$mount/ballast" or die "$mount/ballast: $!";
+					is(free_kb($dir), $free, '... the room is free again');
+				},
+				qr/could not (write to|extend) .*: No space left on device/,
+				"$kind is full, $method");
+		}
+		@places = ();
+		drop_tablespace($node, $kind, $dir);
+	}
 }
 
 # ---- several temp tablespaces ------------------------------------------------------
