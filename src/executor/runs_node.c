@@ -95,10 +95,8 @@ exec_runs(CustomScanState *css)
 static void
 rescan_runs(CustomScanState *css)
 {
-	PlanState  *child = outerPlanState(css);
-
-	if (child->chgParam == NULL)
-		ExecReScan(child);
+	if (outerPlanState(css)->chgParam == NULL)
+		ExecReScan(outerPlanState(css));
 }
 
 static void

@@ -15,12 +15,16 @@ our @EXPORT = qw(fms_node temp_files backend_state connects
   direct_ways drop_tablespace fill_up free_kb make_tablespace reset_peak
   restart_refused status_kb uring_works wait_until);
 
+# Where fms_node()'s server is installed, if it is not the one that is tested.
+our $install_path;
+
 # fms_node(NAME, CONFIGURATION...): initialised and running, the extension
 # created in the database postgres.
 sub fms_node
 {
 	my ($name, @configuration) = @_;
-	my $node = PostgreSQL::Test::Cluster->new($name);
+	my $node =
+	  PostgreSQL::Test::Cluster->new($name, install_path => $install_path);
 
 	$node->init;
 	$node->append_conf('postgresql.conf', <<EOT);
