@@ -5,7 +5,7 @@
  *
  * The first call puts the child's tuples into an FmsSort; every call returns
  * its next tuple.  The slot points into the sort's memory, which stays
- * unchanged until the next call, or has the value of an only column.
+ * unchanged until the next call; if rows are words, it has the word's value.
  *
  * Presorted input (Incremental Sort) is sorted group by group (groups.c) with
  * one FmsSort.  The node adds up the counters of all groups.

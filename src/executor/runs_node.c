@@ -135,7 +135,7 @@ fms_runs_begin(PlanState *gather, FmsSort *sort, FmsCounters *counters)
 				(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
 				 errmsg("could not sort in parallel again"),
 				 errdetail("The server has no dynamic shared memory segment left."),
-				 errhint("Run the query again, or set fmsort.parallel to off.")));
+				 errhint("Run the query again, or set fmsort.parallel to \"off\".")));
 	plan->num_workers = state->handle == DSM_HANDLE_INVALID ? 0 :
 		state->nworkers;
 }
