@@ -124,8 +124,12 @@ source_of(TupleTableSlot *slot)
 	FmsSource	source = {NULL};
 	bool		made;
 
-	if (TTS_IS_VIRTUAL(slot))
-		return values_of(slot);
+	if (TTS_IS_VIRTUAL(slot) &&
+		slot->tts_tupleDescriptor->natts <= MaxTupleAttributeNumber)
+		source = values_of(slot);
+	/* the server refuses tuples of too many columns or bytes */
+	if (source.bytes > 0 && source.bytes <= MaxAllocSize)
+		return source;
 	if (TTS_IS_BUFFERTUPLE(slot) || TTS_IS_HEAPTUPLE(slot))
 	{
 		HeapTuple	tuple = ExecFetchSlotHeapTuple(slot, false, &made);
