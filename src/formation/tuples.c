@@ -166,6 +166,16 @@ form_tuple(const TupleTableSlot *slot, const FmsSource *source,
 	return bytes;
 }
 
+static const FmsRecord *
+get_tuple(const FmsFormation *formation, uint64 position)
+{
+	const FmsEntry *entry = &entries_of(formation)[position];
+
+	if (position + PREFETCH_LINES < fms_formation_count(formation))
+		__builtin_prefetch(record_of(formation, entry + PREFETCH_LINES));
+	return record_of(formation, entry);
+}
+
 static inline uint32 *
 place_of(const FmsFormation *formation, const FmsRecord *key)
 {
@@ -191,8 +201,7 @@ learn_groups(FmsFormation *formation)
 	formation->groups = MemoryContextAllocZero(formation->context, bytes);
 	formation->groups_bytes = bytes;
 	fms_for_interruptible(i, count, FMS_INTERRUPT_RECORD_BYTES)
-		*place_of(formation, fms_entry_record(data->base,
-											  entries_of(formation) + i)) = i;
+		*place_of(formation, get_tuple(formation, i)) = i;
 }
 
 /* Is the row of that key unwanted?  If not, its place is the next entry. */
@@ -359,16 +368,6 @@ static void
 sort_tuples(FmsFormation *formation)
 {
 	sort_first(formation, fms_formation_count(formation), NULL);
-}
-
-static const FmsRecord *
-get_tuple(const FmsFormation *formation, uint64 position)
-{
-	const FmsEntry *entry = &entries_of(formation)[position];
-
-	if (position + PREFETCH_LINES < fms_formation_count(formation))
-		__builtin_prefetch(record_of(formation, entry + PREFETCH_LINES));
-	return record_of(formation, entry);
 }
 
 /* Bytes of the records of the first `count` entries. */

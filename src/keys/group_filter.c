@@ -178,11 +178,10 @@ fms_group_filter_refuses(FmsGroupFilter *filter, const FmsRecord *key,
 {
 	int			bytes = group_bytes(filter, key);
 
-	if (filter->limit.wanted > 1 || bytes == 0 ||
-		filter->limit.counts != FMS_GROUP_ROWS ||
+	if (filter->limit.counts != FMS_GROUP_ROWS || filter->limit.wanted > 1 ||
 		!(key->flags & FMS_RECORD_EXACT) || earlier->key_bytes < bytes ||
 		memcmp(fms_record_key(key), fms_record_key(earlier), bytes) != 0 ||
-		fms_keys_compare(filter->keys, earlier, key) > 0)
+		bytes == 0 || fms_keys_compare(filter->keys, earlier, key) > 0)
 		return false;
 	filter->dropped++;
 	return true;
