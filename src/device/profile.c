@@ -296,6 +296,8 @@ fms_profile_device(FmsDevice *device)
 													  ALLOCSET_SMALL_SIZES);
 		MemoryContext caller = MemoryContextSwitchTo(context);
 
+		/* an error while reading must not leave half of it */
+		remembered = 0;
 		changed = false;
 		find_tables();
 		remembered = read_devices(tablespaces, n, &remembered_device) ? n : 0;
