@@ -19,7 +19,6 @@
 #ifndef FMS_IO_H
 #define FMS_IO_H
 
-#include "lib/ilist.h"
 #include "port/atomics.h"
 
 #include "base/options.h"
@@ -120,11 +119,18 @@ typedef struct FmsIoMethod
 extern const FmsIoMethod fms_io_uring_method;
 extern const FmsIoMethod fms_io_sync_method;
 
+/* A buffer of whole pages, which is mapped; base NULL: none. */
+typedef struct FmsIoBuffer
+{
+	char	   *base;
+	Size		bytes;
+} FmsIoBuffer;
+
 struct FmsIo
 {
 	const FmsIoMethod *method;	/* NULL once closed */
 	uint32		in_flight;		/* requests that the kernel has */
-	dlist_head	mappings;		/* FmsMapping, in buffers.c */
+	FmsIoBuffer buffers[2];		/* for writes and for reads */
 };
 
 /* Memory shared by a server's processes, if it preloads the library. */
@@ -165,12 +171,12 @@ extern bool fms_io_wait(FmsIo *io);
 /* ---- buffers: buffers.c ---- */
 
 /*
- * Maps a zeroed buffer, aligned to pages.  direct: a buffer of 256 kB or more
+ * Maps a buffer, aligned to pages.  direct: a buffer of 256 kB or more
  * is rounded up to whole huge pages; a sort has at most two of these.
  */
 extern char *fms_io_map(FmsIo *io, Size bytes, bool direct);
 
-/* Waits until the channel has nothing in flight, and unmaps the buffer. */
+/* Waits until the channel has nothing in flight, and gives the buffer back. */
 extern void fms_io_unmap(FmsIo *io, char *buffer);
 
 /* Frees all buffers; if the channel was not drained, keeps the addresses. */
