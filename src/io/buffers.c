@@ -11,9 +11,6 @@
  * for a huge page, but 32 for 128 kB of small pages.  So a buffer for direct
  * transfers is whole huge pages.
  *
- * Fresh pages take a sixth of the time of a sort that spills 100 kB.  So the
- * process keeps one small buffer for the next channel.
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
@@ -24,13 +21,7 @@
 /* Smallest buffer, in bytes, that is rounded up: to at most eight times. */
 #define HUGE_FROM_BYTES		(FMS_HUGE_PAGE_BYTES / 8)
 
-/* Largest buffer that is kept, in bytes: a merge's at the least work_mem. */
-#define SPARE_MAX_BYTES		((Size) 64 * 1024)
-
-/* Of no channel; base NULL: there is none. */
-static FmsIoBuffer spare;
-
-/* base NULL: finds a place for another one. */
+/* The channel's buffer at that address, or with NULL, a place for one. */
 static FmsIoBuffer *
 find_buffer(FmsIo *io, const char *base)
 {
@@ -49,15 +40,8 @@ fms_io_map(FmsIo *io, Size bytes, bool direct)
 	FmsIoBuffer *buffer = find_buffer(io, NULL);
 	Size		whole = direct && bytes >= HUGE_FROM_BYTES ?
 		TYPEALIGN(FMS_HUGE_PAGE_BYTES, bytes) : fms_whole_pages(bytes);
-	char	   *base;
+	char	   *base = fms_huge_page_map(whole, PROT_READ | PROT_WRITE);
 
-	if (whole <= spare.bytes)
-	{
-		*buffer = spare;
-		spare = (FmsIoBuffer) {0};
-		return buffer->base;
-	}
-	base = fms_huge_page_map(whole, PROT_READ | PROT_WRITE);
 	if (base == MAP_FAILED)
 		ereport(ERROR,
 				(errcode(ERRCODE_OUT_OF_MEMORY),
@@ -70,22 +54,6 @@ fms_io_map(FmsIo *io, Size bytes, bool direct)
 	return base;
 }
 
-/* A small buffer becomes the spare one. */
-static void
-give_back(FmsIoBuffer *buffer)
-{
-	FmsIoBuffer gone = *buffer;
-
-	if (buffer->bytes <= SPARE_MAX_BYTES)
-	{
-		gone = spare;
-		spare = *buffer;
-	}
-	*buffer = (FmsIoBuffer) {0};
-	if (gone.base)
-		munmap(gone.base, gone.bytes);
-}
-
 void
 fms_io_unmap(FmsIo *io, char *base)
 {
@@ -94,9 +62,9 @@ fms_io_unmap(FmsIo *io, char *base)
 	while (io->in_flight > 0)
 		(void) fms_io_wait(io);
 	/* on an interrupt the mapping stays for fms_io_close() */
-	if (buffer->bytes > SPARE_MAX_BYTES)
-		fms_huge_page_empty(base, buffer->bytes);
-	give_back(buffer);
+	fms_huge_page_empty(base, buffer->bytes);
+	munmap(base, buffer->bytes);
+	buffer->base = NULL;
 }
 
 void
@@ -107,9 +75,10 @@ fms_io_unmap_all(FmsIo *io, bool drained)
 		FmsIoBuffer *buffer = &io->buffers[i];
 
 		if (buffer->base && drained)
-			give_back(buffer);
+			munmap(buffer->base, buffer->bytes);
 		else if (buffer->base)
 			/* a late read writes to fresh pages, or to those it holds */
 			(void) madvise(buffer->base, buffer->bytes, MADV_DONTNEED);
+		buffer->base = NULL;
 	}
 }

@@ -171,12 +171,12 @@ extern bool fms_io_wait(FmsIo *io);
 /* ---- buffers: buffers.c ---- */
 
 /*
- * Maps a buffer, aligned to pages.  direct: a buffer of 256 kB or more
+ * Maps a zeroed buffer, aligned to pages.  direct: a buffer of 256 kB or more
  * is rounded up to whole huge pages; a sort has at most two of these.
  */
 extern char *fms_io_map(FmsIo *io, Size bytes, bool direct);
 
-/* Waits until the channel has nothing in flight, and gives the buffer back. */
+/* Waits until the channel has nothing in flight, and unmaps the buffer. */
 extern void fms_io_unmap(FmsIo *io, char *buffer);
 
 /* Frees all buffers; if the channel was not drained, keeps the addresses. */

@@ -173,6 +173,10 @@ open_files(FmsSpill *spill)
 										  sizing->output_bytes);
 	fms_count_set(plan->counters, FMS_COUNT_BLOCK_BYTES, block_bytes);
 	choose_for_run(spill);
+	if (options->block_bytes > block_bytes)
+		ereport(DEBUG1,
+				(errmsg_internal("fmsort: work_mem holds no two runs' blocks of %u bytes, using %u",
+								 options->block_bytes, block_bytes)));
 }
 
 FmsSpill *
