@@ -165,13 +165,13 @@ fms_free_memory(void)
 
 	while (file && fgets(line, sizeof(line), file))
 	{
-		char	   *group = strrchr(line, ':');
+		char	   *group = strchr(line, '/');
 
 		line[strcspn(line, "\n")] = '\0';
 		if (strncmp(line, "0::", 3) == 0)
-			version_2 = read_groups(&version_2_names, group + 1, machine);
+			version_2 = read_groups(&version_2_names, group, machine);
 		else if (group && strstr(line, ":memory:"))
-			version_1 = read_groups(&version_1_names, group + 1, machine);
+			version_1 = read_groups(&version_1_names, group, machine);
 	}
 	if (file)
 		FreeFile(file);

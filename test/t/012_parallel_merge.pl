@@ -181,15 +181,15 @@ foreach my $query (
 	'SELECT count(*) FROM (SELECT DISTINCT t, k FROM t) s',
 	'WITH s AS MATERIALIZED (SELECT * FROM t ORDER BY k, id)
 	  SELECT count(*), sum(id) FROM s',
-	'SELECT id FROM few WHERE id > (SELECT k FROM t ORDER BY k DESC, t LIMIT 1) -
-	  10000 ORDER BY id',
+	'SELECT id FROM few WHERE id > (SELECT k FROM t ORDER BY k DESC, t LIMIT 1
+	  OFFSET 1) - 10000 ORDER BY id',
 	'SELECT count(*), min(id) FROM (SELECT id, random() < 2 AS r FROM t
 	  WHERE k > (SELECT min(k) + 3 FROM few) ORDER BY k OFFSET 0) s WHERE r',
 	'SELECT sum(v) FROM (VALUES (1), (2), (3)) x(i),
 	  LATERAL (SELECT sum(k) AS v FROM (SELECT k FROM t ORDER BY k DESC
 		LIMIT 5 + x.i) s) y',
 	'SELECT count(*), sum(s.k) FROM (VALUES (1), (2), (3)) x(i),
-	  (SELECT k FROM t ORDER BY k LIMIT 50) s')
+	  (SELECT k FROM t ORDER BY k LIMIT 50 OFFSET 1) s')
 {
 	my $stock = 'SET fmsort.mode = off; SET max_parallel_workers_per_gather = 0;';
 	my $name = $query =~ s/\s+/ /gr;
