@@ -274,6 +274,7 @@ BENCH_paired = tuplesort/paired
 BENCH_small = small/sorts
 BENCH_pgbench = small/pgbench
 BENCH_temp-space = temp-space
+BENCH_rewrites = rewrites
 BENCH_shards = shards/run
 BENCH_less = less
 BENCH_parallel = parallel
@@ -293,6 +294,7 @@ bench-small: ## processor time of sorts from 3 to 1.5 million rows, 20 minutes
 bench-pgbench: ## processor time of small sorts under pgbench, 10 minutes
 bench-shards: ## shards beside PostgreSQL's Merge Append, 10 minutes
 bench-temp-space: ## temporary space beside PostgreSQL's sort, a minute
+bench-rewrites: ## CREATE TABLE AS, REFRESH and pg_repack in order, 5 minutes
 bench-parallel: ## parallel sorts beside one process and PostgreSQL's, an hour
 bench-less: ## sorts that do less than sort everything, half an hour
 bench-tpch: ## TPC-H's queries whose plans fmsort.parallel changes, 10 minutes

@@ -31,7 +31,7 @@ SET enable_bitmapscan = off;
 
 \echo directly above
 SELECT plan('SELECT * FROM p ORDER BY k');
-SELECT plan('SELECT * FROM p ORDER BY t DESC, id LIMIT 5');
+SELECT plan('SELECT * FROM p ORDER BY t DESC, id LIMIT 1001');
 SELECT plan('SELECT id + 1 FROM p ORDER BY k');
 SELECT plan('WITH s AS MATERIALIZED (SELECT * FROM p ORDER BY k)
   SELECT count(*) FROM s');
@@ -40,6 +40,10 @@ SELECT plan('SELECT id, random() < 2 FROM p ORDER BY k');
 
 \echo something in between
 SELECT plan('SELECT k, count(*) FROM p GROUP BY k');
+
+\echo a small LIMIT
+SELECT plan('SELECT * FROM p ORDER BY t DESC, id LIMIT 1000');
+SELECT plan('SELECT * FROM p ORDER BY t DESC, id LIMIT 1000 OFFSET 1');
 
 \echo switched off
 SET fmsort.parallel = off;

@@ -16,7 +16,7 @@
  *						loaded when the server starts
  * explain_per_node_hook	says why a Sort was not replaced (since 18)
  *
- * Each calls whoever was there before.
+ * Each hook calls the one that was installed before it.
  *
  *-------------------------------------------------------------------------
  */

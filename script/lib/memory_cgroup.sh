@@ -31,9 +31,10 @@ memory_cgroup_find() {
     done
 }
 
-# Below DIRECTORY, if memory can be limited there.
+# Below DIRECTORY, if memory can be limited there.  Some container managers
+# give their groups names with colons.
 memory_cgroup_make() {
-    local group=$1/${CLUSTER_DIR##*/}
+    local group=$1/${CLUSTER_DIR##*/}:memory
 
     mkdir "$group" 2>/dev/null || return 1
     MEMORY_CGROUP=$group

@@ -36,6 +36,29 @@ Pin-Priority: 500
 END
 }
 
+# root_add_server DIRECTORY VERSION: another release's server beside the root's own,
+# with fmsort of the tree that is there.  Its headers are unpacked only: their
+# package would bring the compiler of that release.
+root_add_server() {
+    local release sources=$1/etc/apt/sources.list
+    release=$(debian_with "$2")
+
+    [[ -n $release ]] || return
+    sed -n "s/ sid / $release /p" "$sources" >"$sources.d/$release.list"
+    # shellcheck disable=SC2016 # expanded by the shell inside
+    root_run "$1" env PG_MAJOR="$2" bash -euc '
+        cd /usr/src/fmsort
+        script/setup upgrade
+        cd "$(mktemp -d /var/tmp/fmsort-upgrade.XXXXXX)"
+        if [[ ! -e /usr/include/postgresql/$PG_MAJOR/server ]]; then
+            apt-get -q download "postgresql-server-dev-$PG_MAJOR"
+            dpkg -x postgresql-server-dev-*.deb /
+        fi
+        cp -r /usr/src/fmsort fmsort
+        make -s -C fmsort install \
+            PG_CONFIG="/usr/lib/postgresql/$PG_MAJOR/bin/pg_config"'
+}
+
 # The tree as it is here, without what was made from it, at /usr/src/fmsort.
 root_copy_tree() {
     rm -rf "$1/usr/src/fmsort" "$1"/var/tmp/fmsort*

@@ -23,6 +23,11 @@ shards_query() {
         echo "SELECT * FROM orders ORDER BY o_comment" \
             "OFFSET ${2:-100000} LIMIT 10"
         ;;
+    filter)
+        echo "SELECT count(*) FROM (SELECT * FROM orders" \
+            "WHERE o_comment LIKE '%special%requests%'" \
+            "ORDER BY o_comment OFFSET 0) x"
+        ;;
     count)
         echo "SELECT count(*) FROM (SELECT * FROM orders ORDER BY o_comment" \
             "OFFSET 0) x"
@@ -149,7 +154,8 @@ FROM (SELECT query, fetch_size,
     percentile_cont(0.5) WITHIN GROUP (ORDER BY ms)
       FILTER (WHERE contender = 'fmsort_merge') AS fmsort
   FROM measured WHERE round > 0 GROUP BY query, fetch_size) medians
-ORDER BY array_position(ARRAY['limit', 'offset', 'count', 'all'], query),
+ORDER BY
+  array_position(ARRAY['limit', 'offset', 'filter', 'count', 'all'], query),
   fetch_size
 SQL
 }

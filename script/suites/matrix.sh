@@ -17,6 +17,9 @@
 # release of Debian has 16: a package of PyPI has a server, which has no ICU and
 # none of what TAP tests need, so only regress and pgtap run there.
 #
+# The root of the newest also gets the oldest server, from which
+# test/t/028_dump_upgrade.pl upgrades.
+#
 # What a version printed is in build/matrix/VERSION.log.
 
 . "$FMSORT_ROOT/script/lib/root.sh"
@@ -66,15 +69,19 @@ in_wheel() (
 
 # in_root VERSION CODENAME [OPTIONS OF script/test...]
 in_root() {
-    local version=$1 codename=$2 root=$MATRIX/$2
+    local version=$1 codename=$2 root=$MATRIX/$2 settings=("PG_MAJOR=$1")
+    local oldest=${VERSIONS[0]}
     shift 2
 
     root_make "$codename" "$root" || return
     [[ $codename != sid ]] ||
         copy_pgtap "$root/usr/share/postgresql/$version/extension" || return
-    root_copy_tree "$root" &&
-        root_test "$root" env PG_MAJOR="$version" \
-            /usr/src/fmsort/script/test "$@"
+    root_copy_tree "$root" || return
+    if [[ $version == "${VERSIONS[-1]}" ]]; then
+        root_add_server "$root" "$oldest" || return
+        settings+=("FMSORT_UPGRADE_FROM=/usr/lib/postgresql/$oldest")
+    fi
+    root_test "$root" env "${settings[@]}" /usr/src/fmsort/script/test "$@"
 }
 
 # run_version VERSION [OPTIONS OF script/test...]

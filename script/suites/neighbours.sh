@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # Runs fmsort beside other extensions, in three orders of loading, and compares
-# with what they do without fmsort: test/neighbours.
+# with what they do without fmsort: test/neighbours, and script/test extensions.
 #
 #   script/test neighbours [test/neighbours/NAME.pl...]
 #
@@ -17,7 +17,7 @@ ROOT=$FMSORT_ROOT/build/neighbours
 run() {
     local tests=("$@")
 
-    ((${#tests[@]})) || tests=(test/neighbours/*.pl)
+    ((${#tests[@]})) || tests=(test/neighbours/*.pl extensions)
     needs_root
     step "Making a root directory with PostgreSQL $SERVER" \
         root_make "$(debian_with "$SERVER")" "$ROOT"

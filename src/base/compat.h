@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * compat.h
- *	  Every difference between server versions, and nothing else.
+ *	  The differences between PostgreSQL's versions.
  *
- * No other file may test PG_VERSION_NUM (make lint checks it).  Each entry
- * gives one name that the rest of the code uses.
+ * Each macro or function is used in the same way with every version and hides
+ * one difference.  No other file may test PG_VERSION_NUM (see make lint).
  *
  *-------------------------------------------------------------------------
  */
@@ -54,7 +54,7 @@
 #define FMS_EXECUTOR_RUN_ARGS	query, direction, count, execute_once
 #endif
 
-/* Number of relations in a plan.  Since 18, the list has GROUP BY, too. */
+/* Number of relations in a plan.  Since 18, rtable has GROUP BY, too. */
 #if PG_VERSION_NUM >= 180000
 #define fms_explain_relations(es)	((es)->rtable_size)
 #else
@@ -92,7 +92,7 @@ fms_set_explain_node_hook(explain_per_node_hook_type hook)
 	heap_form_minimal_tuple(desc, values, nulls)
 #endif
 
-/* Since 19, descriptors are finished, and a slot's creation has flags. */
+/* Since 19: TupleDescFinalize(), and flags of ExecInitScanTupleSlot(). */
 #if PG_VERSION_NUM >= 190000
 #define fms_finish_tuple_desc(desc)	TupleDescFinalize(desc)
 #define fms_init_scan_slot(estate, state, desc, operations) \
@@ -103,7 +103,7 @@ fms_set_explain_node_hook(explain_per_node_hook_type hook)
 	ExecInitScanTupleSlot(estate, state, desc, operations)
 #endif
 
-/* What an ordering operator is; false if it orders by no index. */
+/* Properties of an ordering operator; false if no btree family has it. */
 static inline bool
 fms_ordering_op(Oid operator, Oid *family, Oid *type, bool *descending)
 {
@@ -119,7 +119,7 @@ fms_ordering_op(Oid operator, Oid *family, Oid *type, bool *descending)
 	return true;
 }
 
-/* From the catalogs, as pg_locale_t differs.  *collate: LC_COLLATE or NULL. */
+/* A collation's provider, and its LC_COLLATE or NULL, from the catalogs. */
 static inline char
 fms_collation_provider(Oid collation, char **collate)
 {
@@ -206,7 +206,7 @@ fms_collation_icu(Oid collation)
 }
 #endif
 
-/* The path of a Unique node.  Until 18, UniquePath was another one. */
+/* The path of a Unique node.  Until 18, UniquePath was a semijoin's. */
 #if PG_VERSION_NUM >= 190000
 #define FmsUniquePath		UniquePath
 #define T_FmsUniquePath		T_UniquePath
@@ -224,7 +224,7 @@ fms_collation_icu(Oid collation)
 #define FMS_ADD_DISABLED_NODES(path, with, without) ((void) 0)
 #endif
 
-/* Adds rows of one call of the executor to those of all.  Since 16. */
+/* Adds to the rows of all ExecutorRun() calls, which 16 began to count. */
 #if PG_VERSION_NUM >= 160000
 #define FMS_ADD_TOTAL_PROCESSED(estate, rows) \
 	((estate)->es_total_processed += (rows))
@@ -239,7 +239,7 @@ fms_collation_icu(Oid collation)
 #define FMS_PRUNES(merge)	((merge)->part_prune_info != NULL)
 #endif
 
-/* Whose a WaitEventSet is. */
+/* The owner of a WaitEventSet: since 17, a resource owner. */
 #if PG_VERSION_NUM >= 170000
 #define FMS_WAIT_EVENT_SET_OWNER	CurrentResourceOwner
 #else
@@ -265,7 +265,7 @@ fms_collation_icu(Oid collation)
 	pg_tablespace_aclcheck(tablespace, GetUserId(), ACL_CREATE)
 #endif
 
-/* What the executor has measured in the node; -1: nothing yet. */
+/* Time that the executor has measured in the node; -1: not known now. */
 static inline double
 fms_node_elapsed_us(const PlanState *planstate)
 {

@@ -4,7 +4,7 @@
  *	  What a sort reports about itself: one table of numbers.
  *
  * The floors below observe/ write counters and cannot read them: FmsCounters
- * is an incomplete type there.  observe/counters.h completes it.  The reports
+ * is an incomplete type there.  observe/reports.h completes it.  The reports
  * loop over the table.  A SQL function shows a counter if it has a column of
  * the counter's name.  src/README.md lists what a new counter needs.
  *
@@ -73,7 +73,7 @@ typedef enum FmsCompressReason
 /*
  * COUNTER(name, unit, combination, line, label, column)
  *
- * unit: FMS_UNIT_..., how a report prints the value (observe/counters.h).
+ * unit: FMS_UNIT_..., how a report prints the value (observe/reports.h).
  * combination: the value of several groups or sorts: SUM, MAX, the LAST one
  * that is not 0, or DERIVED by fms_counters_complete().  line, label: the line
  * of EXPLAIN's text format, and the field's name in all formats and in the

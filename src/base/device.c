@@ -3,7 +3,7 @@
  * device.c
  *	  Arithmetic over the rates that fmsort_calibrate() measured.
  *
- * Users may edit the rates, so they may be nonsense.
+ * The rates are in tables that users may edit, so any value may occur.
  *
  *-------------------------------------------------------------------------
  */

@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * options.h
- *	  What a sort was told to do: a snapshot of the settings.
+ *	  The options of a sort: a snapshot of the settings.
  *
  * A node copies the settings when it sorts for the first time, so a SET does
- * not change the sort of an open cursor.  A test fills in this struct.
+ * not change the sort of an open cursor.  Unit tests fill in this struct.
  *
  *-------------------------------------------------------------------------
  */

@@ -157,13 +157,13 @@ fms_free_memory(void)
 
 	while (file && fgets(line, sizeof(line), file))
 	{
-		char	   *group = strrchr(line, ':');
+		char	   *group = strchr(line, '/');
 
 		line[strcspn(line, "\n")] = '\0';
 		if (strncmp(line, "0::", 3) == 0)
-			dirtied = read_groups(&version_2_names, group + 1, machine);
+			dirtied = read_groups(&version_2_names, group, machine);
 		else if (group && strstr(line, ":memory:"))
-			least = read_groups(&version_1_names, group + 1, machine);
+			least = read_groups(&version_1_names, group, machine);
 	}
 	if (file)
 		FreeFile(file);

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * spill_policy.c
- *	  Does the next run bypass the page cache, and is it compressed?
+ *	  Chooses page cache or direct I/O, and compression, for the next run.
  *
  * A run in the page cache is copied twice.  It reaches the device only if the
  * kernel writes it back before the sort ends.  A direct run is not copied and
@@ -120,7 +120,7 @@ set_direct(FmsSpillChoice *choice, bool direct, FmsDirectReason reason)
 	choice->direct_reason = reason;
 }
 
-/* Rows 1 to 10. */
+/* Rows 1 to 10 of the table in spill_policy.h. */
 static void
 choose_direct(const FmsSpillFacts *facts, const Situation *now,
 			  const FmsSpillChoice *previous, FmsSpillChoice *choice)
@@ -154,7 +154,7 @@ choose_direct(const FmsSpillFacts *facts, const Situation *now,
 		set_direct(choice, false, FMS_DIRECT_ROOM);
 }
 
-/* Rows a to g.  direct: the next run is. */
+/* Rows a to g of the table.  direct: the next run uses direct I/O. */
 static FmsCompressReason
 choose_compressed(const FmsSpillFacts *facts, const Situation *now,
 				  const FmsSpillChoice *previous, bool direct)

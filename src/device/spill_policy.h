@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * spill_policy.h
- *	  Does the next run bypass the page cache, and is it compressed?
+ *	  Chooses page cache or direct I/O, and compression, for the next run.
  *
  * The spill asks before its first run and after each run.  A choice does not
  * change runs that have been written.

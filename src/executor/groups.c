@@ -31,8 +31,7 @@ struct FmsGroups
 	TupleTableSlot *pivot;		/* tuple number at_least of the group */
 	TupleTableSlot *carried;	/* first tuple of the next group */
 	bool		carries;		/* carried holds a tuple */
-	uint64		at_least;
-	uint64		count;			/* tuples of this group */
+	uint64		missing;		/* tuples until the pivot, itself included */
 };
 
 FmsGroups *
@@ -68,8 +67,7 @@ fms_groups_restart(FmsGroups *groups)
 void
 fms_groups_begin(FmsGroups *groups, uint64 at_least)
 {
-	groups->at_least = Max(at_least, 1);
-	groups->count = 0;
+	groups->missing = Max(at_least, 1);
 }
 
 TupleTableSlot *
@@ -79,11 +77,12 @@ fms_groups_next(FmsGroups *groups, PlanState *input)
 		ExecProcNode(input);
 
 	groups->carries = false;
-	if (TupIsNull(slot) || ++groups->count < groups->at_least)
+	if (TupIsNull(slot))
 		return slot;
-	if (groups->count == groups->at_least)
+	if (groups->missing > 0)
 	{
-		ExecCopySlot(groups->pivot, slot);
+		if (--groups->missing == 0)
+			ExecCopySlot(groups->pivot, slot);
 		return slot;
 	}
 	groups->econtext->ecxt_innertuple = slot;

@@ -5,7 +5,7 @@
  *
  * The first call puts the child's tuples into an FmsSort; every call returns
  * its next tuple.  The slot points into the sort's memory, which stays
- * unchanged until the next call, or has the value of an only column.
+ * unchanged until the next call; if rows are words, it has the word's value.
  *
  * Presorted input (Incremental Sort) is sorted group by group (groups.c) with
  * one FmsSort.  The node adds up the counters of all groups.
@@ -135,7 +135,7 @@ count_node(const FmsSortState *state, FmsCounters *counters)
 		fms_sort_count(state->sort);
 	*counters = state->groups ? state->earlier : *state->counters;
 	if (state->groups && state->loaded)
-		fms_counters_add(counters, state->counters);
+		fms_counters_add(counters, state->counters, false);
 	if (elapsed_us >= 0)
 		fms_counters_limit(counters, elapsed_us);
 	fms_counters_complete(counters);
@@ -516,7 +516,7 @@ explain_node(CustomScanState *css, List *ancestors, ExplainState *es)
 	{
 		count_node(state, &counters);
 		if (fms_counters_performed(&counters))
-			fms_explain_counters(&counters, es);
+			fms_explain_sort(&counters, -1, es);
 	}
 	if (state->reported)
 		fms_explain_workers(state->reported->counters,

@@ -336,7 +336,7 @@ fms_plan_report_version(void)
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			 errmsg("this plan was made by another version of fmsort"),
-			 errhint("Connect again: this session has loaded the library before it was replaced.")));
+			 errhint("Connect again: this session loaded the library before it was replaced.")));
 }
 
 int

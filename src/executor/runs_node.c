@@ -53,49 +53,41 @@ begin_runs(CustomScanState *css, EState *estate, int eflags)
 
 /* ---- forming runs ---- */
 
-static void
-put_tuples(PlanState *child, FmsSort *sort)
+/* A worker's own sort. */
+static FmsSort *
+join_sort(const FmsRunsState *state)
 {
-	TupleTableSlot *slot;
-
-	while (slot = ExecProcNode(child), !TupIsNull(slot))
-		fms_sort_put(sort, slot);
-}
-
-/* In a worker. */
-static void
-form_and_hand_over(FmsRunsState *state)
-{
-	PlanState  *child = outerPlanState(state);
-	PlanState  *node = &state->css.ss.ps;
-	MemoryContext per_tuple_memory =
-		node->ps_ExprContext->ecxt_per_tuple_memory;
-	MemoryContext caller =
-		MemoryContextSwitchTo(node->state->es_query_cxt);
-	FmsSort    *sort = fms_sort_join(ExecGetResultType(child), &state->spec,
-									 state->handle, ParallelWorkerNumber,
-									 palloc0(sizeof(FmsCounters)),
-									 per_tuple_memory);
+	const PlanState *node = &state->css.ss.ps;
+	MemoryContext caller = MemoryContextSwitchTo(node->state->es_query_cxt);
+	FmsSort    *sort =
+		fms_sort_join(ExecGetResultType(outerPlanState(node)), &state->spec,
+					  state->handle, ParallelWorkerNumber,
+					  palloc0(sizeof(FmsCounters)),
+					  node->ps_ExprContext->ecxt_per_tuple_memory);
 
 	MemoryContextSwitchTo(caller);
-	put_tuples(child, sort);
-	fms_sort_hand_over(sort);
-	fms_sort_end(sort);
+	return sort;
 }
 
 static TupleTableSlot *
 exec_runs(CustomScanState *css)
 {
 	FmsRunsState *state = (FmsRunsState *) css;
+	PlanState  *child = outerPlanState(css);
+	FmsSort    *sort = state->sort ? state->sort : join_sort(state);
+	TupleTableSlot *slot;
 
-	if (state->sort == NULL)
-		form_and_hand_over(state);
+	while (slot = ExecProcNode(child), !TupIsNull(slot))
+		fms_sort_put(sort, slot);
+	if (state->sort)
+	{
+		fms_sort_count(sort);
+		state->parts[0] = *state->counters;
+	}
 	else
 	{
-		put_tuples(outerPlanState(css), state->sort);
-		fms_sort_count(state->sort);
-		if (state->parts)
-			state->parts[0] = *state->counters;
+		fms_sort_hand_over(sort);
+		fms_sort_end(sort);
 	}
 	return NULL;
 }
@@ -103,10 +95,8 @@ exec_runs(CustomScanState *css)
 static void
 rescan_runs(CustomScanState *css)
 {
-	PlanState  *child = outerPlanState(css);
-
-	if (child->chgParam == NULL)
-		ExecReScan(child);
+	if (outerPlanState(css)->chgParam == NULL)
+		ExecReScan(outerPlanState(css));
 }
 
 static void
@@ -138,16 +128,14 @@ fms_runs_begin(PlanState *gather, FmsSort *sort, FmsCounters *counters)
 	}
 	memset(state->parts, 0, (1 + state->nworkers) * sizeof(FmsCounters));
 	if (gather->state->es_use_parallel_mode && state->nworkers > 0)
-		state->handle = fms_sort_share(sort,
-									   fms_progress_is_shared(counters) ?
-									   counters : NULL);
+		state->handle = fms_sort_share(sort, fms_progress_shared(counters));
 	/* a Gather that has divided its input cannot go on without workers */
 	if (state->handle == DSM_HANDLE_INVALID && divided)
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
 				 errmsg("could not sort in parallel again"),
 				 errdetail("The server has no dynamic shared memory segment left."),
-				 errhint("Run the query again, or set fmsort.parallel to off.")));
+				 errhint("Run the query again, or set fmsort.parallel to \"off\".")));
 	plan->num_workers = state->handle == DSM_HANDLE_INVALID ? 0 :
 		state->nworkers;
 }
@@ -163,7 +151,7 @@ fms_runs_end(PlanState *gather)
 		state->parts[1 + i] = *fms_sort_adopt(state->sort, i);
 	fms_counters_begin_change(state->counters);
 	for (int i = 0; i < state->nworkers; i++)
-		fms_counters_add_part(state->counters, &state->parts[1 + i]);
+		fms_counters_add(state->counters, &state->parts[1 + i], true);
 	fms_count_set(state->counters, FMS_COUNT_WORKERS_TUPLES, 0);
 	fms_counters_end_change(state->counters);
 }

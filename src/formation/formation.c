@@ -155,7 +155,7 @@ grow(FmsFormation *formation, Size record_bytes, Size budget_bytes)
 	if (needed > budget_bytes && !is_first)
 		return false;
 	if (fms_arena_extend(arena, FMS_ROW_INDEX_BYTES, record_bytes,
-						 Max(budget_bytes, needed)))
+						 Max(budget_bytes, needed) - formation->groups_bytes))
 		return true;
 	if (!is_first)
 		return false;

@@ -33,7 +33,7 @@ typedef struct FmsFormationKind
 	void		(*spill) (FmsFormation *formation, FmsRunWriter *writer,
 						  Size bytes);
 
-	/* Reclaims memory of rows dropped from the end; NULL: there is none. */
+	/* Reclaims memory of dropped rows, learns groups; NULL: does neither. */
 	void		(*pack) (FmsFormation *formation);
 } FmsFormationKind;
 
@@ -55,6 +55,9 @@ struct FmsFormation
 	double		shrink_us;		/* total time in shrink() */
 
 	MemoryContext scratch;		/* of tuples: values in progress */
+	uint32	   *groups;			/* of tuples: the table, see tuples.c */
+	Size		groups_bytes;	/* of the table; 0: there is none */
+	int64		groups_gain;	/* from it; < 0: a loss */
 	const FmsWordType *words;	/* or NULL */
 	FmsWordRecord word;			/* the one returned or written last */
 };
@@ -76,7 +79,7 @@ fms_formation_count(const FmsFormation *formation)
 static inline Size
 fms_formation_memory_bytes(const FmsFormation *formation)
 {
-	return fms_arena_used(&formation->arena);
+	return fms_arena_used(&formation->arena) + formation->groups_bytes;
 }
 
 /*

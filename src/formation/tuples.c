@@ -16,7 +16,13 @@
  *	  before:  [e0 e1 e2 e3 e4 ..]  [r0 r1 r2 r3 r4 ..]
  *	  after:   [e2 e3 e4 ..]        [r2 r3 r4 ..]		0 and 1: a run
  *
- * Memory: the arena, and the caller's scratch context for values in progress.
+ * Groups.  If one row of each is wanted, memory that was filtered has a table
+ * of entries by the hash of their groups.  A row that comes behind the entry's
+ * row, in the same group, is refused.  The entry's row may go into a run, give
+ * way to a better row of its group, or be dropped beyond a bound: the refused
+ * row would be behind it each time.  Places may be wrong: the keys decide.
+ *
+ * Memory: the arena, the table, the caller's scratch context for values.
  *
  *-------------------------------------------------------------------------
  */
@@ -36,6 +42,13 @@
 #define PREFETCH_LINES		12
 #define PREFETCH_LINES_MAX	8
 #define CACHE_LINE_BYTES	64
+
+/* Bytes of the table for a group, 8 places; groups whose 8 MB soon clear */
+#define GROUP_BYTES		((Size) 32)
+#define GROUPS_MAX		((Size) 256 * 1024)
+
+/* Rows looked up in vain until the table rests; one refused makes up for 3 */
+#define GROUPS_LOOK		1024
 
 StaticAssertDecl(FMS_ROW_INDEX_BYTES == sizeof(FmsEntry),
 				 "the index has the entries");
@@ -111,8 +124,12 @@ source_of(TupleTableSlot *slot)
 	FmsSource	source = {NULL};
 	bool		made;
 
-	if (TTS_IS_VIRTUAL(slot))
-		return values_of(slot);
+	if (TTS_IS_VIRTUAL(slot) &&
+		slot->tts_tupleDescriptor->natts <= MaxTupleAttributeNumber)
+		source = values_of(slot);
+	/* the server refuses tuples of too many columns or bytes */
+	if (source.bytes > 0 && source.bytes <= MaxAllocSize)
+		return source;
 	if (TTS_IS_BUFFERTUPLE(slot) || TTS_IS_HEAPTUPLE(slot))
 	{
 		HeapTuple	tuple = ExecFetchSlotHeapTuple(slot, false, &made);
@@ -149,6 +166,61 @@ form_tuple(const TupleTableSlot *slot, const FmsSource *source,
 	return bytes;
 }
 
+static const FmsRecord *
+get_tuple(const FmsFormation *formation, uint64 position)
+{
+	const FmsEntry *entry = &entries_of(formation)[position];
+
+	if (position + PREFETCH_LINES < fms_formation_count(formation))
+		__builtin_prefetch(record_of(formation, entry + PREFETCH_LINES));
+	return record_of(formation, entry);
+}
+
+static inline uint32 *
+place_of(const FmsFormation *formation, const FmsRecord *key)
+{
+	uint64		places = formation->groups_bytes / sizeof(uint32);
+
+	return formation->groups +
+		(fms_group_filter_hash(formation->filter, key) * places >> 32);
+}
+
+/* Makes the table, unless it rests, in memory that the records leave. */
+static void
+learn_groups(FmsFormation *formation)
+{
+	FmsPiece   *data = &formation->arena.data;
+	Size		count = fms_formation_count(formation);
+	Size		left = data->size_bytes - data->used_bytes;
+	Size		bytes = Min(left / 4, Min(count, GROUPS_MAX) * GROUP_BYTES);
+
+	formation->groups_gain += GROUPS_LOOK / 16;
+	if (formation->groups_gain < 0 || bytes < GROUP_BYTES ||
+		!fms_piece_resize(data, MAXALIGN_DOWN(data->size_bytes - bytes)))
+		return;
+	formation->groups = MemoryContextAllocZero(formation->context, bytes);
+	formation->groups_bytes = bytes;
+	fms_for_interruptible(i, count, FMS_INTERRUPT_RECORD_BYTES)
+		*place_of(formation, get_tuple(formation, i)) = i;
+}
+
+/* Is the row of that key unwanted?  If not, its place is the next entry. */
+static bool
+is_refused(FmsFormation *formation, const FmsRecord *key)
+{
+	const FmsEntry *entries = entries_of(formation);
+	Size		count = fms_formation_count(formation);
+	uint32	   *place = place_of(formation, key);
+	bool		refused = *place < count &&
+		fms_group_filter_refuses(formation->filter, key,
+								 record_of(formation, &entries[*place]));
+
+	if (!refused)
+		*place = count;
+	formation->groups_gain += refused ? 3 : -1;
+	return refused;
+}
+
 /* Puts entries in order of arrival and closes the gaps between records. */
 static void
 pack_records(FmsFormation *formation)
@@ -168,6 +240,8 @@ pack_records(FmsFormation *formation)
 		entries[i].tail -= fms_entry_offset(&entries[i]) - data->used_bytes;
 		data->used_bytes += size;
 	}
+	if (formation->filter)
+		learn_groups(formation);
 }
 
 /* Does the key prefix show that the tuple is not less than the cutoff? */
@@ -242,7 +316,10 @@ put_tuple(FmsFormation *formation, TupleTableSlot *slot, Size budget_bytes)
 	bool		fits = true;
 
 	fms_keys_encode(formation->keys, slot, &image);
-	if (!is_beyond_cutoff(formation, &image))
+	if (!is_beyond_cutoff(formation, &image) &&
+		!(formation->groups_bytes > 0 && formation->filter &&
+		  formation->groups_gain > -GROUPS_LOOK &&
+		  is_refused(formation, &image.record)))
 	{
 		fits = add_tuple(formation, slot, &image, budget_bytes);
 		if (fits && formation->cutoff.record)
@@ -281,6 +358,9 @@ sort_first(FmsFormation *formation, Size count, FmsRunWriter *writer)
 		.arg = writer
 	};
 
+	if (formation->groups_bytes > 0)
+		pfree(formation->groups);
+	formation->groups_bytes = 0;
 	fms_entries_sort(&sort, entries_of(formation), count);
 }
 
@@ -288,16 +368,6 @@ static void
 sort_tuples(FmsFormation *formation)
 {
 	sort_first(formation, fms_formation_count(formation), NULL);
-}
-
-static const FmsRecord *
-get_tuple(const FmsFormation *formation, uint64 position)
-{
-	const FmsEntry *entry = &entries_of(formation)[position];
-
-	if (position + PREFETCH_LINES < fms_formation_count(formation))
-		__builtin_prefetch(record_of(formation, entry + PREFETCH_LINES));
-	return record_of(formation, entry);
 }
 
 /* Bytes of the records of the first `count` entries. */

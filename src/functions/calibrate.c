@@ -28,7 +28,7 @@
 #include "device/profile.h"
 #include "device/spill_policy.h"
 #include "executor/sort_node.h"
-#include "observe/counters.h"
+#include "observe/reports.h"
 
 #define RESULT_COLUMNS	5
 

@@ -26,7 +26,7 @@
 #include "executor/sort_node.h"
 #include "keys/entry.h"
 #include "keys/record.h"
-#include "observe/counters.h"
+#include "observe/reports.h"
 #include "sort/sizing.h"
 
 #define RESULT_COLUMNS	6

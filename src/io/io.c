@@ -63,7 +63,7 @@ fms_io_open(FmsIo *io, FmsIoChoice choice)
 	else if (is_to_explain())
 		ereport(LOG,
 				(errmsg("fmsort uses synchronous I/O because io_uring is not available: %m"),
-				 errhint("Sorts work, and read through the page cache. Set fmsort.io_method to \"sync\" to silence this message.")));
+				 errhint("Sorts use the page cache instead. Set fmsort.io_method to \"sync\" to silence this message.")));
 }
 
 void

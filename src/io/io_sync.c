@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * io_sync.c
- *	  The synchronous I/O method: submit carries requests out, but has the
- *	  kernel read ahead what is read through the page cache.
+ *	  The synchronous I/O method: submitting a request carries it out, but a
+ *	  read through the page cache is only announced to the kernel.
  *
  * For systems without io_uring, and the reference for a method's contract.
  * Nothing is ever in flight, so there is nothing to poll or to wait for.

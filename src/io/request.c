@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * request.c
- *	  Requests: carrying out, completing, the alignment that direct ones need.
+ *	  Carries requests out, completes them, finds direct I/O's alignment.
  *
  * Nothing here raises an error.
  *

@@ -19,8 +19,8 @@
  *	  key       C l e r k # 0 0 0 | 0 0 0 9 5 1 .. | ...
  *	  at byte   0                  10               20
  *
- * Behind their keys they go on in texts (key_tail.c).  Other ties are sorted
- * by merging, which compares columns.  Memory: the stack.
+ * If keys are cut-off texts, more of the texts follows (key_tail.c).  Other
+ * ties are sorted by merging, which compares columns.  Memory: the stack.
  *
  *-------------------------------------------------------------------------
  */

@@ -15,7 +15,7 @@
  */
 #include "postgres.h"
 
-
+#include "common/hashfn.h"
 #include "miscadmin.h"
 
 #include "keys/key_columns.h"
@@ -163,6 +163,28 @@ fms_group_filter_wants(FmsGroupFilter *filter, const FmsRecord *record)
 	filter->dropped++;
 	filter->streak = 0;
 	return false;
+}
+
+uint32
+fms_group_filter_hash(const FmsGroupFilter *filter, const FmsRecord *key)
+{
+	return hash_bytes((unsigned char *) fms_record_key(key),
+					  group_bytes(filter, key));
+}
+
+bool
+fms_group_filter_refuses(FmsGroupFilter *filter, const FmsRecord *key,
+						 const FmsRecord *earlier)
+{
+	int			bytes = group_bytes(filter, key);
+
+	if (filter->limit.counts != FMS_GROUP_ROWS || filter->limit.wanted > 1 ||
+		!(key->flags & FMS_RECORD_EXACT) || earlier->key_bytes < bytes ||
+		memcmp(fms_record_key(key), fms_record_key(earlier), bytes) != 0 ||
+		bytes == 0 || fms_keys_compare(filter->keys, earlier, key) > 0)
+		return false;
+	filter->dropped++;
+	return true;
 }
 
 uint64

@@ -13,8 +13,6 @@
  * Text is encoded as its bytes if the collation compares bytes, as ICU's sort
  * key under an ICU collation (collation.c), and not at all under others.
  *
- * is current at creation and need no clean-up.
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -73,6 +73,15 @@ extern bool fms_group_filter_wants(FmsGroupFilter *filter,
 								   const FmsRecord *record);
 extern uint64 fms_group_filter_dropped(FmsGroupFilter *filter);
 
+/* Is the row of that key known to be dropped behind the record? */
+extern bool fms_group_filter_refuses(FmsGroupFilter *filter,
+									 const FmsRecord *key,
+									 const FmsRecord *earlier);
+
+/* A hash of the key's group, if the key has it. */
+extern uint32 fms_group_filter_hash(const FmsGroupFilter *filter,
+									const FmsRecord *key);
+
 /* Makes the key of a slot's tuple.  May detoast, hence allocate and ERROR. */
 extern void fms_keys_encode(FmsKeys *keys, TupleTableSlot *slot,
 							FmsKeyImage *image);

@@ -41,7 +41,7 @@ fms_leaf_report_bad_block(const FmsLeaf *leaf)
 	ereport(ERROR,
 			(errcode(ERRCODE_DATA_CORRUPTED),
 			 errmsg("sort temporary file contains an invalid record"),
-			 errdetail("Block %u of run %u, offset %u.",
+			 errdetail("The record is in block %u of run %u, at offset %u.",
 					   header->number, header->run,
 					   leaf->bytes == leaf->chunk ? leaf->chunk_at_bytes :
 					   (uint32) (leaf->bytes - leaf->frame->block) +

@@ -20,7 +20,7 @@
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
 
-#include "observe/counters.h"
+#include "observe/reports.h"
 
 #define INFO_OF(name, unit, combination, line, label, column) \
 	{FMS_UNIT_##unit, FMS_COMBINE_##combination, FMS_LINE_##line, label, \
@@ -85,85 +85,29 @@ fms_counter_number(const FmsCounters *counters, FmsCounter counter)
 	}
 }
 
-/* Otherwise it is null. */
-static bool
-is_known(const FmsCounters *counters, FmsCounter counter)
+bool
+fms_counter_known(const FmsCounters *counters, FmsCounter counter)
 {
 	return fms_counter(counters, counter) != 0 ||
 		fms_counter_info[counter].unit < FMS_UNIT_IF_KNOWN;
 }
 
-bool
-fms_counter_shown(const FmsCounters *counters, FmsCounter counter,
-				  FmsLine from, FmsLine to)
-{
-	const FmsCounterInfo *info = &fms_counter_info[counter];
-
-	if (info->line < from || info->line > to ||
-		(info->line >= FMS_LINE_MERGE_TIMES &&
-		 !fms_counters_external(counters)))
-		return false;
-	return is_known(counters, counter) &&
-		(info->line != FMS_LINE_LESS || fms_counter(counters, counter) != 0);
-}
-
 void
-fms_counter_append(StringInfo text, const FmsCounters *counters,
-				   FmsCounter counter)
-{
-	FmsNumber	number = fms_counter_number(counters, counter);
-	const char *name = fms_counter_name(counters, counter);
-
-	appendStringInfo(text, "%s%s: ", text->len > 0 ? "  " : "",
-					 fms_counter_info[counter].label);
-	if (name)
-		appendStringInfoString(text, name);
-	else
-		appendStringInfo(text, "%.*f%s%s", number.digits, number.value,
-						 number.unit ? " " : "",
-						 number.unit ? number.unit : "");
-}
-
-void
-fms_counters_append(StringInfo text, const FmsCounters *counters,
-					FmsLine from, FmsLine to)
-{
-	for (int i = 0; i < FMS_NCOUNTERS; i++)
-	{
-		if (fms_counter_shown(counters, i, from, to))
-			fms_counter_append(text, counters, i);
-	}
-}
-
-void
-fms_counters_add(FmsCounters *total, const FmsCounters *one)
-{
-	for (int i = 0; i < FMS_NCOUNTERS; i++)
-	{
-		uint64	   *value = &total->values[i];
-		FmsCombination combination = fms_counter_info[i].combination;
-
-		if (combination == FMS_COMBINE_SUM)
-			*value += one->values[i];
-		else if (combination == FMS_COMBINE_MAX)
-			*value = Max(*value, one->values[i]);
-		else if (combination == FMS_COMBINE_LAST && one->values[i] != 0)
-			*value = one->values[i];
-	}
-}
-
-void
-fms_counters_add_part(FmsCounters *total, const FmsCounters *part)
+fms_counters_add(FmsCounters *total, const FmsCounters *one, bool is_part)
 {
 	for (int i = 0; i < FMS_NCOUNTERS; i++)
 	{
 		const FmsCounterInfo *info = &fms_counter_info[i];
+		uint64	   *value = &total->values[i];
 
 		if (info->combination == FMS_COMBINE_MAX)
-			total->values[i] = Max(total->values[i], part->values[i]);
+			*value = Max(*value, one->values[i]);
 		else if (info->combination == FMS_COMBINE_SUM &&
-				 info->unit != FMS_UNIT_NS)
-			total->values[i] += part->values[i];
+				 !(is_part && info->unit == FMS_UNIT_NS))
+			*value += one->values[i];
+		else if (info->combination == FMS_COMBINE_LAST &&
+				 !is_part && one->values[i] != 0)
+			*value = one->values[i];
 	}
 }
 
@@ -285,7 +229,7 @@ fms_row_begin(ReturnSetInfo *result, const FmsCounters *counters,
 		const char *column = fms_counter_info[i].column;
 		int			number = column ? SPI_fnumber(desc, column) : 0;
 
-		if (number > 0 && is_known(counters, i) &&
+		if (number > 0 && fms_counter_known(counters, i) &&
 			(spills || fms_counter_info[i].line < FMS_LINE_MERGE_TIMES))
 			fms_row_set(&row, column,
 						to_datum(counters, i, SPI_gettypeid(desc, number)));

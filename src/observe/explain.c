@@ -101,25 +101,51 @@ fms_explain_keys(PlanState *planstate, const FmsKeySpec *spec,
 		ExplainPropertyList("Presorted Key", presorted_keys, es);
 }
 
-/* Begins a line of text; a worker's line names the worker. */
-static void
-begin_line(ExplainState *es, int worker)
+/* ---- counters ---- */
+
+/* Do the lines from..to show the counter of such a sort? */
+static bool
+is_shown(const FmsCounters *counters, FmsCounter counter, FmsLine from,
+		 FmsLine to)
 {
-	appendStringInfoSpaces(es->str, es->indent * 2);
-	if (worker >= 0)
-		appendStringInfo(es->str, "Worker %d:  ", worker);
+	FmsLine		line = fms_counter_info[counter].line;
+
+	return line >= from && line <= to &&
+		(line < FMS_LINE_MERGE_TIMES || fms_counters_external(counters)) &&
+		(line != FMS_LINE_LESS || fms_counter(counters, counter) != 0) &&
+		fms_counter_known(counters, counter);
 }
 
-/* In a structured format. */
+/* Appends the counter, behind a gap if there are others: "Label: value". */
 static void
-explain_property(const FmsCounters *counters, FmsCounter counter,
-				 ExplainState *es)
+append_counter(StringInfo text, const FmsCounters *counters,
+			   FmsCounter counter)
+{
+	FmsNumber	number = fms_counter_number(counters, counter);
+	const char *name = fms_counter_name(counters, counter);
+
+	appendStringInfo(text, "%s%s: ", text->len > 0 ? "  " : "",
+					 fms_counter_info[counter].label);
+	if (name)
+		appendStringInfoString(text, name);
+	else
+		appendStringInfo(text, "%.*f%s%s", number.digits, number.value,
+						 number.unit ? " " : "",
+						 number.unit ? number.unit : "");
+}
+
+/* The counter as a property or, in the text format, at the end of the line. */
+static void
+explain_counter(StringInfo line, const FmsCounters *counters,
+				FmsCounter counter, ExplainState *es)
 {
 	const char *label = fms_counter_info[counter].label;
 	const char *name = fms_counter_name(counters, counter);
 	FmsNumber	number = fms_counter_number(counters, counter);
 
-	if (fms_counter_info[counter].unit == FMS_UNIT_YES_NO)
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+		append_counter(line, counters, counter);
+	else if (fms_counter_info[counter].unit == FMS_UNIT_YES_NO)
 		ExplainPropertyBool(label, number.value == FMS_YES, es);
 	else if (name)
 		ExplainPropertyText(label, name, es);
@@ -128,7 +154,18 @@ explain_property(const FmsCounters *counters, FmsCounter counter,
 							 es);
 }
 
-/* Prints the counters of the lines from..to, on one line of text. */
+/* A line of text, unless it is empty; a worker's names the worker. */
+static void
+print_line(const char *line, int worker, ExplainState *es)
+{
+	if (line[0] == '\0')
+		return;
+	appendStringInfoSpaces(es->str, es->indent * 2);
+	if (worker >= 0)
+		appendStringInfo(es->str, "Worker %d:  ", worker);
+	appendStringInfo(es->str, "%s\n", line);
+}
+
 static void
 explain_lines(const FmsCounters *counters, int worker, FmsLine from,
 			  FmsLine to, ExplainState *es)
@@ -136,21 +173,12 @@ explain_lines(const FmsCounters *counters, int worker, FmsLine from,
 	StringInfoData line;
 
 	initStringInfo(&line);
-	if (es->format == EXPLAIN_FORMAT_TEXT)
-		fms_counters_append(&line, counters, from, to);
-	else
+	for (int i = 0; i < FMS_NCOUNTERS; i++)
 	{
-		for (int i = 0; i < FMS_NCOUNTERS; i++)
-		{
-			if (fms_counter_shown(counters, i, from, to))
-				explain_property(counters, i, es);
-		}
+		if (is_shown(counters, i, from, to))
+			explain_counter(&line, counters, i, es);
 	}
-	if (line.len > 0)
-	{
-		begin_line(es, worker);
-		appendStringInfo(es->str, "%s\n", line.data);
-	}
+	print_line(line.data, worker, es);
 }
 
 /* What kind of sort it was, and its space, in text: as PostgreSQL's Sort. */
@@ -158,23 +186,23 @@ static void
 explain_method(const FmsCounters *counters, int worker, ExplainState *es)
 {
 	uint64		groups = fms_counter(counters, FMS_COUNT_GROUPS);
+	StringInfoData line;
 
-	begin_line(es, worker);
-	appendStringInfo(es->str, "Sort Method: %s  %s: %.0fkB",
+	initStringInfo(&line);
+	appendStringInfo(&line, "Sort Method: %s  %s: %.0fkB",
 					 fms_counter_name(counters, FMS_COUNT_METHOD),
 					 fms_counter_name(counters, FMS_COUNT_SPACE_TYPE),
 					 fms_counter_number(counters,
 										FMS_COUNT_SPACE_BYTES).value);
 	if (groups > 0)
-		appendStringInfo(es->str, "  Groups: " UINT64_FORMAT, groups);
-	appendStringInfoChar(es->str, '\n');
+		appendStringInfo(&line, "  Groups: " UINT64_FORMAT, groups);
+	print_line(line.data, worker, es);
 }
 
-/* One sort, of the node itself (worker: -1) or of a worker. */
-static void
-explain_sort(const FmsCounters *counters, int worker, ExplainState *es)
+void
+fms_explain_sort(const FmsCounters *counters, int worker, ExplainState *es)
 {
-	const char *decision = es->verbose ? fms_decision(counters) : NULL;
+	char	   *decision = es->verbose ? fms_decision(counters) : NULL;
 
 	if (es->format == EXPLAIN_FORMAT_TEXT)
 		explain_method(counters, worker, es);
@@ -186,39 +214,10 @@ explain_sort(const FmsCounters *counters, int worker, ExplainState *es)
 	if (es->timing)
 		explain_lines(counters, worker, FMS_LINE_TIMES, FMS_LINE_MERGE_TIMES,
 					  es);
-	if (decision == NULL)
-		return;
-	if (es->format != EXPLAIN_FORMAT_TEXT)
+	if (decision && es->format == EXPLAIN_FORMAT_TEXT)
+		print_line(psprintf("Decision: %s", decision), worker, es);
+	else if (decision)
 		ExplainPropertyText("Decision", decision, es);
-	else
-	{
-		begin_line(es, worker);
-		appendStringInfo(es->str, "Decision: %s\n", decision);
-	}
-}
-
-void
-fms_explain_counters(const FmsCounters *counters, ExplainState *es)
-{
-	explain_sort(counters, -1, es);
-}
-
-void
-fms_explain_workers(const FmsCounters *workers, int nworkers,
-					ExplainState *es)
-{
-	ExplainOpenGroup("Sort Workers", "Sort Workers", false, es);
-	for (int i = 0; i < nworkers; i++)
-	{
-		if (!fms_counters_performed(&workers[i]))
-			continue;			/* did not start, or got no tuple */
-		ExplainOpenGroup("Worker", NULL, true, es);
-		if (es->format != EXPLAIN_FORMAT_TEXT)
-			ExplainPropertyInteger("Worker Number", NULL, i, es);
-		explain_sort(&workers[i], i, es);
-		ExplainCloseGroup("Worker", NULL, true, es);
-	}
-	ExplainCloseGroup("Sort Workers", "Sort Workers", false, es);
 }
 
 /* What one participant formed; worker: -1 is the leader. */
@@ -232,37 +231,50 @@ explain_part(const FmsCounters *part, int worker, ExplainState *es)
 	StringInfoData line;
 
 	initStringInfo(&line);
+	if (worker < 0 && es->format == EXPLAIN_FORMAT_TEXT)
+		appendStringInfoString(&line, "Leader:");
 	for (int i = 0; i < (int) lengthof(shown); i++)
 	{
-		if (fms_counter_info[shown[i]].unit == FMS_UNIT_NS && !es->timing)
-			continue;
-		if (es->format == EXPLAIN_FORMAT_TEXT)
-			fms_counter_append(&line, part, shown[i]);
-		else
-			explain_property(part, shown[i], es);
+		if (fms_counter_info[shown[i]].unit != FMS_UNIT_NS || es->timing)
+			explain_counter(&line, part, shown[i], es);
 	}
-	if (es->format != EXPLAIN_FORMAT_TEXT)
-		return;
-	begin_line(es, worker);
-	appendStringInfo(es->str, "%s%s\n", worker < 0 ? "Leader:  " : "",
-					 line.data);
+	print_line(line.data, worker, es);
+}
+
+/* Explains n processes in a group; `worker` is the number of the first. */
+static void
+explain_each(void (*explain) (const FmsCounters *, int, ExplainState *),
+			 const FmsCounters *counters, int n, int worker,
+			 const char *group, const char *member, ExplainState *es)
+{
+	ExplainOpenGroup(group, group, false, es);
+	for (; n > 0; n--, counters++, worker++)
+	{
+		if (!fms_counters_performed(counters) &&
+			fms_counter(counters, FMS_COUNT_TUPLES) == 0)
+			continue;			/* took no part */
+		ExplainOpenGroup(member, NULL, true, es);
+		if (es->format != EXPLAIN_FORMAT_TEXT && worker >= 0)
+			ExplainPropertyInteger("Worker Number", NULL, worker, es);
+		explain(counters, worker, es);
+		ExplainCloseGroup(member, NULL, true, es);
+	}
+	ExplainCloseGroup(group, group, false, es);
+}
+
+void
+fms_explain_workers(const FmsCounters *workers, int nworkers,
+					ExplainState *es)
+{
+	explain_each(fms_explain_sort, workers, nworkers, 0, "Sort Workers",
+				 "Worker", es);
 }
 
 void
 fms_explain_parts(const FmsCounters *parts, int nparts, ExplainState *es)
 {
-	ExplainOpenGroup("Participants", "Participants", false, es);
-	for (int i = 0; i < nparts; i++)
-	{
-		if (fms_counter(&parts[i], FMS_COUNT_TUPLES) == 0)
-			continue;			/* did not start, or got no tuple */
-		ExplainOpenGroup("Participant", NULL, true, es);
-		if (es->format != EXPLAIN_FORMAT_TEXT && i > 0)
-			ExplainPropertyInteger("Worker Number", NULL, i - 1, es);
-		explain_part(&parts[i], i - 1, es);
-		ExplainCloseGroup("Participant", NULL, true, es);
-	}
-	ExplainCloseGroup("Participants", "Participants", false, es);
+	explain_each(explain_part, parts, nparts, -1, "Participants",
+				 "Participant", es);
 }
 
 /*
@@ -282,7 +294,11 @@ fms_slow_log(const FmsCounters *counters, int limit_ms)
 	if (limit_ms < 0 || own_ms < limit_ms)
 		return;
 	initStringInfo(&line);
-	fms_counters_append(&line, counters, FMS_LINE_METHOD, FMS_LINE_IO);
+	for (int i = 0; i < FMS_NCOUNTERS; i++)
+	{
+		if (is_shown(counters, i, FMS_LINE_METHOD, FMS_LINE_IO))
+			append_counter(&line, counters, i);
+	}
 	decision = fms_decision(counters);
 	if (decision)
 		appendStringInfo(&line, "  Decision: %s", decision);

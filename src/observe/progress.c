@@ -51,8 +51,7 @@
 
 typedef struct FmsProgressSlot
 {
-	bool		in_use;
-	int			pid;
+	int			pid;			/* 0: no sort has the slot */
 	int			leader_pid;		/* of a parallel worker, else 0 */
 	Oid			database;
 	Oid			user;
@@ -89,7 +88,7 @@ leave_on_reset(void *arg)
 	FmsProgressSlot *slot = arg;
 
 	fms_counters_begin_change(&slot->counters);
-	slot->in_use = false;
+	slot->pid = 0;
 	fms_counters_end_change(&slot->counters);
 }
 
@@ -104,18 +103,18 @@ free_slot(void)
 		ptrdiff_t	number = (MyProc - ProcGlobal->allProcs) * SLOTS + i;
 
 		/* auxiliary processes come after the backends */
-		if (number < MaxBackends * SLOTS &&
-			(!slots[number].in_use || slots[number].pid != MyProcPid))
+		if (number < MaxBackends * SLOTS && slots[number].pid != MyProcPid)
 			return &slots[number];
 	}
 	return NULL;
 }
 
-bool
-fms_progress_is_shared(const FmsCounters *counters)
+FmsCounters *
+fms_progress_shared(FmsCounters *counters)
 {
-	return slots != NULL && (const char *) counters >= (const char *) slots &&
-		(const char *) counters < (const char *) &slots[MaxBackends * SLOTS];
+	return slots != NULL && (char *) counters >= (char *) slots &&
+		(char *) counters < (char *) &slots[MaxBackends * SLOTS] ?
+		counters : NULL;
 }
 
 FmsCounters *
@@ -131,7 +130,6 @@ fms_progress_begin(void)
 	callback->func = leave_on_reset;
 	callback->arg = slot;
 	fms_counters_begin_change(&slot->counters);
-	slot->in_use = true;
 	slot->pid = MyProcPid;
 	slot->leader_pid = IsParallelWorker() && MyProc->lockGroupLeader ?
 		MyProc->lockGroupLeader->pid : 0;
@@ -162,7 +160,7 @@ copy_slot(const FmsProgressSlot *slot, FmsProgressSlot *copy)
 		memcpy(copy, slot, sizeof(FmsProgressSlot));
 		pg_read_barrier();
 		if (before == *changes && before % 2 == 0)
-			return copy->in_use;
+			return copy->pid != 0;
 	}
 	return false;
 }

@@ -129,14 +129,12 @@ fms_stat_add(const FmsCounters *counters)
 void
 fms_stat_sorts_left(int to_server, int to_extensions)
 {
-	FmsCounters left = {0};
-
-	if (to_server + to_extensions == 0)
+	if (shared == NULL || to_server + to_extensions == 0)
 		return;
-	fms_count(&left, FMS_COUNT_LEFT_TO_SERVER, to_server);
-	fms_count(&left, FMS_COUNT_LEFT_TO_EXTENSIONS, to_extensions);
-	fms_count(&left, FMS_COUNT_FALLBACKS, to_server + to_extensions);
-	fms_stat_add(&left);
+	fms_count(&pending, FMS_COUNT_LEFT_TO_SERVER, to_server);
+	fms_count(&pending, FMS_COUNT_LEFT_TO_EXTENSIONS, to_extensions);
+	fms_count(&pending, FMS_COUNT_FALLBACKS, to_server + to_extensions);
+	is_pending = true;
 }
 
 Datum

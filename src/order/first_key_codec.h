@@ -4,8 +4,8 @@
  *	  The packed form of the first keys of a run's blocks.
  *
  * A run is sorted, so a key begins like the key before it, and normalized keys
- * often end with zeros.  Neither part is written.  Most keys are of one block
- * and decide comparisons alone, which the plain form suffices for:
+ * often end with zeros.  Neither part is written.  Most keys belong to one
+ * block and need no tuple to be compared: these have the plain form, left.
  *
  *	  +------+-------+	+------+-----------------------------+-------+-------+
  *	  | head | given |	| head | nblocks, tuple_bytes, rows  | given | tuple |

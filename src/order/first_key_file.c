@@ -106,7 +106,7 @@ report_bad_chunk(uint32 expected, const FmsFirstKeyChunk *chunk)
 			 errmsg("block read order in sort temporary file is corrupted"),
 			 errdetail("The block read order's chunk %u is wrong: number %u, magic %08X.",
 					   expected, chunk->number, chunk->magic),
-			 errhint("The storage below it did not return what was written. Check the device before you run the query again.")));
+			 errhint("The storage did not return what was written. Check the device before you run the query again.")));
 }
 
 /* Reads the next bytes of the file; false at its end. */

@@ -66,11 +66,10 @@ can_be_async(const Plan *plan, const PlannedStmt *statement)
 	return false;
 }
 
-List *
-fms_async_children(const MergeAppend *merge, List *children,
-				   const PlannedStmt *statement, int eflags)
+bool
+fms_async_mark(List *children, const MergeAppend *merge,
+			   const PlannedStmt *statement, int eflags)
 {
-	List	   *result;
 	bool		found = false;
 	ListCell   *cell;
 
@@ -78,9 +77,8 @@ fms_async_children(const MergeAppend *merge, List *children,
 	if (!enable_async_append || merge->plan.parallel_safe ||
 		FMS_PRUNES(merge) || statement->rowMarks != NIL ||
 		(eflags & EXEC_FLAG_BACKWARD))
-		return NIL;
-	result = list_copy(children);
-	foreach(cell, result)
+		return false;
+	foreach(cell, children)
 	{
 		ForeignScan *copy;
 
@@ -92,5 +90,5 @@ fms_async_children(const MergeAppend *merge, List *children,
 		lfirst(cell) = copy;
 		found = true;
 	}
-	return found ? result : NIL;
+	return found;
 }

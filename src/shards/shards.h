@@ -19,9 +19,12 @@
 
 /* ---- async.c: which Merge Appends become FMSort Merge nodes ---- */
 
-/* The node's children, in place of a Merge Append's; NIL if that stays. */
-extern List *fms_async_children(const MergeAppend *merge, List *children,
-								const PlannedStmt *statement, int eflags);
+/*
+ * Makes children in a copy of a Merge Append's list asynchronous.  Returns
+ * whether there is any; else the Merge Append stays.
+ */
+extern bool fms_async_mark(List *children, const MergeAppend *merge,
+						   const PlannedStmt *statement, int eflags);
 
 /* ---- merge.c: the node at run time ---- */
 

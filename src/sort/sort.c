@@ -324,7 +324,7 @@ finish_in_memory(FmsSort *sort)
 	uint64		put = sort->tuples - sort->nulls;
 
 	/* dropped tuples count as large as the others */
-	sort->input_bytes = fms_formation_memory_bytes(sort->formation);
+	sort->input_bytes = fms_arena_used(&sort->formation->arena);
 	if (held > 0 && held < put)
 		sort->input_bytes *= (double) put / held;
 	fms_formation_sort(sort->formation);

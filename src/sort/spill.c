@@ -175,7 +175,7 @@ open_files(FmsSpill *spill)
 	choose_for_run(spill);
 	if (options->block_bytes > block_bytes)
 		ereport(DEBUG1,
-				(errmsg_internal("fmsort: work_mem holds no two runs' blocks of %u bytes, using %u",
+				(errmsg_internal("fmsort: work_mem does not hold two runs' blocks of %u bytes, using %u",
 								 options->block_bytes, block_bytes)));
 }
 

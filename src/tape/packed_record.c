@@ -1,18 +1,18 @@
 /*-------------------------------------------------------------------------
  *
  * packed_record.c
- *	  Packed records: what packed blocks have, without what tuples give again.
+ *	  Packed records: a record without the bytes that its tuple gives again.
  *
  *	  record	| header | key, 2 .. 34 B | tuple, from byte 10 on | pad |
  *	  packed	| tag | head? | key's end? | tuple, from byte 16 on |
  *	  area		| prefix | head | packed | packed | ...
  *
- * The head is the tuple's bytes 10 to 15: number of columns, flags, nulls.  A
- * tuple with the area's head does not store it.  A key of ten bytes is stored
- * without the bytes that it shares with the area's prefix, which is that of
- * the first record.  A key that is a column's beginning is copied from there,
- * and other keys are encoded again from the tuple.
- * A word (word.h) is packed as its value's bytes, most significant byte first.
+ * An area, a block's room for records, begins with the first record's prefix,
+ * eight bytes of the key, and head, bytes 10 to 15 of the tuple.  A tuple with
+ * the same head does not store it.  A key of ten bytes is stored without the
+ * bytes that it shares with the prefix.  A key that is a column's beginning is
+ * copied from there; other keys are encoded again from the tuple.  A word
+ * (word.h) is packed as its value's bytes, most significant byte first.
  *
  *-------------------------------------------------------------------------
  */

@@ -9,7 +9,7 @@
  *	  file 1  |  run 5  |  free  | run 7 |		complete: does not grow
  *
  * With several temporary tablespaces, file 0 has stripes in all of them, so
- * the devices work at once.  A stripe has whole blocks; a write ends with it.
+ * the devices work at once.  A stripe has whole blocks; a write stays in one.
  *
  * An intermediate pass frees the extents that it has read (space.c), and the
  * tape writes there before it grows.  A run written into a free extent uses
@@ -396,15 +396,15 @@ report_failure(const FmsTape *tape, const FmsIoRequest *request, int result)
 						path) :
 				 errmsg("could not read from sort temporary file \"%s\": %m",
 						path),
-				 errdetail("%u bytes at offset %llu.", request->length_bytes,
+				 errdetail("The request was for %u bytes at offset %llu.", request->length_bytes,
 						   (unsigned long long) request->offset_bytes)));
 	}
 	ereport(ERROR,
 			(errcode(ERRCODE_DATA_CORRUPTED),
 			 errmsg("sort temporary file \"%s\" is shorter than it should be",
 					path),
-			 errdetail("Read %d of %u bytes at offset %llu.", result,
-					   request->length_bytes,
+			 errdetail("Only %d of %u bytes were read at offset %llu.",
+					   result, request->length_bytes,
 					   (unsigned long long) request->offset_bytes)));
 }
 
@@ -518,5 +518,5 @@ fms_tape_report_corrupted(const FmsTape *tape, int file, const char *detail)
 			 errmsg("sort temporary file \"%s\" is corrupted",
 					fms_tape_path(tape, file)),
 			 errdetail_internal("%s", detail),
-			 errhint("The storage below it did not return what was written. Check the device before you run the query again.")));
+			 errhint("The storage did not return what was written. Check the device before you run the query again.")));
 }

@@ -1,5 +1,5 @@
-# Compares what PostgreSQL's tests printed with and without fmsort, statement
-# by statement; for script/test core.
+# Compares what PostgreSQL's or an extension's tests printed with and without
+# fmsort, statement by statement; for script/test core and extensions.
 #
 #   diff.pl [--accept] ACCEPTED RESULTS ROUND...
 #   diff.pl --list ACCEPTED DOCUMENT
@@ -130,9 +130,8 @@ sub is_presorted
 	return 0;
 }
 
-# A line of a plan as the server's node would have it, or nothing if the line
-# says how a sort went.
-sub plan_line
+# A line as the server's node would have it.
+sub node_line
 {
 	my ($lines, $i) = @_;
 	my $line = $lines->[$i];
@@ -142,6 +141,14 @@ sub plan_line
 		my $node = is_presorted($lines, $i) ? 'Incremental Sort' : 'Sort';
 		$line =~ s/(?:Parallel )?Custom Scan \(FMSort\)/$node/;
 	}
+	return $line;
+}
+
+# A line of a plan, or nothing if the line says how a sort went.
+sub plan_line
+{
+	my ($line) = @_;
+
 	return () if $line =~ m{^[ ]*(?:Worker[ ]\d+:[ ][ ])?(?:
 		Sort[ ]Method: | (?:Full-sort|Pre-sorted)[ ]Groups: |
 		Rows[ ](?:Refused|Skipped): | Blocks[ ]Skipped: | Duplicates[ ]Dropped: |
@@ -190,12 +197,13 @@ sub json_nodes
 	return;
 }
 
+# Names of nodes are also changed where a test prints a plan in a form of its own.
 # Only a table of one column can be a plan.  Its width follows its widest line,
 # so these go: "+" at the ends of lines and blanks before it, the blanks that
 # centre the title, the number of dashes.
 sub normalise
 {
-	my @lines = @_;
+	my @lines = map { node_line(\@_, $_) } 0 .. $#_;
 	my @result;
 	my $dropped;    # how many lines of this table; undefined: not in one
 
@@ -219,7 +227,7 @@ sub normalise
 			push @result, $line;
 			next;
 		}
-		my @kept = plan_line(\@lines, $i);
+		my @kept = plan_line($line);
 		$dropped++ unless @kept;
 		s/ *\+$// for @kept;
 		push @result, @kept;

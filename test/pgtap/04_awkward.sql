@@ -125,6 +125,21 @@ SELECT same('SELECT id, repeat(chr(64 + id), 40 * 1000 * 1000) AS long
 SELECT same('SELECT id, repeat(''x'', 20 * 1000 * 1000) || id AS long
   FROM generate_series(1, 3) id ORDER BY 2 DESC', 'keys of 20 MB');
 
+-- more columns than a tuple may have, in a row that is not stored yet
+CREATE FUNCTION refused(query text, mode text) RETURNS text LANGUAGE plpgsql AS
+$$
+BEGIN
+  PERFORM set_config('fmsort.mode', mode, true);
+  RETURN throws_ok(query, '54011', 'number of columns (1800) exceeds limit (1664)',
+    'rows of 1,800 columns are refused: ' || mode);
+END
+$$;
+SELECT refused(query, mode) FROM unnest('{off,fmsort}'::text[]) mode,
+  (SELECT format('SELECT generate_series(1, coalesce(%s)) FROM wide a, wide b
+    WHERE a.c1 = b.c1 ORDER BY a.c1', string_agg(format('a.c%1$s, b.c%1$s', i),
+    ', ')) AS query FROM generate_series(1, 900) i) q;
+SET LOCAL fmsort.mode = fmsort;
+
 -- a collation that is not determined: refused with the server's error
 CREATE TABLE english (t text COLLATE "C");
 CREATE TABLE spanish (t text COLLATE "POSIX");

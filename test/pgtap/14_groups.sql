@@ -24,7 +24,7 @@ SET enable_hashagg = off;
 SET max_parallel_workers_per_gather = 0;
 
 CREATE TYPE seen AS (dropped bigint, spilled boolean, disk_kb int,
-  answer text);
+  memory_kb int, answer text);
 
 -- What became of a query's sort, the first in its plan, and its rows in order.
 CREATE FUNCTION see(query text, memory text) RETURNS seen LANGUAGE plpgsql AS
@@ -42,6 +42,7 @@ BEGIN
     ::bigint, 0);
   result.spilled := plan LIKE '%external merge%';
   result.disk_kb := substring(plan FROM 'Disk: (\d+)kB');
+  result.memory_kb := substring(plan FROM 'Memory: (\d+)kB');
   EXECUTE 'SELECT md5(string_agg(q::text, '' '')) || count(*) FROM (' || query
     || ' OFFSET 0) q' INTO result.answer;
   RETURN result;
@@ -123,6 +124,18 @@ SET fmsort.debug_group_filter = on;
 SELECT cmp_ok((see('SELECT DISTINCT ON (id / 4) * FROM r
   ORDER BY id / 4, o', '64kB')).disk_kb, '<', :whole_kb / 2,
   'runs are written without rows that are not wanted');
+
+-- Once memory has been full, rows behind those in memory are not copied: an
+-- input ends with few of them in memory, not with up to half of work_mem.
+CREATE FUNCTION kept_kb(order_by text) RETURNS int LANGUAGE sql AS
+$$
+SELECT max((see(format('SELECT DISTINCT ON (g %% 2) * FROM (SELECT * FROM r
+  LIMIT %s) x ORDER BY g %% 2, %s', 19000 + i * 50, order_by), '64kB')).memory_kb)
+FROM generate_series(0, 19) i
+$$;
+SELECT cmp_ok(kept_kb('o'), '<', 20, 'rows are refused before the copy');
+SELECT cmp_ok(kept_kb('id DESC'), '>', 28,
+  '... but not if each is better than those before');
 
 -- ---- other shapes ----
 

@@ -1,8 +1,9 @@
 # A sort asks for memory as its rows need it, not for all of work_mem:
 #
 #   - many small sorts at once take about what PostgreSQL's take
-#   - where the system limits a process's address space, small sorts work under
-#     any work_mem; large ones spill when the system refuses memory
+#   - where the system limits a process's address space or its private writable
+#     memory, small sorts work under any work_mem; large ones spill when the
+#     system refuses memory
 #   - a function that sorts leaves nothing behind for the rest of the query
 #   - small sorts use the same memory again and again, without new pages
 #   - descriptions of runs do not grow with the number of runs
@@ -26,14 +27,14 @@ my $partitions = 500;
 plan skip_all => 'a process\'s memory cannot be looked at here'
   unless defined status_kb($$, 'RssAnon');
 
-# The limit of address space that a process has, for it or its children.
+# A limit that this process has, or no limit: for those that it starts, too.
 sub limit_kb
 {
-	my ($pid, $kb) = @_;
+	my ($what, $kb) = @_;
 	my $bytes = $kb eq 'unlimited' ? $kb : $kb * 1024;
 
-	system('prlimit', "--pid=$pid", "--as=$bytes:") == 0
-	  or die "prlimit of $pid: $?";
+	system('prlimit', "--pid=$$", "--$what=$bytes:") == 0
+	  or die "prlimit --$what: $?";
 	return;
 }
 
@@ -105,9 +106,6 @@ EOT
 # Depends on the sequence of rows, and takes no memory of its own.
 my $sum = 'SELECT sum(n * hashtext(t)) FROM (SELECT row_number() OVER () AS n,
 	t FROM (SELECT t FROM rows ORDER BY k, t) r) s';
-my $idle_kb = $node->safe_psql('postgres', q{SELECT (regexp_match(
-	pg_read_file('/proc/self/status'), 'VmSize:\s+(\d+)'))[1]});
-my $right = $node->safe_psql('postgres', "SET fmsort.mode = off; $sum");
 
 # ---- many calls of a function that sorts ----
 
@@ -178,31 +176,50 @@ my ($spill_kb, $runs) = split /\|/, (split /\n/, $node->safe_psql('postgres',
 cmp_ok($runs, '>', 1000, 'a sort of many runs');
 cmp_ok($spill_kb, '<=', 128, '... holds few descriptions of them at once, kB');
 
-# ---- a server with little address space ----
+# ---- a server with little memory ----
 
-$node->stop;
-limit_kb($$, $idle_kb + 60 * 1024);
-$node->start;
-limit_kb($$, 'unlimited');
+# What a limit counts, in /proc/PID/status.  RLIMIT_DATA counts what strict
+# overcommit does: private writable mappings when they are made.
+my %limits = (as => 'VmSize', data => 'VmData');
 
-foreach my $work_mem (qw(1GB 64GB))
+foreach my $limit (sort keys %limits)
 {
-	foreach my $mode (qw(fmsort traditional flash))
+	my $idle_kb = $node->safe_psql('postgres', "SELECT (regexp_match(
+		pg_read_file('/proc/self/status'), '$limits{$limit}:\\s+(\\d+)'))[1]");
+
+	$node->stop;
+	limit_kb($limit, $idle_kb + 60 * 1024);
+	$node->start;
+	limit_kb($limit, 'unlimited');
+	foreach my $work_mem (qw(1GB 64GB))
 	{
-		my $settings = "SET work_mem = '$work_mem'; SET fmsort.mode = $mode;
-			SET max_parallel_workers_per_gather = 0;";
-		my $few = $sum =~ s/FROM rows/FROM rows WHERE id <= 5000/r;
-		my ($status, $out, $err) = $node->psql('postgres',
-			"$settings $few; SELECT sort_method FROM fmsort_last_sort()");
-
-		is($err, '', "$mode, work_mem = $work_mem: few rows, no error");
-		like($out, qr/\nin-memory$/, '... in memory');
-
-		($status, $out, $err) = $node->psql('postgres',
-			"$settings $sum; SELECT sort_method FROM fmsort_last_sort()");
-		is($err, '', "$mode, work_mem = $work_mem: many rows, no error");
-		is($out, "$right\nexternal merge", '... right, and they spill');
+		sorts_and_spills($limit, $work_mem, $_) foreach qw(fmsort traditional flash);
 	}
+	$node->restart;
+}
+
+# 1 MB is sorted in memory; of 100 MB the limit refuses so much that they spill.
+sub sorts_and_spills
+{
+	my ($limit, $work_mem, $mode) = @_;
+	my $name = "limit of $limit, $mode, work_mem = $work_mem";
+	my %sorts = (
+		'in-memory' => $sum =~ s/FROM rows/FROM rows WHERE id <= 8000/r,
+		'external merge' => $sum);
+
+	foreach my $method (sort keys %sorts)
+	{
+		my $right = $node->safe_psql('postgres',
+			"SET fmsort.mode = off; $sorts{$method}");
+		my ($status, $out, $err) = $node->psql('postgres',
+			"SET work_mem = '$work_mem'; SET fmsort.mode = $mode;
+			 $sorts{$method};
+			 SELECT sort_method FROM fmsort_last_sort()");
+
+		is($err, '', "$name: no error");
+		is($out, "$right\n$method", "... right, $method");
+	}
+	return;
 }
 
 $node->stop;

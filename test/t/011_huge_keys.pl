@@ -1,5 +1,6 @@
 # A key of almost a gigabyte, the largest value that PostgreSQL allows: its
 # record and its first key are larger than palloc() gives without being asked.
+# A row of more than a gigabyte is refused as PostgreSQL's sort refuses it.
 # Takes 5 GB of memory and 3 GB of disk.
 #
 # Seen to fail with: memory reserved without MCXT_ALLOC_HUGE in record.h,
@@ -27,6 +28,21 @@ EOT
 
 is($lengths, '{1,1073741799}', 'the short key first');
 is($method, 'external merge', '... from disk');
+
+# a byte more than palloc() gives, in a row that is not stored yet
+my $query = <<'EOT';
+SELECT length(t) FROM (SELECT repeat('t', 536870000 + 0 * a) AS t,
+  repeat('u', 536871808 + 0 * a) AS u FROM generate_series(1, 1) a
+  ORDER BY a OFFSET 0) s WHERE length(u) > 0
+EOT
+foreach my $mode (qw(off fmsort))
+{
+	my (undef, undef, $error) =
+	  $node->psql('postgres', "SET fmsort.mode = $mode; $query");
+
+	like($error, qr/invalid memory alloc request size|tuple is too big/,
+		"a row of more than a gigabyte is refused: $mode");
+}
 
 $node->stop;
 done_testing();

@@ -74,25 +74,6 @@ foreach my $method (@methods)
 
 # ---- full disks -----------------------------------------------------------------------
 
-sub free_kb
-{
-	my ($dir) = @_;
-
-	return (split ' ', (split /\n/, `df -Pk $dir`)[1])[3];
-}
-
-# Leaves only so much room there.
-sub fill_up
-{
-	my ($dir, $room_kb) = @_;
-	my $ballast_kb = free_kb($dir) - $room_kb;
-
-	system('dd', 'if=/dev/zero', "of=$dir/ballast", 'bs=1k',
-		"count=$ballast_kb", 'status=none') == 0
-	  or die "no ballast of $ballast_kb kB in $dir";
-	return;
-}
-
 foreach my $disk ([ 'ext4', $ENV{FMSORT_SMALLFS} ],
 	[ 'tmpfs', $ENV{FMSORT_SMALLTMPFS} ])
 {

@@ -25,12 +25,17 @@ my $node = fms_node('coordinator', "work_mem = '4MB'");
 my $extension = '$libdir/postgres_fdw';
 $node->psql('postgres', "LOAD '$extension'") == 0
   or plan skip_all => 'this server has no postgres_fdw';
+# built by script/test
+my $other = $ENV{FMSORT_OTHER_VERSION}
+  or plan skip_all => 'FMSORT_OTHER_VERSION names no library; see script/test';
 my @shards = map {
 	fms_node("shard$_", "log_line_prefix = '%m '", 'log_timezone = UTC',
-		'log_min_duration_statement = 300',
-		# one without fmsort
-		$_ == 4 ? "session_preload_libraries = ''" : ())
+		'log_min_duration_statement = 300')
 } 1 .. 4;
+# one with another version of fmsort, one without
+$shards[2]->append_conf('postgresql.conf', "session_preload_libraries = '$other'");
+$shards[3]->append_conf('postgresql.conf', "session_preload_libraries = ''");
+$_->reload foreach @shards;
 
 sub ask
 {
@@ -113,6 +118,11 @@ create_sharded('two', 2, 't', '');
 create_sharded('four', 4, 't', '');
 create_sharded('six', 6, 't', '');
 create_sharded('slow', 2, 'slow', '');
+
+like($shards[2]->safe_psql('postgres', 'EXPLAIN SELECT * FROM t_4_3 ORDER BY k'),
+	qr/FMSort/, 'the other version sorts');
+unlike($shards[3]->safe_psql('postgres', 'EXPLAIN SELECT * FROM t_4_0 ORDER BY k'),
+	qr/FMSort/, 'the shard without fmsort does not');
 
 # ---- the rows -------------------------------------------------------------------
 

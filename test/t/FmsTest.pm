@@ -12,15 +12,19 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 our @EXPORT = qw(fms_node temp_files backend_state connects
-  direct_ways drop_tablespace make_tablespace reset_peak restart_refused
-  status_kb uring_works wait_until);
+  direct_ways drop_tablespace fill_up free_kb make_tablespace reset_peak
+  restart_refused status_kb uring_works wait_until);
+
+# Where fms_node()'s server is installed, if it is not the one that is tested.
+our $install_path;
 
 # fms_node(NAME, CONFIGURATION...): initialised and running, the extension
 # created in the database postgres.
 sub fms_node
 {
 	my ($name, @configuration) = @_;
-	my $node = PostgreSQL::Test::Cluster->new($name);
+	my $node =
+	  PostgreSQL::Test::Cluster->new($name, install_path => $install_path);
 
 	$node->init;
 	$node->append_conf('postgresql.conf', <<EOT);
@@ -192,6 +196,26 @@ sub make_tablespace
 	mkdir $dir or die "$dir: $!";
 	$node->safe_psql('postgres', "CREATE TABLESPACE $name LOCATION '$dir'");
 	return $dir;
+}
+
+# Free room on the disk of a directory.
+sub free_kb
+{
+	my ($dir) = @_;
+
+	return (split ' ', (split /\n/, `df -Pk $dir`)[1])[3];
+}
+
+# Leaves only so much room there, beside a file "ballast".
+sub fill_up
+{
+	my ($dir, $room_kb) = @_;
+	my $ballast_kb = free_kb($dir) - $room_kb;
+
+	system('dd', 'if=/dev/zero', "of=$dir/ballast", 'bs=1k',
+		"count=$ballast_kb", 'status=none') == 0
+	  or die "no ballast of $ballast_kb kB in $dir";
+	return;
 }
 
 sub drop_tablespace

@@ -27,4 +27,17 @@ fms_group_filter_wants(FmsGroupFilter *filter, const FmsRecord *record)
 	abort();
 }
 
+uint32
+fms_group_filter_hash(const FmsGroupFilter *filter, const FmsRecord *key)
+{
+	abort();
+}
+
+bool
+fms_group_filter_refuses(FmsGroupFilter *filter, const FmsRecord *key,
+						 const FmsRecord *earlier)
+{
+	abort();
+}
+
 #endif							/* FMS_NO_FILTER_H */

@@ -15,7 +15,7 @@
  * 1 + (B - n) / l operations.  The order goes by the blocks' last keys
  * (read_order.c).
  *
- * The mode is here to compare with.  It follows the paper's Algorithm 2: no
+ * The mode exists for comparison.  It follows the paper's Algorithm 2: no
  * read is in flight while records are merged.
  *
  *-------------------------------------------------------------------------

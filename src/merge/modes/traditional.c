@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * merge/modes/traditional.c
- *	  Traditional merging: one block a run, read when the last one is
+ *	  Traditional merging: one block a run, read when the previous one is
  *	  exhausted, while the merge waits.
  *
  * This is the baseline without overlap of processor and device.  The authors

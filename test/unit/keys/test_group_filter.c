@@ -63,8 +63,8 @@ fms_keys_compare_column(FmsKeys *in, const FmsRecord *a, const FmsRecord *b,
 	return value_of(a, i) - value_of(b, i);
 }
 
-int
-fms_keys_compare_rest(FmsKeys *in, const FmsRecord *a, const FmsRecord *b)
+static int
+compare_values(const FmsRecord *a, const FmsRecord *b)
 {
 	int			order = 0;
 	int			i;
@@ -72,6 +72,12 @@ fms_keys_compare_rest(FmsKeys *in, const FmsRecord *a, const FmsRecord *b)
 	for (i = 0; i < NCOLUMNS && order == 0; i++)
 		order = value_of(a, i) - value_of(b, i);
 	return order;
+}
+
+int
+fms_keys_compare_rest(FmsKeys *in, const FmsRecord *a, const FmsRecord *b)
+{
+	return compare_values(a, b);
 }
 
 static void
@@ -260,6 +266,60 @@ test_rest(void)
 	free(keys);
 }
 
+/* Is the row whose key that is dropped behind the earlier one? */
+static bool
+is_unwanted(const FmsGroupLimit *limit, int key, int earlier)
+{
+	return limit->counts == FMS_GROUP_ROWS && limit->wanted == 1 &&
+		limit->columns > 0 && same(earlier, key, limit->columns) &&
+		rows[key].record.flags & FMS_RECORD_EXACT &&
+		compare_values(&rows[earlier].record, &rows[key].record) <= 0;
+}
+
+/* Rows are refused behind one of their group, which has the same hash. */
+static void
+test_refuses(void)
+{
+	bool		exact = true;
+	uint64		refused = 0;
+	int			round;
+
+	for (round = 0; round < 300; round++)
+	{
+		FmsGroupLimit limit = {
+			.counts = FMS_GROUP_ROWS + shim_below(3),
+			.columns = shim_below(NCOLUMNS + 1),
+			.wanted = 1 + shim_below(2)
+		};
+		FmsGroupFilter *filter = NULL;
+		uint64		expected = 0;
+		int			i;
+
+		make_keys(2 + shim_below(2));
+		keys->columns[0].invert = keys->columns[1].invert = 0;
+		filter = fms_group_filter_create(keys, &limit);
+		make_rows(200);
+		for (i = 0; i < nrows; i++)
+		{
+			int			earlier = shim_below(nrows);
+			const FmsRecord *known = &rows[earlier].record;
+			bool		unwanted = is_unwanted(&limit, i, earlier);
+
+			exact = exact && unwanted ==
+				fms_group_filter_refuses(filter, &rows[i].record, known);
+			if (unwanted)
+				exact = exact &&
+					fms_group_filter_hash(filter, &rows[i].record) ==
+					fms_group_filter_hash(filter, known);
+			expected += unwanted;
+		}
+		exact = exact && fms_group_filter_dropped(filter) == expected;
+		refused += expected;
+		free(keys);
+	}
+	shim_ok(exact && refused > 0, "refused behind one of their group");
+}
+
 /* What the filters allocate goes with the context, as after an error. */
 int
 main(void)
@@ -270,6 +330,7 @@ main(void)
 	shim_begin_catch(&catcher);
 	test_limits();
 	test_rest();
+	test_refuses();
 	shim_catcher = NULL;
 	shim_forget_raised();
 	return shim_done();
