@@ -45,6 +45,7 @@ typedef enum FmsPhase
 typedef enum FmsDirectReason
 {
 	FMS_DIRECT_AS_SET,			/* the setting says so */
+	FMS_DIRECT_SMALL,			/* cached: the spill is small so far */
 	FMS_DIRECT_SYNC,			/* cached: there, the kernel reads ahead */
 	FMS_DIRECT_ROOM,			/* cached: memory has room for the spill */
 	FMS_DIRECT_NO_ROOM,			/* direct: it has not */
@@ -54,7 +55,7 @@ typedef enum FmsDirectReason
 
 /* Does the reason choose the page cache?  AS_SET chooses nothing. */
 #define FMS_DIRECT_REASON_CACHES(reason) \
-	((reason) == FMS_DIRECT_SYNC || (reason) == FMS_DIRECT_ROOM)
+	((reason) >= FMS_DIRECT_SMALL && (reason) <= FMS_DIRECT_ROOM)
 
 /* Why the latest run is compressed, or is not. */
 typedef enum FmsCompressReason

@@ -31,25 +31,24 @@ typedef struct Names
 	const char *limit;
 	const char *usage;
 	const char *stat;
-	const char *available[2];
-	const char *dirty[2];
+	const char *entries[4];		/* two available, two dirty */
 } Names;
 
 static const Names machine_names = {
 	"/proc", NULL, NULL, "meminfo",
-	{"MemAvailable", ""}, {"Dirty", "Writeback"}
+	{"MemAvailable", "", "Dirty", "Writeback"}
 };
 
 static const Names version_1_names = {
 	"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
 	"memory.stat",
-	{"total_inactive_file", "total_active_file"},
-	{"total_dirty", "total_writeback"}
+	{"total_inactive_file", "total_active_file",
+	"total_dirty", "total_writeback"}
 };
 
 static const Names version_2_names = {
 	"/sys/fs/cgroup", "memory.max", "memory.current", "memory.stat",
-	{"inactive_file", "active_file"}, {"file_dirty", "file_writeback"}
+	{"inactive_file", "active_file", "file_dirty", "file_writeback"}
 };
 
 static FILE *
@@ -67,19 +66,12 @@ read_number(const char *directory, const char *name)
 {
 	FILE	   *file = open_file(directory, name);
 	unsigned long long number;
-	bool		found;
 
-	if (file == NULL)
-		return PG_UINT64_MAX;
-	found = fscanf(file, "%llu", &number) == 1;
-	FreeFile(file);
-	return found ? (uint64) number : PG_UINT64_MAX;
-}
-
-static bool
-is_one_of(const char *name, const char *const names[2])
-{
-	return strcmp(name, names[0]) == 0 || strcmp(name, names[1]) == 0;
+	if (file == NULL || fscanf(file, "%llu", &number) != 1)
+		number = PG_UINT64_MAX;
+	if (file)
+		FreeFile(file);
+	return number;
 }
 
 /* Of a group: its page cache. */
@@ -100,10 +92,12 @@ read_stat(const Names *names, const char *directory)
 			continue;
 		if (strstr(line, " kB"))
 			number *= 1024;
-		if (is_one_of(name, names->available))
-			memory.available_bytes += number;
-		else if (is_one_of(name, names->dirty))
-			memory.dirty_bytes += number;
+		for (int i = 0; i < (int) lengthof(names->entries); i++)
+		{
+			if (strcmp(name, names->entries[i]) == 0)
+				*(i < 2 ? &memory.available_bytes :
+				  &memory.dirty_bytes) += number;
+		}
 	}
 	FreeFile(file);
 	return memory;
@@ -140,28 +134,26 @@ read_groups(const Names *names, const char *group, Memory most)
 	return least;
 }
 
-/* Dirty bytes at which the kernel begins to write. */
+/* Bytes that may become dirty before the kernel begins to write. */
 static uint64
-background_bytes(uint64 available_bytes)
+writeback_bytes(Memory memory)
 {
 	uint64		bytes = read_number("/proc/sys/vm", "dirty_background_bytes");
 	uint64		ratio = read_number("/proc/sys/vm", "dirty_background_ratio");
 
-	if (bytes > 0 && bytes < PG_UINT64_MAX)
-		return bytes;
-	return ratio <= 100 ? available_bytes / 100 * ratio : 0;
+	if (bytes == 0 || bytes == PG_UINT64_MAX)
+		bytes = ratio <= 100 ? memory.available_bytes / 100 * ratio : 0;
+	return bytes - Min(bytes, memory.dirty_bytes);
 }
 
 FmsFreeMemory
 fms_free_memory(void)
 {
 	Memory		machine = read_stat(&machine_names, machine_names.mount);
-	Memory		version_1 = machine;
-	Memory		version_2 = machine;
-	Memory		least;
+	Memory		least = machine;
+	Memory		dirtied = machine;	/* where the kernel counts dirty pages */
 	FILE	   *file = AllocateFile("/proc/self/cgroup", "r");
 	char		line[MAXPGPATH];
-	uint64		background;
 
 	while (file && fgets(line, sizeof(line), file))
 	{
@@ -169,20 +161,18 @@ fms_free_memory(void)
 
 		line[strcspn(line, "\n")] = '\0';
 		if (strncmp(line, "0::", 3) == 0)
-			version_2 = read_groups(&version_2_names, group, machine);
+			dirtied = read_groups(&version_2_names, group, machine);
 		else if (group && strstr(line, ":memory:"))
-			version_1 = read_groups(&version_1_names, group, machine);
+			least = read_groups(&version_1_names, group, machine);
 	}
 	if (file)
 		FreeFile(file);
-	least = version_1.available_bytes < version_2.available_bytes ?
-		version_1 : version_2;
-	background = background_bytes(version_2.available_bytes);
+	if (dirtied.available_bytes < least.available_bytes)
+		least = dirtied;
 	return (FmsFreeMemory) {
 		.machine_bytes = machine.available_bytes,
 		.available_bytes = least.available_bytes,
 		.dirty_bytes = least.dirty_bytes,
-		.writeback_bytes = background > version_2.dirty_bytes ?
-			background - version_2.dirty_bytes : 0
+		.writeback_bytes = writeback_bytes(dirtied)
 	};
 }

@@ -175,7 +175,6 @@ writes(FmsPattern pattern)
 		pattern == FMS_PATTERN_APPEND;
 }
 
-/* Prepares the request with that index. */
 static void
 prepare(FmsProbe *probe, const FmsProbePoint *point, uint32 index)
 {
@@ -230,7 +229,6 @@ submit(FmsProbe *probe, const FmsProbePoint *point, uint32 batch)
 		fms_tape_read(probe->tape, ready, batch);
 }
 
-/* Takes the requests that are done; returns their number. */
 static uint32
 collect(FmsProbe *probe, uint32 depth)
 {

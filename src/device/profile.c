@@ -352,7 +352,6 @@ delete_rows(Relation table, Oid tablespace)
 	systable_endscan(scan);
 }
 
-/* A column and its value. */
 typedef struct Value
 {
 	const char *name;
@@ -377,7 +376,6 @@ insert_row(Relation table, const Value *row, int n)
 											  texts));
 }
 
-/* Inserts the rows of a profile. */
 static void
 insert_profile(Relation profiles, Relation rates, Reading *place,
 			   const FmsProfileFacts *facts, const FmsProbePoint *points,

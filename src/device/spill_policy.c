@@ -50,6 +50,9 @@
 /* Memory is read again after these bytes: other sorts take some, too. */
 #define MEMORY_EVERY_BYTES		((uint64) 8 * 1024 * 1024)
 
+/* A ring and a look at memory are not worth their time for fewer bytes. */
+#define SMALL_BYTES				((uint64) 4 * 1024 * 1024)
+
 /* Direct runs of fewer bytes say nothing about the device. */
 #define SEEN_MIN_BYTES			((uint64) 2 * 1024 * 1024)
 
@@ -117,7 +120,7 @@ set_direct(FmsSpillChoice *choice, bool direct, FmsDirectReason reason)
 	choice->direct_reason = reason;
 }
 
-/* Rows 1 to 9 of the table in spill_policy.h. */
+/* Rows 1 to 10 of the table in spill_policy.h. */
 static void
 choose_direct(const FmsSpillFacts *facts, const Situation *now,
 			  const FmsSpillChoice *previous, FmsSpillChoice *choice)
@@ -130,6 +133,8 @@ choose_direct(const FmsSpillFacts *facts, const Situation *now,
 	if (facts->direct_io != FMS_DIRECT_AUTO)
 		set_direct(choice, facts->direct_io == FMS_DIRECT_ON,
 				   FMS_DIRECT_AS_SET);
+	else if (fms_spill_policy_is_small(facts))
+		set_direct(choice, false, FMS_DIRECT_SMALL);
 	else if (facts->direct_fixed || stays_direct)
 		set_direct(choice, previous->direct, previous->direct_reason);
 	else if (!facts->async_reads)
@@ -206,15 +211,15 @@ read_memory(FmsSpillFacts *facts)
 		facts->compression != FMS_COMPRESS_AUTO)
 		return;
 	facts->memory = fms_free_memory();
-	facts->memory_at_bytes = facts->written_bytes;
+	facts->memory_due_bytes = facts->written_bytes + MEMORY_EVERY_BYTES;
 }
 
 void
 fms_spill_policy_observe(FmsSpillFacts *facts, bool direct, double bytes,
 						 double elapsed_us, double blocked_us)
 {
-	bool		due = !direct && facts->written_bytes >=
-		facts->memory_at_bytes + MEMORY_EVERY_BYTES;
+	bool		due = !direct &&
+		facts->written_bytes >= facts->memory_due_bytes;
 
 	if (direct)
 	{
@@ -235,8 +240,12 @@ fms_spill_policy_observe(FmsSpillFacts *facts, bool direct, double bytes,
  */
 void
 fms_spill_policy_begin(FmsSpillFacts *facts, const FmsOptions *options,
-					   uint32 block_bytes, bool async_reads)
+					   uint32 block_bytes)
 {
+	bool		may_be_small = options->direct_io == FMS_DIRECT_AUTO &&
+		options->io_method != FMS_IO_URING && options->files == NULL &&
+		options->memory_bytes < COMPRESS_MEMORY_BYTES &&
+		options->expected_bytes < SMALL_BYTES;
 	bool		may_compress = options->mode == FMS_MODE_FMSORT &&
 		options->block_bytes == 0 &&
 		options->memory_bytes >= COMPRESS_MEMORY_BYTES;
@@ -246,11 +255,13 @@ fms_spill_policy_begin(FmsSpillFacts *facts, const FmsOptions *options,
 		.compression = options->compression,
 		.block_bytes = block_bytes,
 		.expected_bytes = options->expected_bytes,
-		.async_reads = async_reads
+		.small_bytes = may_be_small ? SMALL_BYTES : 0,
+		.memory_due_bytes = SMALL_BYTES
 	};
 	if (options->device)
 		facts->device = *options->device;
 	if (facts->compression == FMS_COMPRESS_AUTO && !may_compress)
 		facts->compression = FMS_COMPRESS_OFF;
-	read_memory(facts);
+	if (!may_be_small)
+		read_memory(facts);
 }

@@ -22,6 +22,7 @@ typedef struct FmsSpillFacts
 	FmsCompressChoice compression;	/* AUTO: the policy decides */
 	uint32		block_bytes;
 	double		expected_bytes; /* of the whole spill; 0: unknown */
+	uint64		small_bytes;	/* it is small below that; 0: never */
 	bool		async_reads;	/* several reads at once are possible */
 	bool		direct_fixed;	/* the tape refused to change */
 
@@ -31,7 +32,7 @@ typedef struct FmsSpillFacts
 	FmsSeen		seen;			/* all direct runs */
 
 	FmsFreeMemory memory;
-	uint64		memory_at_bytes;	/* written when memory was read */
+	uint64		memory_due_bytes;	/* written when memory is read next */
 
 	/* the spill so far */
 	uint64		written_bytes;
@@ -49,10 +50,17 @@ typedef struct FmsSpillChoice
 	double		device_mb;		/* round trip; 0: unknown */
 } FmsSpillChoice;
 
-/* Sets the facts before the first run.  Reads memory if that matters. */
+/* Sets the facts, but async_reads, before the first run.  May read memory. */
 extern void fms_spill_policy_begin(FmsSpillFacts *facts,
 								   const FmsOptions *options,
-								   uint32 block_bytes, bool async_reads);
+								   uint32 block_bytes);
+
+/* Such a spill is synchronous, in the page cache, and no memory is read. */
+static inline bool
+fms_spill_policy_is_small(const FmsSpillFacts *facts)
+{
+	return facts->written_bytes < facts->small_bytes;
+}
 
 /*
  * Notes that a run of `bytes` has been written, direct or not, which is part
@@ -69,19 +77,20 @@ extern void fms_spill_policy_observe(FmsSpillFacts *facts, bool direct,
  *
  *	  direct I/O if				next run	reason
  *	1 the setting is on or off	as set		AS_SET
- *	2 direct_fixed				as before	as before
- *	3 the last run was direct	direct		as before
+ *	2 the spill is small		cached		SMALL
+ *	3 direct_fixed				as before	as before
+ *	4 the last run was direct	direct		as before
  *	  but for HALF, and did not show that the device is very slow
- *	4 reads are synchronous		cached		SYNC
- *	5 the device is fast		direct		FAST
- *	6 it is not slow, and four	direct		NO_ROOM
+ *	5 reads are synchronous		cached		SYNC
+ *	6 the device is fast		direct		FAST
+ *	7 it is not slow, and four	direct		NO_ROOM
  *	  times the room are less than expected
- *	7 memory does not hold the	direct		HALF
+ *	8 memory does not hold the	direct		HALF
  *	  expected spill and its input; up to half of the expected spill, and
  *	  not if the device is very slow
- *	8 the page cache has less	direct		NO_ROOM
+ *	9 the page cache has less	direct		NO_ROOM
  *	  than 4 MB of room or, if the device is slow, of memory
- *	9 otherwise					cached		ROOM
+ *	10 otherwise				cached		ROOM
  *
  *	  compression if			next run	reason
  *	a the setting is on or off	as set		AS_SET

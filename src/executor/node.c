@@ -519,8 +519,8 @@ explain_node(CustomScanState *css, List *ancestors, ExplainState *es)
 			fms_explain_sort(&counters, -1, es);
 	}
 	if (state->reported)
-		fms_explain_workers(state->reported->counters,
-							state->reported->nworkers, es);
+		fms_explain_processes(state->reported->counters,
+							  state->reported->nworkers, false, es);
 }
 
 static const CustomExecMethods exec_methods = {

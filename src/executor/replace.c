@@ -110,21 +110,16 @@ is_sort(const Plan *plan)
 	return IsA(plan, Sort) || IsA(plan, IncrementalSort);
 }
 
-/* Do so few rows leave that queues cost less than the workers' files? */
-static bool
-wants_few_rows(const Plan *parent)
-{
-	return parent && IsA(parent, Limit) &&
-		((const Limit *) parent)->limitOffset == NULL &&
-		parent->plan_rows <= QUEUE_MAX_ROWS;
-}
-
 /* Incremental Sorts stay below their Gather Merge: groups return early. */
 static bool
 is_parallel_sort(const Plan *plan, FmsAncestry above)
 {
+	const Limit *limit = (const Limit *) above.parent;
+
+	if (limit && IsA(limit, Limit) && limit->limitOffset == NULL &&
+		limit->plan.plan_rows <= QUEUE_MAX_ROWS)
+		return false;
 	return IsA(plan, GatherMerge) && IsA(plan->lefttree, Sort) &&
-		!wants_few_rows(above.parent) &&
 		!above.below_extension && fms_settings_parallel;
 }
 

@@ -191,7 +191,7 @@ explain_runs(CustomScanState *css, List *ancestors, ExplainState *es)
 	FmsRunsState *state = (FmsRunsState *) css;
 
 	if (es->analyze && state->parts)
-		fms_explain_parts(state->parts, 1 + state->nworkers, es);
+		fms_explain_processes(state->parts, 1 + state->nworkers, true, es);
 }
 
 static const CustomExecMethods exec_methods = {

@@ -39,7 +39,7 @@
 #define KEPT_MAX_BYTES	((Size) 4 * 1024 * 1024)
 #define KEPT_LONG_BYTES	((Size) 64 * 1024)
 
-/* ... and of those, bytes that malloc() may keep for the next transaction */
+/* Freed bytes that malloc() may keep for the next transaction. */
 #define UNTRIMMED_BYTES	((Size) 256 * 1024)
 
 /* Resizing fewer bytes takes less time than reading the clock. */
@@ -48,18 +48,19 @@
 /* Empty, or what is kept. */
 static FmsArena kept;
 
+/* The most bytes that an arena has freed in this transaction. */
+static Size freed_bytes = 0;
+
 static void
 shrink_kept(XactEvent event, void *arg)
 {
-	Size		bytes = fms_arena_size(&kept);
-
-	if (bytes <= KEPT_LONG_BYTES)
-		return;
-	fms_arena_free(&kept);
+	if (fms_arena_size(&kept) > KEPT_LONG_BYTES)
+		fms_arena_free(&kept);
 #ifdef __GLIBC__
-	if (bytes > UNTRIMMED_BYTES)
+	if (freed_bytes > UNTRIMMED_BYTES)
 		(void) malloc_trim(0);
 #endif
+	freed_bytes = 0;
 }
 
 /* An error in a reset callback would lose the memory. */
@@ -86,6 +87,7 @@ fms_arena_init(FmsArena *arena)
 void
 fms_arena_free(FmsArena *arena)
 {
+	freed_bytes = Max(freed_bytes, fms_arena_size(arena));
 	fms_piece_free(&arena->index);
 	fms_piece_free(&arena->data);
 	arena->refused = false;

@@ -35,6 +35,8 @@
 
 /* Size of one write, at most: larger writes are not faster on any device. */
 #define BUFFER_MAX_BYTES	((Size) 1024 * 1024)
+/* ... at least: one such buffer beats two of pages, by fewer system calls */
+#define BUFFER_MIN_BYTES	((Size) 8 * 1024)
 
 struct FmsRunWriter
 {
@@ -69,9 +71,10 @@ choose_buffers(Size output_bytes, uint32 block_bytes, int *count)
 {
 	Size		share = output_bytes / FMS_WRITE_BUFFERS_MAX;
 	Size		bytes = Max(Min(FMS_IO_ALIGN_DOWN(share), BUFFER_MAX_BYTES),
-							FMS_WRITE_BUFFER_BYTES(block_bytes));
+							Max(BUFFER_MIN_BYTES,
+								FMS_WRITE_BUFFER_BYTES(block_bytes)));
 
-	*count = Max(FMS_WRITE_BUFFERS_MIN,
+	*count = Max(bytes > BUFFER_MIN_BYTES ? 2 : 1,
 				 Min(FMS_WRITE_BUFFERS_MAX, output_bytes / bytes));
 	return bytes;
 }

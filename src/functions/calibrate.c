@@ -233,7 +233,8 @@ fmsort_calibrate(PG_FUNCTION_ARGS)
 	bool		kept;
 
 	InitMaterializedSRF(fcinfo, 0);
-	fms_require_columns(result->setDesc, RESULT_COLUMNS);
+	if (result->setDesc->natts != RESULT_COLUMNS)
+		fms_refuse_version();
 	read_arguments(fcinfo, calibration);
 	measure(calibration);
 	report(calibration, result);

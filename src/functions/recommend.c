@@ -126,7 +126,8 @@ fmsort_recommend(PG_FUNCTION_ARGS)
 
 	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
-	fms_require_columns(desc, RESULT_COLUMNS);
+	if (desc->natts != RESULT_COLUMNS)
+		fms_refuse_version();
 	tuple_bytes = positive(PG_GETARG_INT32(2), "tuple_bytes");
 	tuples = ceil(positive(PG_GETARG_INT64(1), "input_bytes") / tuple_bytes);
 

@@ -45,7 +45,6 @@ void
 fms_io_open(FmsIo *io, FmsIoChoice choice)
 {
 	memset(io, 0, sizeof(*io));
-	dlist_init(&io->mappings);
 	io->method = &fms_io_sync_method;
 	if (choice == FMS_IO_SYNC)
 		return;

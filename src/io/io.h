@@ -19,7 +19,6 @@
 #ifndef FMS_IO_H
 #define FMS_IO_H
 
-#include "lib/ilist.h"
 #include "port/atomics.h"
 
 #include "base/options.h"
@@ -120,11 +119,18 @@ typedef struct FmsIoMethod
 extern const FmsIoMethod fms_io_uring_method;
 extern const FmsIoMethod fms_io_sync_method;
 
+/* A buffer of whole pages, which is mapped; base NULL: none. */
+typedef struct FmsIoBuffer
+{
+	char	   *base;
+	Size		bytes;
+} FmsIoBuffer;
+
 struct FmsIo
 {
 	const FmsIoMethod *method;	/* NULL once closed */
 	uint32		in_flight;		/* requests that the kernel has */
-	dlist_head	mappings;		/* FmsMapping, in buffers.c */
+	FmsIoBuffer buffers[2];		/* for writes and for reads */
 };
 
 /* Memory shared by a server's processes, if it preloads the library. */

@@ -39,28 +39,15 @@ static uint32 ring_in_flight = 0;	/* entries that the kernel has */
 
 /* Creates the ring.  0, or -errno. */
 static int
-ring_init(void)
+ring_init(unsigned int flags)
 {
-	static const unsigned int wishes[] = {
-		IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN |
-		IORING_SETUP_TASKRUN_FLAG,
-		0
+	struct io_uring_params params = {
+		.flags = flags | IORING_SETUP_CQSIZE,
+		.cq_entries = RING_COMPLETION_ENTRIES
 	};
-	int			error = -ENOSYS;
 
-	for (int i = 0; i < (int) lengthof(wishes); i++)
-	{
-		struct io_uring_params params;
-
-		memset(&params, 0, sizeof(params));
-		params.flags = wishes[i] | IORING_SETUP_CQSIZE;
-		params.cq_entries = RING_COMPLETION_ENTRIES;
-		error = io_uring_queue_init_params(RING_SUBMISSION_ENTRIES, &ring,
-										   &params);
-		if (error != -EINVAL)
-			break;
-	}
-	return error;
+	return io_uring_queue_init_params(RING_SUBMISSION_ENTRIES, &ring,
+									  &params);
 }
 
 /* Reads no file (EBADF): a filter may allow a ring and refuse other calls. */
@@ -101,7 +88,10 @@ ring_begin(void)
 	/* the only call here that can fail for want of descriptors */
 	if (!AcquireExternalFD())
 		return -EMFILE;
-	error = ring_init();
+	error = ring_init(IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN |
+					  IORING_SETUP_TASKRUN_FLAG);
+	if (error == -EINVAL)
+		error = ring_init(0);
 	if (error == 0)
 	{
 		error = ring_try_out();
@@ -222,7 +212,6 @@ push(void)
 		cancel_entries();
 }
 
-/* Queues the operation at that offset in the request. */
 static void
 queue_operation(FmsIoRequest *request, uint32 at)
 {

@@ -17,6 +17,7 @@
 #include "observe/reports.h"
 
 static const char *const direct_reasons[] = {
+	[FMS_DIRECT_SMALL] = "the spill is small",
 	[FMS_DIRECT_SYNC] = "without io_uring the kernel has to read ahead",
 	[FMS_DIRECT_ROOM] = "memory had room for the spill",
 	[FMS_DIRECT_NO_ROOM] = "memory has no room for the spill",

@@ -19,7 +19,6 @@
  */
 #include "postgres.h"
 
-#include "catalog/pg_collation.h"
 #include "nodes/nodeFuncs.h"
 #include "parser/parsetree.h"
 #include "utils/builtins.h"
@@ -241,40 +240,31 @@ explain_part(const FmsCounters *part, int worker, ExplainState *es)
 	print_line(line.data, worker, es);
 }
 
-/* Explains n processes in a group; `worker` is the number of the first. */
-static void
-explain_each(void (*explain) (const FmsCounters *, int, ExplainState *),
-			 const FmsCounters *counters, int n, int worker,
-			 const char *group, const char *member, ExplainState *es)
+void
+fms_explain_processes(const FmsCounters *counters, int n, bool are_parts,
+					  ExplainState *es)
 {
+	const char *group = are_parts ? "Participants" : "Sort Workers";
+	const char *member = are_parts ? "Participant" : "Worker";
+
 	ExplainOpenGroup(group, group, false, es);
-	for (; n > 0; n--, counters++, worker++)
+	for (int i = 0; i < n; i++)
 	{
-		if (!fms_counters_performed(counters) &&
-			fms_counter(counters, FMS_COUNT_TUPLES) == 0)
+		int			worker = are_parts ? i - 1 : i;
+
+		if (!fms_counters_performed(&counters[i]) &&
+			fms_counter(&counters[i], FMS_COUNT_TUPLES) == 0)
 			continue;			/* took no part */
 		ExplainOpenGroup(member, NULL, true, es);
 		if (es->format != EXPLAIN_FORMAT_TEXT && worker >= 0)
 			ExplainPropertyInteger("Worker Number", NULL, worker, es);
-		explain(counters, worker, es);
+		if (are_parts)
+			explain_part(&counters[i], worker, es);
+		else
+			fms_explain_sort(&counters[i], worker, es);
 		ExplainCloseGroup(member, NULL, true, es);
 	}
 	ExplainCloseGroup(group, group, false, es);
-}
-
-void
-fms_explain_workers(const FmsCounters *workers, int nworkers,
-					ExplainState *es)
-{
-	explain_each(fms_explain_sort, workers, nworkers, 0, "Sort Workers",
-				 "Worker", es);
-}
-
-void
-fms_explain_parts(const FmsCounters *parts, int nparts, ExplainState *es)
-{
-	explain_each(explain_part, parts, nparts, -1, "Participants",
-				 "Participant", es);
 }
 
 /*

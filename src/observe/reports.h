@@ -176,14 +176,6 @@ fms_refuse_version(void)
 			 errhint("Run ALTER EXTENSION fmsort UPDATE.")));
 }
 
-/* Raises that error if a function was defined with other columns. */
-static inline void
-fms_require_columns(TupleDesc desc, int ncolumns)
-{
-	if (desc->natts != ncolumns)
-		fms_refuse_version();
-}
-
 /* ---- explain.c ---- */
 
 /*
@@ -202,18 +194,12 @@ extern void fms_explain_sort(const FmsCounters *counters, int worker,
 							 ExplainState *es);
 
 /*
- * The same for each parallel worker that sorted.  Not in the server's own
- * group "Workers", which no extension can add to.
+ * The same for each of n parallel workers that sorted or, with are_parts, what
+ * the leader and then each worker of a parallel sort formed.  Not in the
+ * server's own group "Workers", which no extension can add to.
  */
-extern void fms_explain_workers(const FmsCounters *workers, int nworkers,
-								ExplainState *es);
-
-/*
- * What each participant of a parallel sort formed: parts[0] is the leader's,
- * the others are the workers'.
- */
-extern void fms_explain_parts(const FmsCounters *parts, int nparts,
-							  ExplainState *es);
+extern void fms_explain_processes(const FmsCounters *counters, int n,
+								  bool are_parts, ExplainState *es);
 
 /*
  * A sort has ended: logs it if it took limit_ms milliseconds of its own, never

@@ -75,7 +75,7 @@
 #define OUTPUT_FRACTION			8
 #define OUTPUT_EXPECTED_FRACTION	32
 /* ... first keys; the others go to a file */
-#define FIRST_KEYS_FRACTION		32
+#define FIRST_KEYS_BYTES(memory)	Max((memory) / 32, (Size) 7 * 512)
 /* ... assist blocks beside an in-memory run */
 #define READ_AHEAD_FRACTION		8
 /* ... what going back in the last merge needs */
@@ -123,7 +123,7 @@ static double
 block_share(const FmsOptions *options, uint32 assist)
 {
 	double		memory = options->memory_bytes;
-	Size		first_keys_bytes = options->memory_bytes / FIRST_KEYS_FRACTION;
+	Size		first_keys_bytes = FIRST_KEYS_BYTES(options->memory_bytes);
 	double		run_bytes = memory - first_keys_bytes -
 		fms_run_writer_bytes(output_share(options), AUTO_BLOCK_MIN_BYTES);
 	double		runs = FIRST_RUNS * (1 + options->workers) + RUNS_SPARE *
@@ -191,7 +191,6 @@ assist_floor(const FmsSizing *sizing)
 		AUTO_ASSIST_MIN;
 }
 
-/* Does memory hold what a merge needs? */
 static bool
 fits(const FmsSizing *sizing, const FmsMergeInput *input, int nruns,
 	 uint32 assist, bool writes)
@@ -226,7 +225,7 @@ fms_sizing_choose(const FmsMode *mode, const FmsOptions *options)
 		.mode = mode,
 		.memory_bytes = options->memory_bytes,
 		.output_bytes = output_share(options),
-		.first_keys_bytes = options->memory_bytes / FIRST_KEYS_FRACTION,
+		.first_keys_bytes = FIRST_KEYS_BYTES(options->memory_bytes),
 		.history_bytes = options->backward || options->marks ?
 		options->memory_bytes / HISTORY_FRACTION : 0,
 		.block_was_set = options->block_bytes > 0,

@@ -26,10 +26,6 @@
  */
 #include "postgres.h"
 
-#ifdef __GLIBC__
-#include <malloc.h>
-#endif
-
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
@@ -374,7 +370,6 @@ finish_spilling(FmsSort *sort)
 				  FMS_METHOD_EXTERNAL_MERGE);
 }
 
-/* Counts what has come in. */
 static void
 count_input(FmsSort *sort)
 {
@@ -389,7 +384,6 @@ count_input(FmsSort *sort)
 				  fms_formation_memory_bytes(sort->formation));
 }
 
-/* The input has ended. */
 static void
 finish_input(FmsSort *sort)
 {
@@ -533,18 +527,11 @@ fms_sort_restore(FmsSort *sort)
 void
 fms_sort_end(FmsSort *sort)
 {
-	bool		spilled = sort->spill != NULL;
-
-	if (spilled)
+	if (sort->spill)
 		fms_spill_end(sort->spill);
 	leave_share(sort);
 	fms_arena_end(&sort->formation->arena);
 	MemoryContextDelete(sort->context);
-#ifdef __GLIBC__
-	/* malloc() would keep it for as long as the session lives */
-	if (spilled)
-		(void) malloc_trim(0);
-#endif
 }
 
 static void

@@ -56,7 +56,6 @@ merge_input(const FmsSpill *spill)
 	return input;
 }
 
-/* Runs that one merge can take. */
 static int
 fan_in(const FmsSpill *spill, bool writes)
 {
@@ -85,6 +84,20 @@ note_facts(FmsSpill *spill)
 							 tape->write_blocked_us - spill->run_blocked_us);
 }
 
+/* Opens the channel, or opens it again: a small spill needs no ring. */
+static void
+open_channel(FmsSpill *spill)
+{
+	fms_run_flush(spill->writer);
+	fms_io_close(&spill->io);
+	fms_io_open(&spill->io, fms_spill_policy_is_small(&spill->facts) ?
+				FMS_IO_SYNC : spill->options.io_method);
+	spill->facts.async_reads = !spill->io.method->submit_blocks;
+	fms_count_set(spill->plan.counters, FMS_COUNT_IO_METHOD,
+				  spill->io.method == &fms_io_uring_method ? FMS_IO_URING :
+				  FMS_IO_SYNC);
+}
+
 /*
  * Chooses direct I/O and compression for the next run, which begins.  If the
  * tape cannot turn to direct I/O or back, the choice follows it.
@@ -94,8 +107,13 @@ choose_for_run(FmsSpill *spill)
 {
 	FmsSpillFacts *facts = &spill->facts;
 	FmsCounters *counters = spill->plan.counters;
-	FmsSpillChoice choice = fms_spill_policy_choose(facts, &spill->choice);
+	FmsSpillChoice choice;
 
+	if (spill->io.method == NULL ||
+		(spill->choice.direct_reason == FMS_DIRECT_SMALL &&
+		 !fms_spill_policy_is_small(facts)))
+		open_channel(spill);
+	choice = fms_spill_policy_choose(facts, &spill->choice);
 	if (choice.direct != spill->choice.direct)
 	{
 		/* the run's buffers are mapped for its kind of transfers */
@@ -119,7 +137,6 @@ choose_for_run(FmsSpill *spill)
 	spill->run_blocked_us = spill->plan.tape->write_blocked_us;
 }
 
-/* Begins writing a run. */
 static FmsRun *
 begin_run(FmsSpill *spill, FmsCutoff *cutoff)
 {
@@ -143,9 +160,7 @@ open_files(FmsSpill *spill)
 	bool		packs = options->mode == FMS_MODE_FMSORT &&
 		!sizing->block_was_set && fms_keys_are_cheap(plan->keys);
 
-	fms_io_open(&spill->io, options->io_method);
-	fms_spill_policy_begin(&spill->facts, options, block_bytes,
-						   !spill->io.method->submit_blocks);
+	fms_spill_policy_begin(&spill->facts, options, block_bytes);
 	plan->tape = fms_tape_open(&spill->io, block_bytes, options->checksums,
 							   options->files, plan->counters);
 	plan->first_keys = fms_first_keys_create(plan->keys, plan->counters,
@@ -157,9 +172,6 @@ open_files(FmsSpill *spill)
 										  sizing->mode->order, packs,
 										  sizing->output_bytes);
 	fms_count_set(plan->counters, FMS_COUNT_BLOCK_BYTES, block_bytes);
-	fms_count_set(plan->counters, FMS_COUNT_IO_METHOD,
-				  spill->io.method == &fms_io_uring_method ? FMS_IO_URING :
-				  FMS_IO_SYNC);
 	choose_for_run(spill);
 	if (options->block_bytes > block_bytes)
 		ereport(DEBUG1,
@@ -312,7 +324,6 @@ announce_merge(FmsSpill *spill, int first, int n, bool writes,
 	fms_counters_end_change(counters);
 }
 
-/* Begins merging the n runs from `first` on. */
 static void
 begin_merge(FmsSpill *spill, int first, int n, bool writes,
 			const FmsPosition *from)
@@ -526,7 +537,6 @@ fms_spill_merging_us(const FmsSpill *spill)
 						   fms_merge_load_us(spill->merge));
 }
 
-/* Ends the last merge, if it has begun. */
 static void
 stop(FmsSpill *spill)
 {
@@ -554,7 +564,6 @@ fms_spill_start(FmsSpill *spill, const FmsPosition *from, uint64 next)
 	MemoryContextSwitchTo(caller);
 }
 
-/* The next tuple, timed. */
 static pg_noinline MinimalTuple
 next_timed(FmsSpill *spill)
 {

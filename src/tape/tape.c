@@ -119,7 +119,6 @@ fms_tape_close(FmsTape *tape)
 	pfree(tape);
 }
 
-/* The end of a file with stripes, in bytes. */
 static uint64
 end_of_file(const FmsTape *tape, int file)
 {
@@ -262,7 +261,6 @@ resolve(FmsTape *tape, FmsIoRequest **requests, int n)
 	}
 }
 
-/* Resolves and submits all requests. */
 static void
 submit(FmsTape *tape, FmsIoRequest **requests, int n)
 {
@@ -329,7 +327,7 @@ fms_tape_append(FmsTape *tape, FmsIoRequest *request, char *buffer,
 	start = fms_clock_now();
 	(void) resolve(tape, &request, 1);
 	if (direct || (tape->end_bytes >= WORKERS_FROM_BYTES &&
-				   !IsInParallelMode()))
+				   length_bytes >= CACHED_WRITE_BYTES && !IsInParallelMode()))
 		fms_io_submit(tape->io, &request, 1);
 	else
 		fms_io_carry_out(tape->io, request);
@@ -423,7 +421,6 @@ count_blocks(const FmsIoRequest *request)
 		pgBufferUsage.temp_blks_read += blocks;
 }
 
-/* Waits until the request is done; counts the time. */
 static void
 wait_for_kernel(FmsTape *tape, FmsIoRequest *request)
 {

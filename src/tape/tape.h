@@ -270,8 +270,7 @@ typedef struct FmsWriteBuffer FmsWriteBuffer;
 	((block_bytes) % FMS_IO_ALIGN_BYTES == 0 ? (Size) (block_bytes) : \
 	 FMS_IO_ALIGN((block_bytes) + FMS_IO_ALIGN_BYTES))
 
-/* Number of buffers: one is filled while the others are written. */
-#define FMS_WRITE_BUFFERS_MIN	2
+/* Most buffers: one is filled while the others are written. */
 #define FMS_WRITE_BUFFERS_MAX	4
 
 /*

@@ -113,7 +113,6 @@ fms_temp_file_close(FmsTempFile *file)
 	FileClose(file->file);
 }
 
-/* The virtual file for transfers at that offset. */
 static File
 file_at(const FmsTempFile *file, uint64 offset_bytes)
 {

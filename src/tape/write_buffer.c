@@ -47,8 +47,7 @@ fms_write_buffer_create(FmsTape *tape, Size buffer_bytes, int nbuffers)
 {
 	FmsWriteBuffer *buffer = palloc0(sizeof(FmsWriteBuffer));
 
-	Assert(nbuffers >= FMS_WRITE_BUFFERS_MIN);
-	Assert(nbuffers <= FMS_WRITE_BUFFERS_MAX);
+	Assert(nbuffers >= 1 && nbuffers <= FMS_WRITE_BUFFERS_MAX);
 	Assert(buffer_bytes >= FMS_WRITE_BUFFER_BYTES(tape->block_bytes));
 	buffer->tape = tape;
 	buffer->nslots = nbuffers;

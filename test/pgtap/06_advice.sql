@@ -69,7 +69,7 @@ SELECT is(decision, 'top-N: only 7 rows are wanted, the others were dropped',
   'decision: top-N') FROM said;
 
 SELECT sorted('256kB', 'fmsort', '0') \g /dev/null
-SELECT matches(decision, '^(io_uring: refused by the kernel; )?page cache: memory had room for the spill$',
+SELECT matches(decision, '^page cache: the spill is small$',
   'decision: all automatic') FROM said;
 
 SET fmsort.assist_blocks = 3;
@@ -99,7 +99,18 @@ SELECT count(*) FROM (SELECT * FROM many() m ORDER BY -m OFFSET 0) s \g /dev/nul
 SELECT matches(decision, '(direct I/O: memory has no room for the spill|the file system refuses direct I/O with such blocks|without io_uring the kernel has to read ahead)$',
   'decision: much was expected') FROM said;
 
+-- ... and one that is far too low: the spill goes on like one of another work_mem
+CREATE FUNCTION few() RETURNS SETOF text LANGUAGE plpgsql ROWS 10
+AS 'BEGIN RETURN QUERY SELECT md5(i::text) FROM generate_series(1, 200000) i; END';
+SELECT count(*) FROM (SELECT * FROM few() f ORDER BY f COLLATE "C" OFFSET 0) s \g /dev/null
+SELECT isnt(decision, 'page cache: the spill is small', 'decision: little was expected')
+FROM said;
+SELECT io_method AS grown FROM said \gset
+SET work_mem = '2MB';
+SELECT count(*) FROM (SELECT * FROM few() f ORDER BY f COLLATE "C" OFFSET 0) s \g /dev/null
+SELECT is(io_method, :'grown', '... io_uring where there is one') FROM said;
+
 DROP VIEW said;
 DROP TABLE a, advice;
-DROP FUNCTION sorted(text, text, text, text), note(text, text), many();
+DROP FUNCTION sorted(text, text, text, text), note(text, text), many(), few();
 SELECT * FROM finish();

@@ -29,13 +29,16 @@ CREATE TABLE t AS SELECT (i::bigint * 7919 % 100003)::int AS k,
 ANALYZE t;
 EOT
 
-# In memory, on disk by both ways, within a cursor.
+# In memory, on disk by both ways, within a cursor, a small spill.
 my $sorts = join ' ', map { "$_; " } (
 	'SELECT count(*) FROM (SELECT * FROM t WHERE k < 1000 ORDER BY k) s',
 	'SELECT count(pay) FROM (SELECT * FROM t ORDER BY k OFFSET 1) s',
 	'SELECT count(pay) FROM (SELECT * FROM t ORDER BY pay, k OFFSET 1) s',
 	'BEGIN', 'DECLARE c SCROLL CURSOR FOR SELECT * FROM t ORDER BY pay',
-	'MOVE 40000 IN c', 'MOVE BACKWARD 30000 IN c', 'COMMIT');
+	'MOVE 40000 IN c', 'MOVE BACKWARD 30000 IN c', 'COMMIT',
+	q{SELECT set_config('work_mem', '64kB', false)},
+	'SELECT count(pay) FROM (SELECT * FROM t WHERE k < 4000 ORDER BY pay OFFSET 1) s',
+	q{SELECT set_config('work_mem', '1MB', false)});
 my $direct = join '; ', map { "SET fmsort.direct_io = $_; $sorts" }
   direct_ways($node);
 

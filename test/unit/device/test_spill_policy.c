@@ -23,6 +23,7 @@ fms_free_memory(void)
 }
 
 static FmsOptions options;
+static FmsSharedFiles files;
 static FmsDevice device;
 static FmsSpillFacts facts;
 static FmsSpillChoice choice;
@@ -50,6 +51,13 @@ set_device(FmsDevice *device, double mb)
 	}
 }
 
+static void
+begin_spill(void)
+{
+	fms_spill_policy_begin(&facts, &options, BLOCK);
+	facts.async_reads = true;
+}
+
 /* Automatic settings, 10 GB of memory, 1 GB of room. */
 static void
 begin(double device_mb, uint64 expected_mb)
@@ -64,7 +72,7 @@ begin(double device_mb, uint64 expected_mb)
 	options.expected_bytes = expected_mb * MB;
 	set_device(&device, device_mb);
 	options.device = &device;
-	fms_spill_policy_begin(&facts, &options, BLOCK, true);
+	begin_spill();
 }
 
 static void
@@ -120,92 +128,139 @@ check_direct_rows(void)
 	facts.direct_fixed = true;
 	had(false, FMS_DIRECT_ROOM, 0);
 	shim_ok(goes(false, FMS_DIRECT_ROOM),
-			"2: a tape that cannot change stays in the page cache");
+			"3: a tape that cannot change stays in the page cache");
 	begin(60, 500);
 	facts.direct_fixed = true;
 	had(true, FMS_DIRECT_NO_ROOM, 500);
-	shim_ok(goes(true, FMS_DIRECT_NO_ROOM), "2: ... or direct");
+	shim_ok(goes(true, FMS_DIRECT_NO_ROOM), "3: ... or direct");
 
 	begin(0, 100);
 	had(true, FMS_DIRECT_NO_ROOM, 0);
-	shim_ok(goes(true, FMS_DIRECT_NO_ROOM), "3: once direct, it stays direct");
+	shim_ok(goes(true, FMS_DIRECT_NO_ROOM), "4: once direct, it stays direct");
 	begin(400, 100);
 	had(true, FMS_DIRECT_FAST, 5000);
-	shim_ok(goes(true, FMS_DIRECT_FAST), "3: ... on a slow device, too");
+	shim_ok(goes(true, FMS_DIRECT_FAST), "4: ... on a slow device, too");
 	begin(200, 100);
 	had(true, FMS_DIRECT_FAST, 5000);
 	shim_ok(goes(false, FMS_DIRECT_ROOM),
-			"3: ... but not if it has proved very slow");
+			"4: ... but not if it has proved very slow");
 	set_memory(3, 1000);
-	shim_ok(goes(true, FMS_DIRECT_NO_ROOM), "3: ... unless memory is full");
+	shim_ok(goes(true, FMS_DIRECT_NO_ROOM), "4: ... unless memory is full");
 	begin(200, 100);
 	had(true, FMS_DIRECT_NO_ROOM, 100);
-	shim_ok(goes(true, FMS_DIRECT_NO_ROOM), "3: ... or it was known before");
+	shim_ok(goes(true, FMS_DIRECT_NO_ROOM), "4: ... or it was known before");
 
 	begin(50000, 50000);
 	facts.async_reads = false;
 	shim_ok(goes(false, FMS_DIRECT_SYNC),
-			"4: synchronous reads: the page cache, whatever the device");
+			"5: synchronous reads: the page cache, whatever the device");
 	facts.direct_io = FMS_DIRECT_ON;
-	shim_ok(goes(true, FMS_DIRECT_AS_SET), "4: ... unless direct I/O is set");
+	shim_ok(goes(true, FMS_DIRECT_AS_SET), "5: ... unless direct I/O is set");
 
 	begin(50000, 5);
-	shim_ok(goes(true, FMS_DIRECT_FAST), "5: a fast device, however little");
+	shim_ok(goes(true, FMS_DIRECT_FAST), "6: a fast device, however little");
 	begin(3900, 5);
-	shim_ok(goes(false, FMS_DIRECT_ROOM), "5: 1950 MB/s is not fast");
+	shim_ok(goes(false, FMS_DIRECT_ROOM), "6: 1950 MB/s is not fast");
 
 	begin(0, 4100);
-	shim_ok(goes(true, FMS_DIRECT_NO_ROOM), "6: far more than the room");
+	shim_ok(goes(true, FMS_DIRECT_NO_ROOM), "7: far more than the room");
 	begin(0, 3900);
-	shim_ok(goes(false, FMS_DIRECT_ROOM), "6: ... or less: a part of it");
+	shim_ok(goes(false, FMS_DIRECT_ROOM), "7: ... or less: a part of it");
 	write_bytes(900, 0);
-	shim_ok(goes(false, FMS_DIRECT_ROOM), "6: ... also when that is used");
+	shim_ok(goes(false, FMS_DIRECT_ROOM), "7: ... also when that is used");
 	begin(0, 100);
 	free_memory.machine_bytes = 16 * 20 * MB;
 	shim_ok(goes(true, FMS_DIRECT_NO_ROOM),
-			"6: the room is a fair share of the machine");
+			"7: the room is a fair share of the machine");
 	begin(0, 50000);
-	shim_ok(goes(true, FMS_DIRECT_NO_ROOM), "6: more than memory, too");
+	shim_ok(goes(true, FMS_DIRECT_NO_ROOM), "7: more than memory, too");
 	begin(400, 4100);
-	shim_ok(goes(false, FMS_DIRECT_ROOM), "6: slow: memory, not only room");
+	shim_ok(goes(false, FMS_DIRECT_ROOM), "7: slow: memory, not only room");
 	begin(620, 4900);
-	shim_ok(goes(true, FMS_DIRECT_NO_ROOM), "6: 310 MB/s is not slow");
+	shim_ok(goes(true, FMS_DIRECT_NO_ROOM), "7: 310 MB/s is not slow");
 
 	begin(0, 600);
 	set_memory(1000, 1000);
 	shim_ok(goes(true, FMS_DIRECT_HALF),
-			"7: memory does not hold the spill and its input");
+			"8: memory does not hold the spill and its input");
 	write_bytes(0, 290);
 	had(true, FMS_DIRECT_HALF, 0);
-	shim_ok(goes(true, FMS_DIRECT_HALF), "7: ... up to half of the spill");
+	shim_ok(goes(true, FMS_DIRECT_HALF), "8: ... up to half of the spill");
 	write_bytes(0, 20);
-	shim_ok(goes(false, FMS_DIRECT_ROOM), "7: ... the rest has room");
+	shim_ok(goes(false, FMS_DIRECT_ROOM), "8: ... the rest has room");
 	begin(400, 600);
 	set_memory(1000, 1000);
-	shim_ok(goes(true, FMS_DIRECT_HALF), "7: a slow device, too");
+	shim_ok(goes(true, FMS_DIRECT_HALF), "8: a slow device, too");
 	begin(200, 600);
 	set_memory(1000, 1000);
-	shim_ok(goes(false, FMS_DIRECT_ROOM), "7: ... but no very slow one");
+	shim_ok(goes(false, FMS_DIRECT_ROOM), "8: ... but no very slow one");
 	begin(0, 490);
 	set_memory(1000, 1000);
-	shim_ok(goes(false, FMS_DIRECT_ROOM), "7: nor if memory holds both");
+	shim_ok(goes(false, FMS_DIRECT_ROOM), "8: nor if memory holds both");
 
 	begin(0, 0);
 	write_bytes(997, 0);
-	shim_ok(goes(true, FMS_DIRECT_NO_ROOM), "8: no more room");
+	shim_ok(goes(true, FMS_DIRECT_NO_ROOM), "9: no more room");
 	begin(0, 0);
 	set_memory(0, 0);
-	shim_ok(goes(true, FMS_DIRECT_NO_ROOM), "8: never any");
+	shim_ok(goes(true, FMS_DIRECT_NO_ROOM), "9: never any");
 	begin(400, 0);
 	set_memory(3, 1000);
-	shim_ok(goes(true, FMS_DIRECT_NO_ROOM), "8: slow, and no memory");
+	shim_ok(goes(true, FMS_DIRECT_NO_ROOM), "9: slow, and no memory");
 	begin(400, 0);
 	free_memory.dirty_bytes = 9999 * MB;
 	shim_ok(goes(true, FMS_DIRECT_NO_ROOM),
-			"8: slow, and memory full of unwritten pages");
+			"9: slow, and memory full of unwritten pages");
 
 	begin(1000, 100);
-	shim_ok(goes(false, FMS_DIRECT_ROOM), "9: the page cache has room");
+	shim_ok(goes(false, FMS_DIRECT_ROOM), "10: the page cache has room");
+}
+
+/* Does a sort with these options begin with a small spill? */
+static bool
+begins_small(void)
+{
+	looks = 0;
+	begin_spill();
+	return fms_spill_policy_is_small(&facts) && looks == 0;
+}
+
+static void
+check_small_spills(void)
+{
+	begin(50000, 5000);
+	shim_ok(!begins_small() && looks == 1, "4 MB of work_mem: not small");
+	options.memory_bytes = 64 * 1024;
+	shim_ok(!begins_small(), "64 kB, but much is expected: not small");
+	options.expected_bytes = 100000;
+	shim_ok(begins_small(), "64 kB: small, and memory is not read");
+	facts.async_reads = false;
+	shim_ok(goes(false, FMS_DIRECT_SMALL),
+			"2: a small spill, whatever the device");
+	facts.written_bytes = facts.cached_bytes = 4 * 1024 * 1024 - 4096;
+	looks = 0;
+	fms_spill_policy_observe(&facts, false, 4096, 0, 0);
+	shim_ok(fms_spill_policy_is_small(&facts) && looks == 0,
+			"2: ... up to 4 MB");
+	facts.written_bytes += 4096;
+	fms_spill_policy_observe(&facts, false, 4096, 0, 0);
+	shim_ok(!fms_spill_policy_is_small(&facts) && looks == 1,
+			"... then memory is read");
+	facts.async_reads = true;
+	had(false, FMS_DIRECT_SMALL, 0);
+	shim_ok(goes(true, FMS_DIRECT_FAST), "... and the device counts");
+
+	options.direct_io = FMS_DIRECT_ON;
+	shim_ok(!begins_small() && goes(true, FMS_DIRECT_AS_SET),
+			"direct I/O as set: not small");
+	options.direct_io = FMS_DIRECT_AUTO;
+	options.io_method = FMS_IO_URING;
+	shim_ok(!begins_small(), "io_uring as set: not small");
+	options.io_method = FMS_IO_SYNC;
+	shim_ok(begins_small(), "synchronous I/O as set: small");
+	options.io_method = FMS_IO_AUTO;
+	options.files = &files;
+	shim_ok(!begins_small(), "a parallel sort: not small");
 }
 
 static void
@@ -213,20 +268,20 @@ check_compression_rows(void)
 {
 	begin(60, 2000);
 	options.block_bytes = 4096;
-	fms_spill_policy_begin(&facts, &options, BLOCK, true);
+	begin_spill();
 	shim_ok(compresses(false, FMS_COMPRESS_AS_SET),
 			"a: not automatically if the block size is set");
 	options.compression = FMS_COMPRESS_ON;
-	fms_spill_policy_begin(&facts, &options, BLOCK, true);
+	begin_spill();
 	shim_ok(compresses(true, FMS_COMPRESS_AS_SET), "a: ... but if set");
 	begin(60, 2000);
 	options.mode = FMS_MODE_TRADITIONAL;
-	fms_spill_policy_begin(&facts, &options, BLOCK, true);
+	begin_spill();
 	shim_ok(compresses(false, FMS_COMPRESS_AS_SET),
 			"a: nor in a mode for comparison");
 	begin(60, 2000);
 	options.memory_bytes = 512 * 1024;
-	fms_spill_policy_begin(&facts, &options, BLOCK, true);
+	begin_spill();
 	shim_ok(compresses(false, FMS_COMPRESS_AS_SET),
 			"a: nor with little memory");
 	begin(60, 2000);
@@ -348,6 +403,7 @@ int
 main(void)
 {
 	check_direct_rows();
+	check_small_spills();
 	check_compression_rows();
 	check_observations();
 	check_spills();
