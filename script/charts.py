@@ -92,7 +92,7 @@ def draw(path, title, panels, caption, whiskers="the range over all rounds"):
     top = max(max(1.1, *bar) for bar in known)
     if any(low < high for _, low, high in known):
         caption = "Whiskers are %s. " % whiskers + caption
-    caption = textwrap.wrap("Bars are medians, the dashed line is PostgreSQL's sort. "
+    caption = textwrap.wrap("Bars are medians, the dashed line is PostgreSQL. "
                             + caption, 125)
     columns = min(2, len(panels))
     heights = [max(len(rows) * (len(series) * BAR + GAP) + 0.9

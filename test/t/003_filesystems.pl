@@ -103,14 +103,6 @@ SKIP:
 
 # ---- a full disk ----------------------------------------------------------------------
 
-sub free_kb
-{
-	my ($dir) = @_;
-	my @fields = split ' ', (split /\n/, `df -Pk $dir`)[1];
-
-	return $fields[3];
-}
-
 SKIP:
 {
 	skip 'FMSORT_SMALLFS names no small file system', 1
