@@ -12,7 +12,9 @@
  *	  index  |e e e e e e e e e ......|		data  |r r r r r r r r r r ..
  *
  * When the arena grows, or when one piece is full at the limit, it divides its
- * memory in the proportion in which the pieces use it.
+ * memory in the proportion in which the pieces use it.  With an estimate of
+ * the input it grows to that at once, since pages that are not used cost
+ * little and growing may copy.
  *
  * Memory: the pieces are freed with the arena or when its context is reset.
  * Those of a sort that has ended are kept for the next sort of the
@@ -32,15 +34,18 @@
 #include "base/clock.h"
 #include "formation/arena.h"
 
-/* Initial size of both pieces together. */
+/*
+ * Initial size of both pieces together; also the most that an estimate makes
+ * of it, which malloc() may keep for the next transaction once it is freed.
+ */
 #define START_BYTES		((Size) 8 * 1024)
+#define START_MAX_BYTES	((Size) 256 * 1024)
 
-/* Bytes that are kept, at most; after the transaction, too */
+/* Bytes that are kept, at most */
 #define KEPT_MAX_BYTES	((Size) 4 * 1024 * 1024)
-#define KEPT_LONG_BYTES	((Size) 64 * 1024)
 
-/* Freed bytes that malloc() may keep for the next transaction. */
-#define UNTRIMMED_BYTES	((Size) 256 * 1024)
+/* A sort that has spilled had more memory than this, whatever work_mem is. */
+#define TRIMMED_MIN_BYTES	((Size) 16 * 1024)
 
 /* Resizing fewer bytes takes less time than reading the clock. */
 #define TIMED_MIN_BYTES	((Size) 64 * 1024)
@@ -48,19 +53,37 @@
 /* Empty, or what is kept. */
 static FmsArena kept;
 
-/* The most bytes that an arena has freed in this transaction. */
-static Size freed_bytes = 0;
+/* Has this transaction freed so much that malloc() shall not keep it? */
+static bool trims = false;
 
 static void
-shrink_kept(XactEvent event, void *arg)
+free_pieces(FmsArena *arena)
 {
-	if (fms_arena_size(&kept) > KEPT_LONG_BYTES)
+	fms_piece_free(&arena->index);
+	fms_piece_free(&arena->data);
+	arena->refused = false;
+}
+
+void
+fms_arena_free(FmsArena *arena)
+{
+	trims = trims || fms_arena_size(arena) >= TRIMMED_MIN_BYTES;
+	free_pieces(arena);
+}
+
+/* Of small sorts in memory, malloc() keeps what it keeps of PostgreSQL's. */
+static void
+free_kept(XactEvent event, void *arg)
+{
+	if (fms_arena_size(&kept) > START_MAX_BYTES)
 		fms_arena_free(&kept);
+	else
+		free_pieces(&kept);
 #ifdef __GLIBC__
-	if (freed_bytes > UNTRIMMED_BYTES)
+	if (trims)
 		(void) malloc_trim(0);
 #endif
-	freed_bytes = 0;
+	trims = false;
 }
 
 /* An error in a reset callback would lose the memory. */
@@ -73,24 +96,16 @@ give_back(void *arg)
 }
 
 void
-fms_arena_init(FmsArena *arena)
+fms_arena_init(FmsArena *arena, double expected_bytes)
 {
 	memset(arena, 0, sizeof(*arena));
+	arena->expected_bytes = expected_bytes;
 	fms_piece_init(&arena->index);
 	fms_piece_init(&arena->data);
 	arena->on_reset.func = give_back;
 	arena->on_reset.arg = arena;
 	MemoryContextRegisterResetCallback(CurrentMemoryContext,
 									   &arena->on_reset);
-}
-
-void
-fms_arena_free(FmsArena *arena)
-{
-	freed_bytes = Max(freed_bytes, fms_arena_size(arena));
-	fms_piece_free(&arena->index);
-	fms_piece_free(&arena->data);
-	arena->refused = false;
 }
 
 void
@@ -104,7 +119,7 @@ fms_arena_clear(FmsArena *arena)
 static void
 take_pieces(FmsArena *arena, FmsArena *from)
 {
-	fms_arena_free(arena);
+	free_pieces(arena);
 	fms_arena_clear(from);
 	arena->index = from->index;
 	arena->data = from->data;
@@ -118,22 +133,30 @@ fms_arena_end(FmsArena *arena)
 	static bool is_registered = false;
 
 	if (!is_registered)
-		RegisterXactCallback(shrink_kept, NULL);
+		RegisterXactCallback(free_kept, NULL);
 	is_registered = true;
-	if (fms_arena_size(arena) > KEPT_MAX_BYTES ||
-		fms_arena_size(arena) <= fms_arena_size(&kept))
+	if (fms_arena_size(arena) > KEPT_MAX_BYTES)
 		fms_arena_free(arena);
+	else if (fms_arena_size(arena) <= fms_arena_size(&kept))
+		free_pieces(arena);
 	else
 		take_pieces(&kept, arena);
 }
 
-/* The next size of both pieces: doubled, or the limit from 2/3 of it on. */
+/*
+ * The next size of both pieces: doubled or as expected, or the limit from 2/3
+ * of it on.
+ */
 static Size
-next_size(Size size_bytes, Size limit_bytes)
+next_size(const FmsArena *arena, Size limit_bytes)
 {
-	Size		doubled = Max(2 * size_bytes, START_BYTES);
+	Size		size = fms_arena_size(arena);
+	Size		trusted = size < START_MAX_BYTES ? START_MAX_BYTES :
+		KEPT_MAX_BYTES;
+	Size		expected = (Size) Min(arena->expected_bytes, trusted);
+	Size		next = Max(Max(2 * size, START_BYTES), expected);
 
-	return doubled > limit_bytes - limit_bytes / 3 ? limit_bytes : doubled;
+	return next > limit_bytes - limit_bytes / 3 ? limit_bytes : next;
 }
 
 /*
@@ -167,7 +190,7 @@ make_room(FmsArena *arena, Size index_needed, Size data_needed,
 	if (fms_arena_size(arena) == 0)
 	{
 		if (fms_arena_size(&kept) > limit_bytes)
-			fms_arena_free(&kept);
+			free_pieces(&kept);
 		if (fms_arena_size(&kept) > 0)
 			take_pieces(arena, &kept);
 	}
@@ -176,7 +199,7 @@ make_room(FmsArena *arena, Size index_needed, Size data_needed,
 		return true;
 	if (needed > limit_bytes)
 		return false;
-	size = next_size(fms_arena_size(arena), limit_bytes);
+	size = next_size(arena, limit_bytes);
 	if (!arena->refused &&
 		divide(arena, index_needed, data_needed, Max(size, needed)))
 		return true;

@@ -49,13 +49,17 @@ typedef struct FmsArena
 {
 	FmsPiece	index;
 	FmsPiece	data;
+	double		expected_bytes; /* to be used, or 0 */
 	bool		refused;		/* the system has refused more memory */
 	MemoryContextCallback on_reset;
 	double		make_room_us;	/* all time in fms_arena_make_room() */
 } FmsArena;
 
-/* Makes an empty arena that goes with the current context, as the struct. */
-extern void fms_arena_init(FmsArena *arena);
+/*
+ * Makes an empty arena that goes with the current context, as the struct.
+ * expected_bytes: an estimate of what it will hold, or 0.
+ */
+extern void fms_arena_init(FmsArena *arena, double expected_bytes);
 
 /* Forgets what is in the arena, and frees its memory or not. */
 extern void fms_arena_free(FmsArena *arena);

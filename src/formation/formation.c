@@ -26,11 +26,15 @@
 #include "base/interrupts.h"
 #include "formation/formation.h"
 
+/* Part of the expected bytes that entries and a wrong estimate may add. */
+#define EXPECTED_SPARE		4
+
 /* Rows beyond the bound that are dropped at once, at least. */
 #define SHRINK_MIN_ROWS		1024
 
 FmsFormation *
-fms_formation_create(FmsKeys *keys, MemoryContext scratch)
+fms_formation_create(FmsKeys *keys, double expected_bytes,
+					 MemoryContext scratch)
 {
 	FmsFormation *formation = palloc0(sizeof(FmsFormation));
 
@@ -39,7 +43,8 @@ fms_formation_create(FmsKeys *keys, MemoryContext scratch)
 	formation->context = CurrentMemoryContext;
 	formation->scratch = scratch;
 	formation->keys = keys;
-	fms_arena_init(&formation->arena);
+	fms_arena_init(&formation->arena,
+				   expected_bytes + expected_bytes / EXPECTED_SPARE);
 	return formation;
 }
 

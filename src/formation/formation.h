@@ -62,8 +62,12 @@ struct FmsFormation
 	FmsWordRecord word;			/* the one returned or written last */
 };
 
-/* Goes with the current context.  scratch: a context that put() resets. */
+/*
+ * Goes with the current context.  expected_bytes: of the input, or 0.
+ * scratch: a context that put() resets.
+ */
 extern FmsFormation *fms_formation_create(FmsKeys *keys,
+										  double expected_bytes,
 										  MemoryContext scratch);
 
 /* Forgets all rows.  From now on, keeps the first `bound` ones; 0: all. */

@@ -37,7 +37,7 @@
  * A piece larger than UNCHECKED_BYTES grows only if the system has a margin
  * for buffers beyond: a quarter of its size, within these bounds.
  */
-#define UNCHECKED_BYTES		((Size) 64 * 1024)
+#define UNCHECKED_BYTES		((Size) 256 * 1024)
 #define MARGIN_MIN_BYTES	((Size) 1024 * 1024)
 #define MARGIN_MAX_BYTES	((Size) 8 * 1024 * 1024)
 

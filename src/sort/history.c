@@ -83,8 +83,8 @@ fms_history_create(FmsSpill *spill, Size memory_bytes)
 	history->mark = palloc0(bytes);
 	history->generation_bytes =
 		(memory_bytes - memory_bytes / CHECKPOINT_FRACTION) / 2;
-	fms_arena_init(&history->generations[0].arena);
-	fms_arena_init(&history->generations[1].arena);
+	fms_arena_init(&history->generations[0].arena, 0);
+	fms_arena_init(&history->generations[1].arena, 0);
 	history->older = &history->generations[0];
 	history->newer = &history->generations[1];
 	MemoryContextSwitchTo(caller);

@@ -175,7 +175,7 @@ fms_sort_begin(TupleDesc desc, const FmsKeySpec *spec,
 	sort->options = *options;
 	sort->counters = counters;
 	sort->formation = fms_formation_create(fms_keys_create(desc, spec),
-										   scratch);
+										   options->expected_bytes, scratch);
 	start(sort);
 	MemoryContextSwitchTo(caller);
 	return sort;

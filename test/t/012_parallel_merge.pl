@@ -268,6 +268,11 @@ same($_, '(SELECT * FROM t ORDER BY k, id LIMIT 300 OFFSET 50000) l', 'k, id',
 	$session->query_safe("SET work_mem = '1MB'");
 	wait_until(
 		sub {
+			# what was counted before shall not arrive after the reset
+			return 0 if $session->query_safe("SELECT count(*)
+				FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND
+				  backend_type IN ('client backend', 'parallel worker')") > 0;
+			$session->query_safe('SELECT pg_stat_force_next_flush()');
 			$from = -s $node->logfile;
 			$session->query_safe('SELECT pg_stat_reset(); SELECT fmsort_stat_reset()');
 			$plan = decode_json(

@@ -20,8 +20,7 @@ my $most_kb = 64;
 plan skip_all => 'a process\'s memory cannot be looked at here'
   unless defined status_kb($$, 'RssAnon');
 
-my $node = fms_node('many_sessions', "work_mem = '1MB'",
-	'max_connections = ' . ($sessions + 20));
+my $node = fms_node('many_sessions', 'max_connections = ' . ($sessions + 20));
 
 $node->safe_psql('postgres', <<'EOT');
 CREATE TABLE t AS SELECT (i::bigint * 7919 % 100003)::int AS k,
@@ -38,7 +37,7 @@ my $sorts = join ' ', map { "$_; " } (
 	'MOVE 40000 IN c', 'MOVE BACKWARD 30000 IN c', 'COMMIT',
 	q{SELECT set_config('work_mem', '64kB', false)},
 	'SELECT count(pay) FROM (SELECT * FROM t WHERE k < 4000 ORDER BY pay OFFSET 1) s',
-	q{SELECT set_config('work_mem', '1MB', false)});
+	'RESET work_mem');
 my $direct = join '; ', map { "SET fmsort.direct_io = $_; $sorts" }
   direct_ways($node);
 
@@ -73,14 +72,19 @@ sub mean_kb
 }
 
 # each way once, as often as the other has
-my $ways = () = $direct =~ /SET/g;
-my $stock = mean_kb($sessions, '-c session_preload_libraries=',
-	$sorts x $ways);
-my $ours = mean_kb($sessions, '', $direct);
+my $ways = () = $direct =~ /SET fms/g;
 
-cmp_ok($ours - $stock, '<=', $most_kb,
-	sprintf('%d sessions: %.0f kB each, without fmsort %.0f',
-		$sessions, $ours, $stock));
+foreach my $work_mem ('256kB', '1MB', '4MB')
+{
+	my $options = "-c work_mem=$work_mem";
+	my $stock = mean_kb($sessions, "$options -c session_preload_libraries=",
+		$sorts x $ways);
+	my $ours = mean_kb($sessions, $options, $direct);
+
+	cmp_ok($ours - $stock, '<=', $most_kb,
+		sprintf('work_mem %s, %d sessions: %.0f kB each, without fmsort %.0f',
+			$work_mem, $sessions, $ours, $stock));
+}
 
 $node->stop;
 done_testing();

@@ -362,7 +362,7 @@ test_words(void)
 static FmsFormation *
 fill(uint64 bound, Size count, Size budget)
 {
-	FmsFormation *formation = fms_formation_create(NULL, &a_context);
+	FmsFormation *formation = fms_formation_create(NULL, 0, &a_context);
 	Datum		value;
 	bool		isnull = false;
 	TupleTableSlot slot = {

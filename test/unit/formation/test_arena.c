@@ -145,7 +145,7 @@ test_fills(const char *what, ItemBytes bytes_of, Size limit)
 	bool		within = true;
 	int			round;
 
-	fms_arena_init(&arena);
+	fms_arena_init(&arena, 0);
 	for (round = 0; round < 2; round++)
 	{
 		Size		last = 0;
@@ -178,7 +178,7 @@ test_few(void)
 	Size		used;
 	int			i;
 
-	fms_arena_init(&arena);
+	fms_arena_init(&arena, 0);
 	for (i = 0; i < 40; i++)
 		(void) add(&arena, 64, (Size) 1 << 40);
 	shim_ok(fms_arena_size(&arena) <= 8192,
@@ -208,7 +208,7 @@ test_refused(Size bytes)
 	void	   *other;
 	Size		full;
 
-	fms_arena_init(&arena);
+	fms_arena_init(&arena, 0);
 	getrlimit(RLIMIT_AS, &unlimited);
 	limit = unlimited;
 	limit.rlim_cur = address_bytes() + bytes;
@@ -238,14 +238,14 @@ size_after(Size count, Size limit, bool ends_transaction)
 	FmsArena	arena;
 	Size		size_bytes;
 
-	fms_arena_init(&arena);
+	fms_arena_init(&arena, 0);
 	while (count_of(&arena) < count)
 		(void) add(&arena, 64, (Size) 1 << 40);
 	fms_arena_end(&arena);
 	if (ends_transaction)
 		shim_end_transaction(XACT_EVENT_COMMIT, NULL);
 
-	fms_arena_init(&arena);
+	fms_arena_init(&arena, 0);
 	(void) add(&arena, 64, limit);
 	size_bytes = fms_arena_size(&arena);
 	while (count_of(&arena) < count && add(&arena, 64, limit))
@@ -283,11 +283,45 @@ test_kept(void)
 			"the next arena begins with the memory of the last one");
 	shim_ok(size_after(5000, 100 * 1024, false) <= 8192,
 			"... within its limit");
-	shim_ok(size_after(500, limit, true) >= 500 * 80,
-			"a small one outlives the transaction");
-	shim_ok(size_after(5000, limit, true) <= 8192, "a larger one does not");
+	shim_ok(size_after(500, limit, true) <= 8192,
+			"... until the transaction ends");
 	shim_ok(size_after(100000, limit, false) <= 8192,
 			"a large one is not kept at all");
+}
+
+/* How often does an arena get memory until it holds `count` items? */
+static int
+times_grown(double expected_bytes, Size count, Size limit)
+{
+	FmsArena	arena;
+	Size		last = 0;
+	int			times = 0;
+
+	fms_arena_init(&arena, expected_bytes);
+	while (count_of(&arena) < count && add(&arena, 64, limit))
+	{
+		times += fms_arena_size(&arena) != last;
+		last = fms_arena_size(&arena);
+	}
+	shim_ok(last <= limit, "... within the limit");
+	shim_ok(is_as_added(&arena), "%zu items are in expected memory", count);
+	fms_arena_free(&arena);
+	return times;
+}
+
+static void
+test_expected(void)
+{
+	Size		limit = 64 * 1024 * 1024;
+
+	shim_ok(times_grown(2000 * 80, 2000, limit) == 1,
+			"the memory expected for 2,000 items is taken at once");
+	shim_ok(times_grown(20000 * 80, 20000, limit) <= 3,
+			"that for 20,000 when there are 3,000");
+	shim_ok(times_grown(1e300, 2000, limit) == 1,
+			"an estimate that is too large");
+	shim_ok(times_grown(1, 2000, limit) > 3, "one that is too small");
+	(void) times_grown(1e300, 2000, 100 * 1024);
 }
 
 int
@@ -307,6 +341,7 @@ main(void)
 	}
 	test_few();
 	test_kept();
+	test_expected();
 	test_emptied();
 	test_refused((Size) 3 * 1024 * 1024);
 	test_refused((Size) 50 * 1024 * 1024);

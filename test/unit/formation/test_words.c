@@ -213,7 +213,7 @@ returns(const FmsFormation *formation, Size n)
 static bool
 sorts(Shape shape, Size n)
 {
-	FmsFormation *formation = fms_formation_create(NULL, NULL);
+	FmsFormation *formation = fms_formation_create(NULL, 0, NULL);
 	bool		passed = true;
 	int			i;
 
@@ -239,7 +239,7 @@ sorts(Shape shape, Size n)
 static bool
 spills(Shape shape, Size n)
 {
-	FmsFormation *formation = fms_formation_create(NULL, NULL);
+	FmsFormation *formation = fms_formation_create(NULL, 0, NULL);
 	Size		budget = Max(n / 3, 1) * FMS_ROW_INDEX_BYTES;
 	bool		passed = true;
 	Size		i;
@@ -279,7 +279,7 @@ spills(Shape shape, Size n)
 static bool
 selects(Shape shape, Size n, uint64 bound)
 {
-	FmsFormation *formation = fms_formation_create(NULL, NULL);
+	FmsFormation *formation = fms_formation_create(NULL, 0, NULL);
 	bool		passed;
 
 	fms_formation_reset(formation, bound);
