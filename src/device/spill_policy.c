@@ -50,7 +50,8 @@
 /* Memory is read again after these bytes: other sorts take some, too. */
 #define MEMORY_EVERY_BYTES		((uint64) 8 * 1024 * 1024)
 
-/* A ring and a look at memory are not worth their time for fewer bytes. */
+/* With less work_mem, a ring and a look at memory cost more than they gain. */
+#define SMALL_MEMORY_BYTES		((Size) 1024 * 1024)
 #define SMALL_BYTES				((uint64) 4 * 1024 * 1024)
 
 /* Direct runs of fewer bytes say nothing about the device. */
@@ -244,7 +245,7 @@ fms_spill_policy_begin(FmsSpillFacts *facts, const FmsOptions *options,
 {
 	bool		may_be_small = options->direct_io == FMS_DIRECT_AUTO &&
 		options->io_method != FMS_IO_URING && options->files == NULL &&
-		options->memory_bytes < COMPRESS_MEMORY_BYTES &&
+		options->memory_bytes < SMALL_MEMORY_BYTES &&
 		options->expected_bytes < SMALL_BYTES;
 	bool		may_compress = options->mode == FMS_MODE_FMSORT &&
 		options->block_bytes == 0 &&

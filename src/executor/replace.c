@@ -116,7 +116,7 @@ is_parallel_sort(const Plan *plan, FmsAncestry above)
 {
 	const Limit *limit = (const Limit *) above.parent;
 
-	if (limit && IsA(limit, Limit) && limit->limitOffset == NULL &&
+	if (limit && IsA(above.parent, Limit) && limit->limitOffset == NULL &&
 		limit->plan.plan_rows <= QUEUE_MAX_ROWS)
 		return false;
 	return IsA(plan, GatherMerge) && IsA(plan->lefttree, Sort) &&

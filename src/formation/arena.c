@@ -75,10 +75,8 @@ fms_arena_free(FmsArena *arena)
 static void
 free_kept(XactEvent event, void *arg)
 {
-	if (fms_arena_size(&kept) > START_MAX_BYTES)
-		fms_arena_free(&kept);
-	else
-		free_pieces(&kept);
+	trims = trims || fms_arena_size(&kept) > START_MAX_BYTES;
+	free_pieces(&kept);
 #ifdef __GLIBC__
 	if (trims)
 		(void) malloc_trim(0);
@@ -143,17 +141,14 @@ fms_arena_end(FmsArena *arena)
 		take_pieces(&kept, arena);
 }
 
-/*
- * The next size of both pieces: doubled or as expected, or the limit from 2/3
- * of it on.
- */
+/* The next size: doubled or expected, with entries; from 2/3 on, the limit */
 static Size
 next_size(const FmsArena *arena, Size limit_bytes)
 {
 	Size		size = fms_arena_size(arena);
 	Size		trusted = size < START_MAX_BYTES ? START_MAX_BYTES :
 		KEPT_MAX_BYTES;
-	Size		expected = (Size) Min(arena->expected_bytes, trusted);
+	Size		expected = (Size) Min(1.25 * arena->expected_bytes, trusted);
 	Size		next = Max(Max(2 * size, START_BYTES), expected);
 
 	return next > limit_bytes - limit_bytes / 3 ? limit_bytes : next;

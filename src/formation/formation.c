@@ -26,9 +26,6 @@
 #include "base/interrupts.h"
 #include "formation/formation.h"
 
-/* Part of the expected bytes that entries and a wrong estimate may add. */
-#define EXPECTED_SPARE		4
-
 /* Rows beyond the bound that are dropped at once, at least. */
 #define SHRINK_MIN_ROWS		1024
 
@@ -43,8 +40,7 @@ fms_formation_create(FmsKeys *keys, double expected_bytes,
 	formation->context = CurrentMemoryContext;
 	formation->scratch = scratch;
 	formation->keys = keys;
-	fms_arena_init(&formation->arena,
-				   expected_bytes + expected_bytes / EXPECTED_SPARE);
+	fms_arena_init(&formation->arena, expected_bytes);
 	return formation;
 }
 

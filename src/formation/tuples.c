@@ -205,16 +205,21 @@ learn_groups(FmsFormation *formation)
 }
 
 /* Is the row of that key unwanted?  If not, its place is the next entry. */
-static bool
+static inline bool
 is_refused(FmsFormation *formation, const FmsRecord *key)
 {
-	const FmsEntry *entries = entries_of(formation);
 	Size		count = fms_formation_count(formation);
-	uint32	   *place = place_of(formation, key);
-	bool		refused = *place < count &&
-		fms_group_filter_refuses(formation->filter, key,
-								 record_of(formation, &entries[*place]));
+	uint32	   *place;
+	bool		refused;
 
+	if (formation->groups_bytes == 0 || formation->filter == NULL ||
+		formation->groups_gain <= -GROUPS_LOOK)
+		return false;
+	place = place_of(formation, key);
+	refused = *place < count &&
+		fms_group_filter_refuses(formation->filter, key,
+								 record_of(formation,
+										   entries_of(formation) + *place));
 	if (!refused)
 		*place = count;
 	formation->groups_gain += refused ? 3 : -1;
@@ -317,9 +322,7 @@ put_tuple(FmsFormation *formation, TupleTableSlot *slot, Size budget_bytes)
 
 	fms_keys_encode(formation->keys, slot, &image);
 	if (!is_beyond_cutoff(formation, &image) &&
-		!(formation->groups_bytes > 0 && formation->filter &&
-		  formation->groups_gain > -GROUPS_LOOK &&
-		  is_refused(formation, &image.record)))
+		!is_refused(formation, &image.record))
 	{
 		fits = add_tuple(formation, slot, &image, budget_bytes);
 		if (fits && formation->cutoff.record)
