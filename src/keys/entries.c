@@ -59,6 +59,7 @@ typedef struct FmsDeal
 	uint64		low;			/* smallest prefix */
 	int			shift;
 	int			nbuckets;
+	Size		next[MAX_BUCKETS];	/* first entry not dealt, of each bucket */
 	Size		ends[MAX_BUCKETS];	/* first entry after each bucket */
 } FmsDeal;
 
@@ -105,7 +106,7 @@ choose_buckets(FmsDeal *deal, const FmsEntry *entries, Size count)
 static void
 deal_entries(FmsDeal *deal, FmsEntry *entries, Size count)
 {
-	Size		next[MAX_BUCKETS];
+	Size	   *next = deal->next;
 	Size		sum = 0;
 	Size		touched_bytes = 0;
 
@@ -284,22 +285,24 @@ sort_all_ties(FmsEntriesSort *sort, const FmsPart *part)
 static void
 sort_buckets(FmsEntriesSort *sort, const FmsPart *part, const FmsEntry **taken)
 {
-	FmsDeal		deal;
+	/* the stack would keep its size */
+	FmsDeal    *deal = palloc(sizeof(FmsDeal));
 	FmsPart		bucket = *part;
 	Size		start = 0;
 
 	check_stack_depth();
-	choose_buckets(&deal, part->entries, part->count);
-	deal_entries(&deal, part->entries, part->count);
+	choose_buckets(deal, part->entries, part->count);
+	deal_entries(deal, part->entries, part->count);
 	bucket.in_arrival = false;
-	for (int b = 0; b < deal.nbuckets; b++)
+	for (int b = 0; b < deal->nbuckets; b++)
 	{
 		bucket.entries = part->entries + start;
-		bucket.count = deal.ends[b] - start;
+		bucket.count = deal->ends[b] - start;
 		if (bucket.count > 0)
 			sort_part(sort, &bucket, taken);
-		start = deal.ends[b];
+		start = deal->ends[b];
 	}
+	pfree(deal);
 }
 
 /* Sorts a part; everything before it is sorted.  taken NULL: nothing is. */
