@@ -96,6 +96,11 @@ give_back(void *arg)
 void
 fms_arena_init(FmsArena *arena, double expected_bytes)
 {
+	static bool is_registered = false;
+
+	if (!is_registered)
+		RegisterXactCallback(free_kept, NULL);
+	is_registered = true;
 	memset(arena, 0, sizeof(*arena));
 	arena->expected_bytes = expected_bytes;
 	fms_piece_init(&arena->index);
@@ -128,11 +133,6 @@ take_pieces(FmsArena *arena, FmsArena *from)
 void
 fms_arena_end(FmsArena *arena)
 {
-	static bool is_registered = false;
-
-	if (!is_registered)
-		RegisterXactCallback(free_kept, NULL);
-	is_registered = true;
 	if (fms_arena_size(arena) > KEPT_MAX_BYTES)
 		fms_arena_free(arena);
 	else if (fms_arena_size(arena) <= fms_arena_size(&kept))

@@ -49,16 +49,13 @@ typedef struct FmsArena
 {
 	FmsPiece	index;
 	FmsPiece	data;
-	double		expected_bytes; /* to be used, or 0 */
+	double		expected_bytes; /* an estimate of those used, or 0 */
 	bool		refused;		/* the system has refused more memory */
 	MemoryContextCallback on_reset;
 	double		make_room_us;	/* all time in fms_arena_make_room() */
 } FmsArena;
 
-/*
- * Makes an empty arena that goes with the current context, as the struct.
- * expected_bytes: an estimate of what it will hold, or 0.
- */
+/* Makes an empty arena that goes with the current context, as the struct. */
 extern void fms_arena_init(FmsArena *arena, double expected_bytes);
 
 /* Forgets what is in the arena, and frees its memory or not. */

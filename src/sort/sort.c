@@ -528,9 +528,13 @@ void
 fms_sort_end(FmsSort *sort)
 {
 	if (sort->spill)
+	{
 		fms_spill_end(sort->spill);
+		fms_arena_free(&sort->formation->arena);
+	}
+	else
+		fms_arena_end(&sort->formation->arena);
 	leave_share(sort);
-	fms_arena_end(&sort->formation->arena);
 	MemoryContextDelete(sort->context);
 }
 
