@@ -285,6 +285,7 @@ test_kept(void)
 			"... within its limit");
 	shim_ok(size_after(500, limit, true) <= 8192,
 			"... until the transaction ends");
+	shim_ok(size_after(5000, limit, true) <= 8192, "... a larger one, too");
 	shim_ok(size_after(100000, limit, false) <= 8192,
 			"a large one is not kept at all");
 }
