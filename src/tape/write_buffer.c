@@ -90,12 +90,15 @@ write_pages(FmsWriteBuffer *buffer)
 	buffer->filled_bytes = rest;
 }
 
-/* Has the current slot no room for another block? */
+/* Is the slot full?  Writes end at multiples of its size: large folios. */
 static inline bool
 is_full(const FmsWriteBuffer *buffer)
 {
-	return buffer->slot_bytes - buffer->filled_bytes <
-		buffer->tape->block_bytes;
+	Size		beyond = buffer->filled_bytes == 0 ? 0 :
+		fms_tape_position(buffer->tape) % buffer->slot_bytes;
+
+	return buffer->filled_bytes + beyond + buffer->tape->block_bytes >
+		buffer->slot_bytes;
 }
 
 /* Does the next block have to go elsewhere on the tape? */
