@@ -61,7 +61,8 @@ install: ## install into the server of PG_CONFIG
 uninstall: ## remove from it
 installcheck: ## the regression tests on your own server, which has to run
 
-installcheck: export PGOPTIONS += -c session_preload_libraries=fmsort
+installcheck: export PGOPTIONS += -c session_preload_libraries=fmsort \
+	-c fmsort.above_cost=0
 
 # pg_regress only repeats psql's message if it cannot connect.
 installcheck: have-superuser

@@ -150,6 +150,17 @@ SELECT plan($$SELECT * FROM a ORDER BY k, t$$);
 RESET enable_sort;
 SET enable_incremental_sort = off;
 
+\echo Cheap sorts stay, beside others of the same statement
+CREATE TABLE few AS SELECT i AS k FROM generate_series(1, 100) i;
+ANALYZE few;
+SET fmsort.above_cost = 50;
+SELECT plan($$SELECT * FROM a ORDER BY t$$);
+SELECT plan($$SELECT * FROM few ORDER BY k$$);
+SELECT plan($$SELECT *, ARRAY(SELECT k FROM few ORDER BY k) FROM a ORDER BY t$$);
+SET fmsort.above_cost = 1000;
+SELECT plan($$SELECT * FROM a ORDER BY t$$);
+SET fmsort.above_cost = 0;
+
 DROP MATERIALIZED VIEW m;
-DROP TABLE a, b, c, p;
+DROP TABLE a, b, c, p, few;
 DROP FUNCTION plan(text), as_planned(text);

@@ -67,7 +67,8 @@ run_side() {
     shift 3
 
     [[ $side == stock ]] ||
-        settings+=("session_preload_libraries = 'fmsort'")
+        settings+=("session_preload_libraries = 'fmsort'"
+            "fmsort.above_cost = 0")
     [[ $library != pg_cron ]] ||
         settings+=("cron.database_name = 'contrib_regression'")
     server_create "$data" "$data.log" "${settings[@]}" || return

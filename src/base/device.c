@@ -85,7 +85,6 @@ fms_device_enough_depth(const FmsDevice *device, uint32 block_bytes)
 	double		best;
 	uint32		depth = 1;
 
-	/* every sort asks, however small */
 	if (device == NULL || !device->known)
 		return 0;
 	best = fms_device_read_mb(device, block_bytes, FMS_DEVICE_DEPTH_MAX);

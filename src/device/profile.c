@@ -13,15 +13,13 @@
  * them differs, as on a standby, the profile is ignored with a WARNING;
  * null or '' matches anything.
  *
- * Reading happens within a user's query, in parallel workers, too.  It takes a
- * lock only if the lock is free, and releases it at once.  It scans with
- * SnapshotAny and tests each row against the latest snapshot, so a
- * serializable transaction takes no predicate lock.  The tables' statement
- * trigger invalidates what sessions remember.
+ * Reading happens within a user's query.  It takes a lock only if the lock is
+ * free, and releases it at once.  It tests each row of SnapshotAny against the
+ * latest snapshot, so a serializable transaction takes no predicate lock.  The
+ * tables' statement trigger invalidates what sessions remember.
  *
  * Writing bypasses the executor, as for catalogs: a user who may calibrate
- * needs no right to write the tables, and nobody's trigger runs.  Values are
- * read and written as text, by the names of columns.
+ * needs no right to write the tables, and nobody's trigger runs.
  *
  *-------------------------------------------------------------------------
  */

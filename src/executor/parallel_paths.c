@@ -3,11 +3,10 @@
  * parallel_paths.c
  *	  Parallel sorts for the planner, at the cost that they have here.
  *
- * The planner charges parallel_tuple_cost for each row of a Gather Merge.  An
- * FMSort takes the rows from the workers' files (sort/share.c), so with this
- * cost the planner hardly ever sorts large results in parallel.  After each
- * step of planning that sorts, this file therefore offers a second path for
- * each one that sorts in one process:
+ * An FMSort takes rows from the workers' files (sort/share.c), not from the
+ * queues for which the planner charges parallel_tuple_cost.  After each step
+ * of planning that sorts, this file offers a second path for each one that
+ * sorts in one process:
  *
  *	  WindowAgg					WindowAgg'
  *	    Sort					  Gather Merge, without parallel_tuple_cost

@@ -16,9 +16,9 @@
  *	        Seq Scan  <---------------+
  *	      Index Scan  <------------+
  *
- * Two kinds of Sorts are not replaced, but counted (fmsort_stat): those of
- * later grouping sets, which Agg runs itself, and those below a node of
- * another extension, which may search its children for Sort nodes.
+ * Cheap Sorts are not replaced.  Two kinds are not replaced, but counted
+ * (fmsort_stat): those of later grouping sets, which Agg runs itself, and
+ * those below another extension's node, which may search for Sort nodes.
  *
  *-------------------------------------------------------------------------
  */
@@ -108,6 +108,13 @@ static bool
 is_sort(const Plan *plan)
 {
 	return IsA(plan, Sort) || IsA(plan, IncrementalSort);
+}
+
+/* The sort and its input cost no more than fmsort.above_cost. */
+static bool
+is_cheap(const Plan *sort)
+{
+	return sort->total_cost <= fms_settings_above_cost;
 }
 
 /* Incremental Sorts stay below their Gather Merge: groups return early. */
@@ -210,7 +217,7 @@ replaced(Plan *plan, FmsAncestry above)
 
 	if (is_sort(plan) && above.below_extension)
 		above.sorts->left_to_extensions++;
-	else if (is_sort(plan))
+	else if (is_sort(plan) && !is_cheap(plan))
 	{
 		above.sorts->replaced++;
 		return fms_plan_from_sort((Sort *) plan, result->lefttree,
@@ -277,6 +284,8 @@ fms_replace_why_not(const PlanState *planstate, const List *ancestors)
 		return "second and later grouping sets are sorted inside the Agg node";
 	if (!is_sort(plan))
 		return NULL;
+	if (is_cheap(plan))
+		return "it costs no more than fmsort.above_cost";
 	foreach(cell, ancestors)
 	{
 		const Plan *ancestor = lfirst(cell);

@@ -11,6 +11,7 @@
  */
 #include "postgres.h"
 
+#include <float.h>
 #include <limits.h>
 
 #include "miscadmin.h"
@@ -19,6 +20,8 @@
 #include "executor/sort_node.h"
 
 FmsOptions	fms_settings = {.cutoff = true,.skips = true};
+/* of sorting some 700 rows, or ten that an index scan returns */
+double		fms_settings_above_cost = 50;
 bool		fms_settings_parallel = true;
 bool		fms_settings_group_filter = true;
 int			fms_settings_log_min_duration_ms = -1;
@@ -91,6 +94,11 @@ fms_settings_define(void)
 							 "\"fmsort\" reads blocks ahead in the order in which the merge needs them, \"off\" uses PostgreSQL's own sort; the other values exist for comparison.",
 							 (int *) &fms_settings.mode, FMS_MODE_FMSORT,
 							 mode_values,
+							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
+	DefineCustomRealVariable("fmsort.above_cost",
+							 "Sets the planner's cost of a sort above which fmsort replaces it.",
+							 "The cost includes that of the sort's input; 0 replaces all sorts.",
+							 &fms_settings_above_cost, 50, 0, DBL_MAX,
 							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomIntVariable("fmsort.assist_blocks",
 							"Sets the number of blocks that a merge reads at once.",

@@ -13,12 +13,10 @@
  *
  * When the arena grows, or when one piece is full at the limit, it divides its
  * memory in the proportion in which the pieces use it.  With an estimate of
- * the input it grows to that at once, since pages that are not used cost
- * little and growing may copy.
+ * the input it grows to that at once: unused pages cost little.
  *
  * Memory: the pieces are freed with the arena or when its context is reset.
- * Those of a sort that has ended are kept for the next sort of the
- * transaction, which gets no new pages then and copies nothing.
+ * Those of a sort that has ended are kept for the transaction's next sort.
  *
  *-------------------------------------------------------------------------
  */

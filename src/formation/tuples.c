@@ -18,9 +18,8 @@
  *
  * Groups.  If one row of each is wanted, memory that was filtered has a table
  * of entries by the hash of their groups.  A row that comes behind the entry's
- * row, in the same group, is refused.  The entry's row may go into a run, give
- * way to a better row of its group, or be dropped beyond a bound: the refused
- * row would be behind it each time.  Places may be wrong: the keys decide.
+ * row, in the same group, is refused: it is behind whatever replaces that row.
+ * Places may be wrong: the keys decide.
  *
  * Memory: the arena, the table, the caller's scratch context for values.
  *
@@ -212,8 +211,7 @@ is_refused(FmsFormation *formation, const FmsRecord *key)
 	uint32	   *place;
 	bool		refused;
 
-	if (formation->groups_bytes == 0 || formation->filter == NULL ||
-		formation->groups_gain <= -GROUPS_LOOK)
+	if (formation->groups_bytes == 0 || formation->groups_gain <= -GROUPS_LOOK)
 		return false;
 	place = place_of(formation, key);
 	refused = *place < count &&

@@ -12,16 +12,12 @@
  *	  ..			 ^
  *	                 +-- any session copies it, and checks `changes`
  *
- * No locks: a slot has one writer.  A reader reads the change counter, copies
- * the slot and reads the counter again.  If the counter was odd or differs,
- * the copy is inconsistent, and the reader copies again.  estimate.c derives
- * percentage and time.
+ * No locks: a slot has one writer.  A reader copies the slot between two looks
+ * at the change counter, and again if that was odd or differs.
  *
  * Without shared memory, or if all slots of its backend are taken, a sort
- * counts in its own memory and is not shown.
- *
- * A reset callback of the query's memory context gives the slot back, also on
- * ERROR and at exit, after everything below that context is gone.
+ * counts in its own memory and is not shown.  A reset callback of the query's
+ * memory context gives the slot back, also on ERROR and at exit.
  *
  *-------------------------------------------------------------------------
  */

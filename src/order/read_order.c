@@ -14,11 +14,9 @@
  *
  * By last keys, a block is due when the last tuple of the block before it
  * leaves (Lee, Roh, Jung, Park: Flash mergesort).  Every run's first block
- * comes before all others.
- *
- * A tree of losers computes the order step by step as the reads advance.  One
- * reader of a run's first keys goes ahead of the reads.  The other one returns
- * the key of the run's next block to the merge.
+ * comes before all others.  A tree of losers computes the order as the reads
+ * advance.  One reader of a run's first keys goes ahead of the reads.  The
+ * other one returns the key of the run's next block to the merge.
  *
  *-------------------------------------------------------------------------
  */

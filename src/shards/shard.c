@@ -17,10 +17,9 @@
  * The requestor of a row must be an AppendState.  Ours never runs.  The server
  * and postgres_fdw use as_eventset, the sockets to wait for; as_needrequest,
  * which must be empty when we wait, as a wrapper puts off requests while an
- * Append has rows to return; and as_asyncresults.
- *
- * Another node that needs the connection may receive our batch, and end our
- * request.  So the state of a request is always read from the request.
+ * Append has rows to return; and as_asyncresults.  Another node that needs the
+ * connection may receive our batch, and end our request.  So the state of a
+ * request is always read from the request.
  *
  *-------------------------------------------------------------------------
  */

@@ -328,10 +328,8 @@ finish_in_memory(FmsSort *sort)
 	if (held > 0 && held < put)
 		sort->input_bytes *= (double) put / held;
 	fms_formation_sort(sort->formation);
-	/* sorting few takes no longer than reading the clock */
-	if (held > FMS_SAMPLER_FIRST)
-		fms_count_set_us(sort->counters, FMS_COUNT_FORMATION_NS,
-						 fms_clock_since_us(sort->putting.begun));
+	fms_count_set_us(sort->counters, FMS_COUNT_FORMATION_NS,
+					 fms_clock_since_us(sort->putting.begun));
 	sort->count = fms_formation_count(sort->formation);
 	fms_count_set(sort->counters, FMS_COUNT_METHOD,
 				  bound > 0 && bound < sort->tuples ? FMS_METHOD_TOP_N :

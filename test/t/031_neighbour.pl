@@ -91,6 +91,11 @@ foreach my $order ("fmsort, $neighbour", "$neighbour, fmsort")
 			qr/Left to/,
 			"$name: EXPLAIN without VERBOSE does not");
 		like(
+			lines('SET fmsort.above_cost = 1e6; EXPLAIN (VERBOSE)
+				SELECT * FROM t ORDER BY k'),
+			qr/Left to PostgreSQL: it costs no more than fmsort\.above_cost/,
+			"$name: EXPLAIN VERBOSE says it of cheap sorts");
+		like(
 			lines('SET enable_hashagg = off; EXPLAIN (VERBOSE) SELECT k, id
 				FROM t GROUP BY GROUPING SETS ((k), (id))'),
 			qr/Left to PostgreSQL: second and later grouping sets/,

@@ -4,11 +4,9 @@
  *	  FMsort's merge (Algorithm 2): blocks are read ahead in block read
  *	  order, with up to l reads in flight.
  *
- *	  input buffer:  n + l blocks
- *
- *	  SORT  SORT  SORT ..	at most one a run; records leave from here
- *	  READING/ASSIST ..		the queue, in block read order
- *	  FREE  ..				refilled at the queue's end
+ *	  n + l blocks:  SORT ..		at most one a run; records leave it
+ *					 READING/ASSIST	the queue, in block read order
+ *					 FREE ..		refilled at the queue's end
  *
  *	          oldest                        newest
  *	  queue:  [1.0][0.0][2.0][1.1][0.1] ..  --> next of the order
@@ -20,9 +18,8 @@
  * (lines 8 to 10).  Each of the other n - 1 runs occupies at most one frame as
  * sort block, so a free frame exists for a block that has not been requested.
  *
- * The paper turns the oldest assist block into a sort block when any sort
- * block is exhausted.  Here the merge waits for a read only when the block's
- * first record is due.
+ * The paper waits for the oldest block when any sort block is exhausted.  Here
+ * the merge waits when the block's first record is due.
  *
  *-------------------------------------------------------------------------
  */
