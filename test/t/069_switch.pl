@@ -28,7 +28,7 @@ my ($off, $on) =
   slurp_file("$top/docs/operations.md") =~
   /^## Turn fmsort off.*?^```sql\n(.*?)^```.*?^To turn fmsort on again.*?^```sql\n(.*?)^```/ms
   or die 'docs/operations.md has lost its commands';
-my $plan = 'EXPLAIN (COSTS OFF) SELECT i FROM generate_series(1, 10) i ORDER BY i';
+my $plan = 'EXPLAIN (COSTS OFF) SELECT i FROM generate_series(1, 10000) i ORDER BY i';
 
 sub sorts_by
 {
