@@ -62,7 +62,7 @@ uninstall: ## remove from it
 installcheck: ## the regression tests on your own server, which has to run
 
 installcheck: export PGOPTIONS += -c session_preload_libraries=fmsort \
-	-c fmsort.above_cost=0
+	-c fmsort.min_rows=0
 
 # pg_regress only repeats psql's message if it cannot connect.
 installcheck: have-superuser

@@ -171,6 +171,7 @@ BEGIN
 					set_config('max_parallel_workers_per_gather', workers, true),
 					set_config('fmsort.mode', CASE mode
 						WHEN 'postgres' THEN 'off' ELSE mode END, true),
+					set_config('fmsort.min_rows', '0', true),
 					set_config('fmsort.block_size', block_size::text, true),
 					set_config('fmsort.assist_blocks', l::text, true),
 					set_config('search_path', path, true);

@@ -150,16 +150,21 @@ SELECT plan($$SELECT * FROM a ORDER BY k, t$$);
 RESET enable_sort;
 SET enable_incremental_sort = off;
 
-\echo Cheap sorts stay, beside others of the same statement
-CREATE TABLE few AS SELECT i AS k FROM generate_series(1, 100) i;
+\echo Small sorts stay, beside others of the same statement
+CREATE TABLE few AS SELECT i AS k FROM generate_series(1, 40) i;
 ANALYZE few;
-SET fmsort.above_cost = 50;
+SET fmsort.min_rows = 50;
 SELECT plan($$SELECT * FROM a ORDER BY t$$);
 SELECT plan($$SELECT * FROM few ORDER BY k$$);
 SELECT plan($$SELECT *, ARRAY(SELECT k FROM few ORDER BY k) FROM a ORDER BY t$$);
-SET fmsort.above_cost = 1000;
+SET fmsort.min_rows = 40;
+SELECT plan($$SELECT * FROM few ORDER BY k$$);
+\echo Few rows are expected of expensive input
+SELECT plan($$SELECT i FROM generate_series(1, 100000) i
+WHERE i + 1 = 6 AND i + 2 = 7 AND i + 3 = 8 ORDER BY i$$);
+SET fmsort.min_rows = 1000000;
 SELECT plan($$SELECT * FROM a ORDER BY t$$);
-SET fmsort.above_cost = 0;
+SET fmsort.min_rows = 0;
 
 DROP MATERIALIZED VIEW m;
 DROP TABLE a, b, c, p, few;

@@ -86,7 +86,7 @@ short_suite() {
     local out=$FMSORT_ROOT/build/log/short.out status=0
 
     PGCTLTIMEOUT=600 cluster_start "session_preload_libraries = 'fmsort'" \
-        'fmsort.above_cost = 0' "$@"
+        'fmsort.min_rows = 0' "$@"
     psql -q -c 'CREATE EXTENSION fmsort'
     await psql -q -f "$FMSORT_ROOT/test/hard/short.sql" >"$out" || status=$?
     as_server_user "$(pg_config --bindir)/pg_ctl" stop --silent --mode=fast \

@@ -204,7 +204,7 @@ server_start() {
         >>"$CLUSTER_DIR/data/postgresql.conf"
     [[ $side == stock ]] || printf '%s\n' \
         "session_preload_libraries = '$CLUSTER_DIR/core/lib/fmsort.so'" \
-        "fmsort.parallel = $parallel" 'fmsort.above_cost = 0' \
+        "fmsort.parallel = $parallel" 'fmsort.min_rows = 0' \
         >>"$CLUSTER_DIR/data/postgresql.conf"
     as_server_user "$bin/pg_ctl" start --wait --silent \
         --pgdata="$CLUSTER_DIR/data" --log="$CLUSTER_DIR/server.log"

@@ -68,7 +68,7 @@ run_side() {
 
     [[ $side == stock ]] ||
         settings+=("session_preload_libraries = 'fmsort'"
-            "fmsort.above_cost = 0")
+            "fmsort.min_rows = 0")
     [[ $library != pg_cron ]] ||
         settings+=("cron.database_name = 'contrib_regression'")
     server_create "$data" "$data.log" "${settings[@]}" || return

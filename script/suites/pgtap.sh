@@ -12,7 +12,7 @@ run() {
     createdb fmsort_pgtap
     psql -q -d fmsort_pgtap -c 'CREATE EXTENSION pgtap' \
         -c 'CREATE EXTENSION fmsort'
-    PGOPTIONS='-c session_preload_libraries=fmsort -c fmsort.above_cost=0' \
+    PGOPTIONS='-c session_preload_libraries=fmsort -c fmsort.min_rows=0' \
         PERL5LIB=$FMSORT_ROOT/script/lib await pg_prove --merge \
         --dbname fmsort_pgtap --harness TapTally --nocolor --timer \
         "${files[@]}" || status=$?

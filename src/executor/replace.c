@@ -16,7 +16,7 @@
  *	        Seq Scan  <---------------+
  *	      Index Scan  <------------+
  *
- * Cheap Sorts are not replaced.  Two kinds are not replaced, but counted
+ * Small Sorts are not replaced.  Two kinds are not replaced, but counted
  * (fmsort_stat): those of later grouping sets, which Agg runs itself, and
  * those below another extension's node, which may search for Sort nodes.
  *
@@ -49,6 +49,9 @@ typedef struct FmsSorts
  * the files of two workers take 2 to 4 ms longer than their queues.
  */
 #define QUEUE_MAX_ROWS		1000
+
+/* Cost of a sort with its input, beside which the node's start is little. */
+#define EXPENSIVE_COST	1000.0
 
 /* What a node inherits from the nodes above it. */
 typedef struct FmsAncestry
@@ -110,11 +113,12 @@ is_sort(const Plan *plan)
 	return IsA(plan, Sort) || IsA(plan, IncrementalSort);
 }
 
-/* The sort and its input cost no more than fmsort.above_cost. */
+/* Fewer rows than fmsort.min_rows are expected, and of cheap input. */
 static bool
-is_cheap(const Plan *sort)
+is_small(const Plan *sort)
 {
-	return sort->total_cost <= fms_settings_above_cost;
+	return sort->plan_rows < fms_settings_min_rows &&
+		sort->total_cost < EXPENSIVE_COST;
 }
 
 /* Incremental Sorts stay below their Gather Merge: groups return early. */
@@ -217,7 +221,7 @@ replaced(Plan *plan, FmsAncestry above)
 
 	if (is_sort(plan) && above.below_extension)
 		above.sorts->left_to_extensions++;
-	else if (is_sort(plan) && !is_cheap(plan))
+	else if (is_sort(plan) && !is_small(plan))
 	{
 		above.sorts->replaced++;
 		return fms_plan_from_sort((Sort *) plan, result->lefttree,
@@ -284,8 +288,6 @@ fms_replace_why_not(const PlanState *planstate, const List *ancestors)
 		return "second and later grouping sets are sorted inside the Agg node";
 	if (!is_sort(plan))
 		return NULL;
-	if (is_cheap(plan))
-		return "it costs no more than fmsort.above_cost";
 	foreach(cell, ancestors)
 	{
 		const Plan *ancestor = lfirst(cell);
@@ -301,5 +303,6 @@ fms_replace_why_not(const PlanState *planstate, const List *ancestors)
 							custom->methods->CustomName);
 		}
 	}
-	return NULL;
+	return is_small(plan) ?
+		"the planner expects fewer rows than fmsort.min_rows" : NULL;
 }

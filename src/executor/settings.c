@@ -11,7 +11,6 @@
  */
 #include "postgres.h"
 
-#include <float.h>
 #include <limits.h>
 
 #include "miscadmin.h"
@@ -20,8 +19,7 @@
 #include "executor/sort_node.h"
 
 FmsOptions	fms_settings = {.cutoff = true,.skips = true};
-/* of sorting some 700 rows, or ten that an index scan returns */
-double		fms_settings_above_cost = 50;
+int			fms_settings_min_rows = 100; /* from there, fmsort is as fast */
 bool		fms_settings_parallel = true;
 bool		fms_settings_group_filter = true;
 int			fms_settings_log_min_duration_ms = -1;
@@ -95,11 +93,6 @@ fms_settings_define(void)
 							 (int *) &fms_settings.mode, FMS_MODE_FMSORT,
 							 mode_values,
 							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
-	DefineCustomRealVariable("fmsort.above_cost",
-							 "Sets the planner's cost of a sort above which fmsort replaces it.",
-							 "The cost includes that of the sort's input; 0 replaces all sorts.",
-							 &fms_settings_above_cost, 50, 0, DBL_MAX,
-							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomIntVariable("fmsort.assist_blocks",
 							"Sets the number of blocks that a merge reads at once.",
 							"0 chooses automatically.",
@@ -146,6 +139,11 @@ fms_settings_define(void)
 							"The time excludes the sort's input and the nodes above it. -1 disables logging, 0 logs all sorts.",
 							&fms_settings_log_min_duration_ms, -1, -1, INT_MAX,
 							PGC_SUSET, GUC_UNIT_MS, NULL, NULL, NULL);
+	DefineCustomIntVariable("fmsort.min_rows",
+							"Sets the number of expected rows from which on fmsort replaces a sort.",
+							"0 replaces all sorts.",
+							&fms_settings_min_rows, 100, 0, INT_MAX,
+							PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	define_debug("fmsort.debug_cutoff",
 				 "Enables refusing rows beyond a LIMIT in sorts that spill.",
 				 &fms_settings.cutoff);

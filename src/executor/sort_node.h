@@ -136,8 +136,8 @@ extern void fms_settings_define(void);
 /* What a sort gets a snapshot of; the mode may be FMS_MODE_OFF. */
 extern FmsOptions fms_settings;
 
-/* fmsort.above_cost, .parallel, .debug_group_filter, .log_min_duration */
-extern double fms_settings_above_cost;
+/* fmsort.min_rows, .parallel, .debug_group_filter, .log_min_duration */
+extern int	fms_settings_min_rows;
 extern bool fms_settings_parallel;
 extern bool fms_settings_group_filter;
 extern int	fms_settings_log_min_duration_ms;

@@ -211,7 +211,9 @@ is_refused(FmsFormation *formation, const FmsRecord *key)
 	uint32	   *place;
 	bool		refused;
 
-	if (formation->groups_bytes == 0 || formation->groups_gain <= -GROUPS_LOOK)
+	/* the filter may have gone since the table was made */
+	if (formation->groups_bytes == 0 || formation->filter == NULL ||
+		formation->groups_gain <= -GROUPS_LOOK)
 		return false;
 	place = place_of(formation, key);
 	refused = *place < count &&

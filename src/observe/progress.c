@@ -139,10 +139,7 @@ fms_progress_begin(void)
 
 /* ---- the reader's side ---- */
 
-/*
- * A consistent copy.  False if nothing is there; or if it changes all the
- * time: then it is a sort too small to be looked at.
- */
+/* A consistent copy; false if nothing is there, or it changes all the time. */
 static bool
 copy_slot(const FmsProgressSlot *slot, FmsProgressSlot *copy)
 {

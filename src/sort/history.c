@@ -14,10 +14,9 @@
  * A position before the window is reached by merging again from the last
  * checkpoint before it, through the window.  A merge is deterministic.
  *
- * When the array of checkpoints is full, every second one is dropped, so their
- * distance grows with the number of tuples.  A merge that starts again at a
- * checkpoint may use half of the array.  Thus going back through n tuples with
- * c checkpoints merges each about twice, if n / c^2 is less than a window.
+ * When the array of checkpoints is full, every second one is dropped.  A merge
+ * that starts again at a checkpoint may use half of the array.  Thus going
+ * back through n tuples with c checkpoints merges each about twice.
  *
  *-------------------------------------------------------------------------
  */

@@ -9,10 +9,9 @@
  *	      last merge ----> tuples	never written
  *
  * If the last merge cannot take all runs, earlier merges turn some into one:
- * as few runs as necessary, the smallest, and only neighbours.  The result
- * takes their position, because ties leave in the order of the runs, which is
- * the order of arrival.  The descriptions of runs take memory, too: if it is
- * too much, the smallest runs are merged while the input is still coming.
+ * as few runs as necessary, the smallest, and only neighbours, since ties
+ * leave in the order of the runs, which is that of arrival.  If descriptions
+ * of runs take too much memory, the smallest are merged during the input.
  *
  * The in-memory run: tuples still in memory when the input ends.  If the last
  * merge can spare their memory, it takes them from there, as its last run.

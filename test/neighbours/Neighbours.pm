@@ -52,7 +52,7 @@ sub write_order
 	my $path = $node->data_dir . '/order.conf';
 
 	unlink $path;
-	append_to_file($path, "fmsort.above_cost = 0\n"
+	append_to_file($path, "fmsort.min_rows = 0\n"
 		  . "shared_preload_libraries = '$shared'\n"
 		  . "session_preload_libraries = '$session'\n");
 	return;

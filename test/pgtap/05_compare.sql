@@ -38,6 +38,11 @@ FROM compared c, compared f WHERE c.place = 2 AND f.place = 1;
 SELECT is(array_agg(sort_method), '{quicksort,in-memory}'::text[],
   'a sort in memory') FROM fmsort_compare(
   'SELECT * FROM orders WHERE o_orderkey < 100 ORDER BY o_orderdate', 1);
+SET fmsort.min_rows = 1000000;
+SELECT is(array_agg(sort_method), '{quicksort,in-memory}'::text[],
+  'a sort that stays PostgreSQL''s otherwise') FROM fmsort_compare(
+  'SELECT * FROM orders WHERE o_orderkey < 100 ORDER BY o_orderdate', 1);
+SET fmsort.min_rows = 0;
 SELECT ok(bool_and(sort_method IS NULL AND temp_bytes_written = 0),
   'no sort') FROM fmsort_compare('SELECT 1');
 SELECT is(array_agg(sort_method), '{"external merge, quicksort","external merge, in-memory"}'::text[],

@@ -39,7 +39,7 @@ sub sorts_with
 my $node = PostgreSQL::Test::Cluster->new('create');
 $node->init;
 $node->append_conf('postgresql.conf',
-	"fsync = off\nautovacuum = off\nfmsort.above_cost = 0\n");
+	"fsync = off\nautovacuum = off\nfmsort.min_rows = 0\n");
 $node->start;
 
 # ---- nothing is preloaded ---------------------------------------------------------

@@ -169,7 +169,7 @@ $node->append_conf('postgresql.conf', <<"EOT");
 fsync = off
 autovacuum = off
 session_preload_libraries = '$library'
-fmsort.above_cost = 0
+fmsort.min_rows = 0
 work_mem = '64kB'
 parallel_setup_cost = 0
 parallel_tuple_cost = 0

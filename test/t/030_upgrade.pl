@@ -25,7 +25,7 @@ my $node = PostgreSQL::Test::Cluster->new('upgrade');
 $node->init;
 $node->append_conf('postgresql.conf',
 	"fsync = off\nautovacuum = off\nsession_preload_libraries = 'fmsort'\n"
-	  . "fmsort.above_cost = 0\n");
+	  . "fmsort.min_rows = 0\n");
 $node->start;
 
 # What is in a database, without OIDs, which are others in each, and without

@@ -91,9 +91,9 @@ foreach my $order ("fmsort, $neighbour", "$neighbour, fmsort")
 			qr/Left to/,
 			"$name: EXPLAIN without VERBOSE does not");
 		like(
-			lines('SET fmsort.above_cost = 1e6; EXPLAIN (VERBOSE)
+			lines('SET fmsort.min_rows = 1000000; EXPLAIN (VERBOSE)
 				SELECT * FROM t ORDER BY k'),
-			qr/Left to PostgreSQL: it costs no more than fmsort\.above_cost/,
+			qr/Left to PostgreSQL: the planner expects fewer rows than fmsort\.min_rows/,
 			"$name: EXPLAIN VERBOSE says it of cheap sorts");
 		like(
 			lines('SET enable_hashagg = off; EXPLAIN (VERBOSE) SELECT k, id

@@ -40,9 +40,9 @@ my ($top) = grep { -e "$_/README.md" } "$FindBin::RealBin/..",
 my @files = ("$top/README.md", sort glob("$top/docs/*.md"));
 my @further = sort glob("$top/docs/*/*.md $top/docs/*/*/*.md");
 
-# as users have it: the examples' sorts have to be worth it
+# as users have it
 my $node = fms_node('docs', 'shared_preload_libraries = fmsort',
-	'fmsort.above_cost = 50');
+	'fmsort.min_rows = 100');
 
 # The fenced blocks of a file: line, language, text.
 sub blocks_of

@@ -42,7 +42,7 @@ $node->append_conf('postgresql.conf', <<"EOT");
 fsync = off
 autovacuum = off
 session_preload_libraries = '$library'
-fmsort.above_cost = 0
+fmsort.min_rows = 0
 parallel_setup_cost = 0
 parallel_tuple_cost = 0
 min_parallel_table_scan_size = 0

@@ -39,7 +39,7 @@ max_parallel_workers_per_gather = 0
 enable_incremental_sort = off
 log_error_verbosity = verbose
 session_preload_libraries = 'fmsort'
-fmsort.above_cost = 0
+fmsort.min_rows = 0
 EOT
 	$node->append_conf('postgresql.conf', "$_\n") foreach @configuration;
 	$node->start;
