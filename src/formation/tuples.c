@@ -18,8 +18,9 @@
  *
  * Groups.  If one row of each is wanted, memory that was filtered has a table
  * of entries by the hash of their groups.  A row that comes behind the entry's
- * row, in the same group, is refused: it is behind whatever replaces that row.
- * Places may be wrong: the keys decide.
+ * row, in the same group, is refused: it is behind that row also if the row
+ * goes into a run, gives way to a better row of its group, or is dropped
+ * beyond a bound.  Places may be wrong: the keys decide.
  *
  * Memory: the arena, the table, the caller's scratch context for values.
  *

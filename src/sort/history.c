@@ -16,7 +16,8 @@
  *
  * When the array of checkpoints is full, every second one is dropped.  A merge
  * that starts again at a checkpoint may use half of the array.  Thus going
- * back through n tuples with c checkpoints merges each about twice.
+ * back through n tuples with c checkpoints merges each about twice, if n / c^2
+ * is less than a window.
  *
  *-------------------------------------------------------------------------
  */
