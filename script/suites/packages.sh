@@ -116,7 +116,8 @@ in_root() {
 
 # in_cluster: runs the script that it is given in a cluster of the root's server,
 # with a table.  There, sorts fails unless fmsort sorts a new session's query,
-# and rightly.
+# and rightly.  Both releases run at once, and pg_virtualenv's servers listen on
+# loopback: each has a port of its own.
 in_cluster() {
     local name
 
@@ -143,7 +144,8 @@ $psql -c 'CREATE TABLE t AS SELECT md5(i::text) AS t
 END
         cat
     } >"$ROOT/srv/cluster.sh"
-    root_run "$ROOT" pg_virtualenv -v "$MAJOR" sh /srv/cluster.sh
+    root_run "$ROOT" pg_virtualenv -v "$MAJOR" -c "--port=54$MAJOR" \
+        sh /srv/cluster.sh
 }
 
 # Is what is installed what the user hopes for?
