@@ -328,8 +328,6 @@ finish_in_memory(FmsSort *sort)
 	if (held > 0 && held < put)
 		sort->input_bytes *= (double) put / held;
 	fms_formation_sort(sort->formation);
-	fms_count_set_us(sort->counters, FMS_COUNT_FORMATION_NS,
-					 fms_clock_since_us(sort->putting.begun));
 	sort->count = fms_formation_count(sort->formation);
 	fms_count_set(sort->counters, FMS_COUNT_METHOD,
 				  bound > 0 && bound < sort->tuples ? FMS_METHOD_TOP_N :
@@ -359,9 +357,6 @@ finish_spilling(FmsSort *sort)
 	else
 		fms_arena_free(&formation->arena);
 	fms_spill_reduce(spill, keep > 0 ? formation : NULL, sort->input_bytes);
-	fms_count_set_us(sort->counters, FMS_COUNT_FORMATION_NS,
-					 fms_clock_since_us(sort->putting.begun) -
-					 spill->merges_us);
 	if (sort->options.backward || sort->options.marks)
 		sort->history = fms_history_create(spill, sort->sizing.history_bytes);
 	fms_count_set(sort->counters, FMS_COUNT_METHOD,
@@ -400,6 +395,9 @@ fms_sort_perform(FmsSort *sort)
 		finish_spilling(sort);
 	else
 		finish_in_memory(sort);
+	fms_count_set_us(sort->counters, FMS_COUNT_FORMATION_NS,
+					 fms_clock_since_us(sort->putting.begun) -
+					 (sort->spill ? sort->spill->merges_us : 0));
 	sort->phase = sort->spill ? FMS_PHASE_MERGING : FMS_PHASE_IN_MEMORY;
 	fms_count_set(sort->counters, FMS_COUNT_PHASE, sort->phase);
 	if (sort->options.bound > 0)
