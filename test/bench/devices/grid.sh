@@ -251,7 +251,7 @@ grid_cell() {
 
 # What a reader of the figures must know.
 grid_describe() {
-    grid_report environment fmsort "$(version)"
+    grid_report environment fmsort "$(version)$(source_state)"
     grid_report environment PostgreSQL "$(sql -c "SHOW server_version")"
     grid_report environment kernel "$(uname -r)"
     grid_report environment cores "$(nproc)"
