@@ -33,7 +33,7 @@
 
 /*
  * From this size on, in bytes, a worker of the kernel copies a block from the
- * page cache while the merge goes on: sorts take 2 to 5 % less time.
+ * page cache while the merge goes on: 3 % less time, 5 % more processor time.
  */
 #define WORKER_READ_BYTES		65536
 
